@@ -1,0 +1,132 @@
+//! Ending an attempt: its counts are audited, its final status follows from what stopped it, and one transaction writes
+//! all of that and gives the slots back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::job::{Job, Lease, Stop, StopCode, outcome};
+use rowmill_core::messages::CompletionMessage;
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost};
+use rowmill_core::states::Status;
+use rowmill_core::tally::{Counts, Totals};
+
+/// How many tallies the audit reads at once.
+const AUDIT_TALLIES: u32 = 1000;
+
+/// How often a completion starts over because the job was stopped meanwhile. A stop is set once, so twice is enough.
+const TRIES: usize = 3;
+
+/// The use case and the ports it works through.
+pub struct Completer {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for runs.
+    pub entropy: Arc<dyn Entropy>,
+    /// How long the lease is held for; longer than an invocation can last.
+    pub lease: Duration,
+    /// How long a job is kept after its end.
+    pub retention: Duration,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompletionEnd {
+    /// The job has ended like this, now.
+    Ended(Status),
+    /// Nothing to do here: the job is gone or past, is not complete, or another run is at it.
+    NotOurs,
+}
+
+impl Completer {
+    /// Ends the attempt of a message, if it is complete and has not been ended.
+    ///
+    /// # Errors
+    /// A port that is unavailable: deliver the message again.
+    pub async fn complete(&self, message: &CompletionMessage) -> Result<CompletionEnd, PortError> {
+        let job = match self.jobs.job(message.job_guid).await {
+            Err(PortError::NotFound) => return Ok(CompletionEnd::NotOurs),
+            job => job?,
+        };
+        if job.is_past(message.attempt) || !job.split.done {
+            return Ok(CompletionEnd::NotOurs);
+        }
+        let totals = self.jobs.totals(message.job_guid, message.attempt).await?;
+        if !totals.is_complete() {
+            return Ok(CompletionEnd::NotOurs);
+        }
+        let now = self.clock.now();
+        let run = self.entropy.run_id();
+        let lease = Lease { holder: run, until: now + self.lease };
+        match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
+            Leased::Refused(_) => Ok(CompletionEnd::NotOurs),
+            Leased::Taken(job) => {
+                let end = self.end(job, &totals).await;
+                if end.is_err() {
+                    // Let the redelivered message begin at once instead of after the lease.
+                    self.jobs.release(message.job_guid, run).await.ok();
+                }
+                end
+            }
+        }
+    }
+
+    async fn end(&self, job: Job, totals: &Totals) -> Result<CompletionEnd, PortError> {
+        let mut job = self.audit(job, totals).await?;
+        for _ in 0..TRIES {
+            let Some(status) = job.ending() else { return Ok(CompletionEnd::NotOurs) };
+            let completion = self.completion(&job, status, totals.counts);
+            match self.jobs.complete(&completion).await {
+                Ok(()) => return Ok(CompletionEnd::Ended(status)),
+                // Our own transaction with its reply lost, or somebody else's: it has ended either way.
+                Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
+                // Stopped meanwhile: end it as that says.
+                Err(WriteLost::Condition(now)) => job = *now,
+                Err(WriteLost::Port(error)) => return Err(error),
+            }
+        }
+        Err(PortError::unavailable("ending the job", "its row keeps changing"))
+    }
+
+    fn completion(&self, job: &Job, status: Status, counts: Counts) -> Completion {
+        let finished_at = self.clock.now();
+        Completion {
+            seen: job.clone(),
+            status,
+            outcome: (status == Status::Completed).then(|| outcome(counts)),
+            counts,
+            finished_at,
+            expires_at: finished_at + self.retention,
+        }
+    }
+
+    /// Adds everything up again: the tallies must give the totals, and the totals the items dispatched. Should they ever
+    /// not, the job ends as failed and says so, rather than with counts that cannot be trusted.
+    async fn audit(&self, job: Job, totals: &Totals) -> Result<Job, PortError> {
+        let (mut items, mut counts, mut first) = (0, Counts::default(), 0);
+        while first < job.split.tallies {
+            let next = first.saturating_add(AUDIT_TALLIES).min(job.split.tallies);
+            for tally in self.jobs.tallies(job.job_guid, job.attempt, first..next).await? {
+                items += tally.items;
+                counts += tally.counts;
+            }
+            first = next;
+        }
+        let dispatched = job.items_dispatched();
+        if (items, counts) == (totals.items, totals.counts) && items == dispatched && counts.sum() == items {
+            return Ok(job);
+        }
+        tracing::error!(job.id = %job.job_guid, items, ?counts, totals = ?totals.counts, dispatched, "audit failed");
+        let stop = Stop {
+            code: StopCode::AuditFailed,
+            message: "the job's counters do not add up; please report this".into(),
+            row: None,
+            offset: None,
+            at: self.clock.now(),
+        };
+        match self.jobs.stop(job.job_guid, job.attempt, &stop).await? {
+            Stopped::Now(job) | Stopped::Not(job) => Ok(job),
+        }
+    }
+}

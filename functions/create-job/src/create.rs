@@ -1,0 +1,274 @@
+//! Creating a job: looking the file over, admitting the job, and waking the splitter.
+//!
+//! Everything is decided before anything is written, and everything is written in one transaction; only then the message
+//! leaves. If the process dies in between, the job is there and the sweep sends the message again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::job::{Job, SplitState};
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::messages::SplitMessage;
+use rowmill_core::ports::{
+    Admission, Ceilings, Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, PortError,
+    Queue, UploadStore,
+};
+use rowmill_core::processor::ParamsError;
+use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::states::Status;
+use rowmill_core::text::{ChunkLimits, Head, HeadError, Position, SCANNER_VERSION, TextParams, read_head};
+use rowmill_core::upload::{Upload, UploadState};
+use serde_json::Value;
+
+use crate::request::{CreateJobRequest, InvalidField, check, check_idempotency_key};
+
+/// The use case and the ports it works through.
+pub struct Creator {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The uploads.
+    pub uploads: Arc<dyn UploadStore>,
+    /// Their objects, of which the first bytes are looked at.
+    pub objects: Arc<dyn Objects>,
+    /// Where the splitter listens.
+    pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// All job types, to check params with.
+    pub job_types: JobTypes,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for jobs.
+    pub entropy: Arc<dyn Entropy>,
+    /// The limits.
+    pub limits: CreateLimits,
+}
+
+/// What a job may take.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateLimits {
+    /// Where a chunk ends.
+    pub chunks: ChunkLimits,
+    /// How many jobs may be active at once.
+    pub ceilings: Ceilings,
+    /// The longest header, in bytes; so many bytes of the file are looked at.
+    pub header_max_bytes: u64,
+    /// After how many seconds a job is stopped, unless its client says otherwise.
+    pub default_deadline_seconds: u64,
+    /// The most a client may say.
+    pub maximum_deadline_seconds: u64,
+    /// How long a repeated request is recognised.
+    pub idempotency: Duration,
+    /// After what time without a sign of life the sweep looks at a job.
+    pub stale: Duration,
+}
+
+/// Why no job was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateJobError {
+    /// A field of the request is wrong.
+    #[error(transparent)]
+    Field(#[from] InvalidField),
+    /// There is no such job type.
+    #[error("there is no job type `{name}`; there are {}", known.join(", "))]
+    UnknownJobType {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The caller has no such upload.
+    #[error("there is no upload {0}; it may have expired: upload the file again")]
+    UnknownUpload(FileGuid),
+    /// The upload is not there whole.
+    #[error("upload {0} is not complete: send its bytes first")]
+    UploadIncomplete(FileGuid),
+    /// The upload is not what was announced.
+    #[error("upload {file} has {stored} bytes where {announced} were announced: upload the file again")]
+    UploadSize {
+        /// The upload.
+        file: FileGuid,
+        /// What was announced.
+        announced: u64,
+        /// What is there.
+        stored: u64,
+    },
+    /// The file cannot be read as what it is said to be.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// The job type cannot work with the params.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// A ceiling is reached.
+    #[error("{}", full_message(*.0))]
+    Full(Admission),
+    /// The idempotency key was used for another request.
+    #[error("the Idempotency-Key was used for another request; use a new key for a new job")]
+    KeyReused,
+    /// Something cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+const fn full_message(full: Admission) -> &'static str {
+    match full {
+        Admission::OwnerFull => "you have as many active jobs as you may have; try again when one has ended",
+        Admission::TypeFull => "there are as many active jobs of this type as there may be; try again later",
+        Admission::SystemFull => "there are as many active jobs as there may be; try again later",
+    }
+}
+
+impl Creator {
+    /// Creates the job that `request` asks for, or finds the one that the same request created before.
+    ///
+    /// # Errors
+    /// See [`CreateJobError`]; nothing is written then.
+    pub async fn create(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        idempotency_key: Option<&str>,
+    ) -> Result<Job, CreateJobError> {
+        check(request, self.limits.maximum_deadline_seconds)?;
+        let fingerprint = request.fingerprint();
+        if let Some(key) = idempotency_key {
+            check_idempotency_key(key)?;
+            if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {
+                return if known == fingerprint {
+                    Ok(self.jobs.job(job).await?)
+                } else {
+                    Err(CreateJobError::KeyReused)
+                };
+            }
+        }
+        let new = self.new_job(owner, request, idempotency_key.map(|key| (key, fingerprint))).await?;
+        match self.jobs.create(&new).await {
+            Ok(Created::New) => {
+                self.wake_splitter(&new.job).await;
+                Ok(new.job)
+            }
+            Ok(Created::Before(job)) => Ok(self.jobs.job(job).await?),
+            Err(CreateError::Full(full)) => Err(CreateJobError::Full(full)),
+            Err(CreateError::KeyReused) => Err(CreateJobError::KeyReused),
+            Err(CreateError::Port(error)) => Err(error.into()),
+        }
+    }
+
+    /// The job is there whether its message leaves or not: a message that is lost is sent again by the sweep.
+    async fn wake_splitter(&self, job: &Job) {
+        let message = SplitMessage { job_guid: job.job_guid, attempt: job.attempt, owner: job.owner.clone() };
+        if let Err(error) = self.splits.send(&[message]).await {
+            tracing::error!(job.id = %job.job_guid, error = &error as &dyn std::error::Error, "job created, message not sent");
+        }
+    }
+
+    async fn new_job(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        idempotency: Option<(&str, String)>,
+    ) -> Result<NewJob, CreateJobError> {
+        let job_type = self.job_types.get(&request.job_type).ok_or_else(|| CreateJobError::UnknownJobType {
+            name: request.job_type.chars().take(64).collect(),
+            known: self.job_types.names(),
+        })?;
+        let now = self.clock.now();
+        let (upload, file) = self.source_file(owner, request.file_guid).await?;
+        let head = self.read_head(&upload, &file, request).await?;
+        let job_guid = self.entropy.job_guid(now);
+        let spec = Spec {
+            job_guid,
+            owner: owner.clone(),
+            job_type: request.job_type.clone(),
+            created_at: now,
+            file,
+            head,
+            limits: self.limits.chunks,
+            scanner_version: SCANNER_VERSION,
+            params: request.params.clone(),
+            tolerance: request.tolerance,
+            max_concurrency: None,
+        };
+        job_type.prepare(&spec)?;
+        let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
+            key: key.to_owned(),
+            fingerprint,
+            expires_at: now + self.limits.idempotency,
+        });
+        Ok(NewJob { job: self.job_row(job_guid, &spec, request), spec, ceilings: self.limits.ceilings, idempotency })
+    }
+
+    fn job_row(&self, job_guid: JobGuid, spec: &Spec, request: &CreateJobRequest) -> Job {
+        let now = spec.created_at;
+        let deadline = request.deadline_seconds.unwrap_or(self.limits.default_deadline_seconds);
+        Job {
+            job_guid,
+            owner: spec.owner.clone(),
+            job_type: spec.job_type.clone(),
+            file_guid: request.file_guid,
+            data_bytes: spec.file.size.saturating_sub(spec.head.data_start),
+            metadata: request.metadata.clone(),
+            status: Status::Waiting,
+            outcome: None,
+            attempt: 1,
+            split: SplitState {
+                tallies: 0,
+                dispatched: 0,
+                cursor: Position { offset: spec.head.data_start, row: 1 },
+                done: false,
+            },
+            lease: None,
+            stop: None,
+            counts: None,
+            completions: 0,
+            created_at: now,
+            started_at: None,
+            moved_at: now,
+            deadline_at: now + Duration::from_secs(deadline),
+            finished_at: None,
+            wake_at: Some(now + self.limits.stale),
+            expires_at: None,
+        }
+    }
+
+    /// The upload, whole and as announced, and its object as it is now.
+    async fn source_file(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
+        let upload = match self.uploads.upload(file_guid, self.clock.now()).await {
+            Ok(upload) if upload.owner == *owner => upload,
+            Ok(_) | Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
+            Err(error) => return Err(error.into()),
+        };
+        // The bytes of a multipart upload are no object before it is completed; those of a presigned PUT need nothing more.
+        let head = match self.objects.head(&upload.key).await {
+            Err(PortError::NotFound) if matches!(upload.state, UploadState::Pending { .. }) => {
+                return Err(CreateJobError::UploadIncomplete(file_guid));
+            }
+            Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
+            head => head?,
+        };
+        if head.size != upload.size {
+            let (announced, stored) = (upload.size, head.size);
+            return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });
+        }
+        let file = SourceFile { file_guid, key: upload.key.clone(), etag: head.etag, size: head.size };
+        Ok((upload, file))
+    }
+
+    async fn read_head(
+        &self,
+        upload: &Upload,
+        file: &SourceFile,
+        request: &CreateJobRequest,
+    ) -> Result<Head, CreateJobError> {
+        let params = Value::Object(request.params.clone());
+        let params: TextParams = serde_json::from_value(params).map_err(|error| {
+            InvalidField::new("params", format!("`format`, `delimiter`, `header` or `encoding` is not right: {error}"))
+        })?;
+        let length = self.limits.header_max_bytes.min(file.size);
+        let prefix = match length {
+            0 => bytes::Bytes::new(),
+            length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
+        };
+        let whole = length == file.size;
+        Ok(read_head(&prefix, whole, &params, Some(&upload.content_type), upload.file_name.as_deref())?)
+    }
+}

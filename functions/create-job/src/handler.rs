@@ -1,0 +1,63 @@
+//! From the HTTP request to the use case and back.
+
+use std::time::Duration;
+
+use lambda_http::{Body, Request, Response};
+use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json};
+use rowmill_core::ports::Admission;
+use rowmill_core::progress::JobView;
+
+use crate::create::{CreateJobError, Creator};
+use crate::request::CreateJobRequest;
+
+/// How many seconds a client does well to wait before it looks at a new job.
+const POLL_SECONDS: &str = "1";
+
+/// How long a client does well to wait for a slot.
+const SLOT_WAIT: Duration = Duration::from_secs(5);
+
+/// Answers `POST /api/jobs`.
+pub async fn handle(creator: &Creator, request: Request) -> Response<Body> {
+    create(creator, &request).await.unwrap_or_else(Into::into)
+}
+
+async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, Problem> {
+    let owner = owner_of(request)?;
+    let wish: CreateJobRequest = read_json(request)?;
+    // A key that is no text is as wrong as an empty one, and must not pass for none.
+    let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
+    let job = creator.create(&owner, &wish, key.map(Option::unwrap_or_default)).await.map_err(problem)?;
+    let mut response = json_response(202, &JobView::new(&job, None));
+    let headers = response.headers_mut();
+    if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
+        headers.insert("location", location);
+    }
+    if !job.status.is_terminal() {
+        headers.insert("retry-after", lambda_http::http::HeaderValue::from_static(POLL_SECONDS));
+    }
+    Ok(response)
+}
+
+fn problem(error: CreateJobError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        CreateJobError::Field(wrong) => Problem::unprocessable("invalid_request", detail).with("field", wrong.field),
+        CreateJobError::Params(wrong) => Problem::unprocessable("invalid_params", detail).with("field", wrong.field),
+        CreateJobError::UnknownJobType { .. } => {
+            Problem::unprocessable("unknown_job_type", detail).with("field", "jobType")
+        }
+        CreateJobError::UnknownUpload(_) => Problem::unprocessable("unknown_upload", detail).with("field", "fileGuid"),
+        CreateJobError::UploadIncomplete(_) => Problem::conflict("upload_incomplete", detail).with("field", "fileGuid"),
+        CreateJobError::UploadSize { .. } => {
+            Problem::unprocessable("upload_size_mismatch", detail).with("field", "fileGuid")
+        }
+        CreateJobError::Head(head) => {
+            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", head.code())
+        }
+        CreateJobError::KeyReused => Problem::unprocessable("idempotency_key_reused", detail),
+        CreateJobError::Full(Admission::OwnerFull) => Problem::too_many("owner_full", detail, SLOT_WAIT),
+        CreateJobError::Full(Admission::TypeFull) => Problem::unavailable("job_type_full", detail, SLOT_WAIT),
+        CreateJobError::Full(Admission::SystemFull) => Problem::unavailable("system_full", detail, SLOT_WAIT),
+        CreateJobError::Port(error) => error.into(),
+    }
+}

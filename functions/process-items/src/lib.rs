@@ -1,0 +1,13 @@
+//! `process-items`: runs the items of a chunk through the job type's processor and commits the chunk, once.
+//!
+//! Triggered by the items queue, up to ten chunks at a time. [`process`] is the use case from the message to the commit,
+//! [`run`] what happens between reading a chunk and counting it, [`watch`] what is known about the jobs meanwhile,
+//! [`handler`] the way from the queue's event to the use case.
+
+#![warn(missing_docs)]
+
+pub mod handler;
+pub mod prepared;
+pub mod process;
+pub mod run;
+pub mod watch;

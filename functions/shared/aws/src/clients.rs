@@ -1,0 +1,85 @@
+//! The SDK's clients, one of each per process.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+
+use crate::meter::{Meter, Service};
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// How long one attempt of a request may take until its answer begins. S3 takes the longest: 64 MiB within a region.
+const ATTEMPT: Duration = Duration::from_secs(20);
+
+/// Attempts of a request before its failure is the caller's.
+const ATTEMPTS: u32 = 6;
+
+/// The clients, each built when it is first asked for.
+#[derive(Debug)]
+pub struct Clients {
+    config: SdkConfig,
+    dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
+    s3: OnceLock<aws_sdk_s3::Client>,
+    sqs: OnceLock<aws_sdk_sqs::Client>,
+}
+
+impl Clients {
+    /// Clients with the region, the credentials and the endpoint that the environment gives.
+    pub async fn from_environment() -> Self {
+        let http =
+            aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let retry = RetryConfig::standard()
+            .with_max_attempts(ATTEMPTS)
+            .with_initial_backoff(Duration::from_millis(50))
+            .with_max_backoff(Duration::from_secs(2));
+        let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ATTEMPT).build();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .retry_config(retry)
+            .timeout_config(timeouts)
+            .load()
+            .await;
+        Self::new(config)
+    }
+
+    /// Clients of this configuration.
+    pub const fn new(config: SdkConfig) -> Self {
+        Self { config, dynamodb: OnceLock::new(), s3: OnceLock::new(), sqs: OnceLock::new() }
+    }
+
+    /// DynamoDB.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        let build = || {
+            let config = aws_sdk_dynamodb::config::Builder::from(&self.config);
+            aws_sdk_dynamodb::Client::from_conf(config.interceptor(Meter(Service::DynamoDb)).build())
+        };
+        self.dynamodb.get_or_init(build).clone()
+    }
+
+    /// S3.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        let build = || {
+            // Another endpoint than AWS's own is an emulator's, which answers to no host name of the bucket's.
+            let endpoint_of_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3");
+            let force_path_style = self.config.endpoint_url().is_some() || endpoint_of_s3.is_some();
+            let config = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(force_path_style);
+            aws_sdk_s3::Client::from_conf(config.interceptor(Meter(Service::S3)).build())
+        };
+        self.s3.get_or_init(build).clone()
+    }
+
+    /// SQS.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        let build = || {
+            let config = aws_sdk_sqs::config::Builder::from(&self.config);
+            aws_sdk_sqs::Client::from_conf(config.interceptor(Meter(Service::Sqs)).build())
+        };
+        self.sqs.get_or_init(build).clone()
+    }
+}

@@ -1,0 +1,236 @@
+use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
+use rowmill_core::job::{Job, Lease, SplitState, Stop};
+use rowmill_core::ports::{BoxError, PortError};
+use rowmill_core::states::{Outcome, Status};
+use rowmill_core::tally::Counts;
+use rowmill_core::text::Position;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::attributes::{Item, expiry_seconds, from_item, from_millis, from_seconds, to_item};
+
+/// The sort key of the job row.
+pub const JOB_ROW: &str = "job";
+
+/// The sort key of the spec row.
+pub const SPEC_ROW: &str = "spec";
+
+/// How many partitions the wake index is spread over.
+const WAKE_SHARDS: u64 = 8;
+
+/// The job row's attributes.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JobRow {
+    job_id: JobGuid,
+    row: String,
+    owner: Owner,
+    job_type: String,
+    file_guid: FileGuid,
+    data_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<String>,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    attempt: u32,
+    tallies: u32,
+    dispatched: u32,
+    cursor_offset: u64,
+    cursor_row: u64,
+    split_done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_holder: Option<RunId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_until: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+    completions: u32,
+    created_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<i64>,
+    moved_at: i64,
+    deadline_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake_shard: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+}
+
+/// The job's row.
+///
+/// # Errors
+/// `Invalid` where its metadata cannot be written as JSON.
+pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
+    let metadata = job.metadata.as_ref().map(serde_json::to_string).transpose();
+    let stop = job.stop.as_ref().map(stop_text).transpose();
+    let row = JobRow {
+        job_id: job.job_guid,
+        row: JOB_ROW.to_owned(),
+        owner: job.owner.clone(),
+        job_type: job.job_type.clone(),
+        file_guid: job.file_guid,
+        data_bytes: job.data_bytes,
+        metadata: metadata.map_err(|error| PortError::invalid(doing, error))?,
+        status: job.status,
+        outcome: job.outcome,
+        attempt: job.attempt,
+        tallies: job.split.tallies,
+        dispatched: job.split.dispatched,
+        cursor_offset: job.split.cursor.offset,
+        cursor_row: job.split.cursor.row,
+        split_done: job.split.done,
+        lease_holder: job.lease.map(|lease| lease.holder),
+        lease_until: job.lease.map(|lease| lease.until.as_millisecond()),
+        stop: stop.map_err(|error| PortError::invalid(doing, error))?,
+        succeeded: job.counts.map(|counts| counts.succeeded),
+        failed: job.counts.map(|counts| counts.failed),
+        skipped: job.counts.map(|counts| counts.skipped),
+        completions: job.completions,
+        created_at: job.created_at.as_millisecond(),
+        started_at: job.started_at.map(|at| at.as_millisecond()),
+        moved_at: job.moved_at.as_millisecond(),
+        deadline_at: job.deadline_at.as_millisecond(),
+        finished_at: job.finished_at.map(|at| at.as_millisecond()),
+        wake_shard: job.wake_at.map(|_| wake_shard(job.job_guid)),
+        wake_at: job.wake_at.map(|at| at.as_millisecond()),
+        expires_at: job.expires_at.map(expiry_seconds),
+    };
+    to_item(doing, &row)
+}
+
+/// The job of a row.
+///
+/// # Errors
+/// `Invalid` where it is not one.
+pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
+    let row: JobRow = from_item(doing, item)?;
+    job_of_row(row).map_err(|error| PortError::invalid(doing, error))
+}
+
+fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
+    let lease = row.lease_holder.zip(row.lease_until);
+    let counts = row.succeeded.zip(row.failed).zip(row.skipped);
+    Ok(Job {
+        job_guid: row.job_id,
+        owner: row.owner,
+        job_type: row.job_type,
+        file_guid: row.file_guid,
+        data_bytes: row.data_bytes,
+        metadata: row.metadata.as_deref().map(serde_json::from_str).transpose()?,
+        status: row.status,
+        outcome: row.outcome,
+        attempt: row.attempt,
+        split: SplitState {
+            tallies: row.tallies,
+            dispatched: row.dispatched,
+            cursor: Position { offset: row.cursor_offset, row: row.cursor_row },
+            done: row.split_done,
+        },
+        lease: lease.map(|(holder, until)| from_millis(until).map(|until| Lease { holder, until })).transpose()?,
+        stop: row.stop.as_deref().map(serde_json::from_str).transpose()?,
+        counts: counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }),
+        completions: row.completions,
+        created_at: from_millis(row.created_at)?,
+        started_at: row.started_at.map(from_millis).transpose()?,
+        moved_at: from_millis(row.moved_at)?,
+        deadline_at: from_millis(row.deadline_at)?,
+        finished_at: row.finished_at.map(from_millis).transpose()?,
+        wake_at: row.wake_at.map(from_millis).transpose()?,
+        expires_at: row.expires_at.map(from_seconds).transpose()?,
+    })
+}
+
+/// A stop as the row holds it.
+///
+/// # Errors
+/// None in practice: every field of a stop can be written as JSON.
+pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
+    serde_json::to_string(stop)
+}
+
+fn wake_shard(job: JobGuid) -> u64 {
+    xxh3_64(job.0.as_bytes()) % WAKE_SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attributes::number;
+    use super::*;
+    use jiff::Timestamp;
+    use rowmill_core::job::StopCode;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    fn job() -> Job {
+        let at = |ms| Timestamp::from_millisecond(ms).unwrap();
+        Job {
+            job_guid: JobGuid(Uuid::from_u128(7)),
+            owner: Owner("me".into()),
+            job_type: "import".into(),
+            file_guid: FileGuid(Uuid::from_u128(8)),
+            data_bytes: u64::MAX,
+            metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
+            status: Status::Running,
+            outcome: Some(Outcome::Partial),
+            attempt: 2,
+            split: SplitState { tallies: 3, dispatched: 2, cursor: Position { offset: 99, row: 4 }, done: true },
+            lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
+            stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
+            counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
+            completions: 1,
+            created_at: at(1),
+            started_at: Some(at(2)),
+            moved_at: at(3),
+            deadline_at: at(4),
+            finished_at: Some(at(5)),
+            wake_at: Some(at(6)),
+            expires_at: Some(at(7000)),
+        }
+    }
+
+    #[test]
+    fn a_job_reads_back_as_it_was_written() {
+        let full = job();
+        assert_eq!(job_of("", job_item("", &full).unwrap()).unwrap(), full);
+        let bare = Job {
+            metadata: None,
+            outcome: None,
+            lease: None,
+            stop: None,
+            counts: None,
+            started_at: None,
+            finished_at: None,
+            wake_at: None,
+            expires_at: None,
+            ..full
+        };
+        let item = job_item("", &bare).unwrap();
+        assert!(!item.contains_key("wakeShard"), "an ended job is in no index of those to be woken");
+        assert_eq!(job_of("", item).unwrap(), bare);
+    }
+
+    #[test]
+    fn an_attribute_of_a_newer_version_is_left_alone() {
+        let mut item = job_item("", &job()).unwrap();
+        item.insert("madeUp".into(), number(1));
+        assert!(job_of("", item).is_ok());
+    }
+
+    #[test]
+    fn a_row_that_is_no_job_is_invalid() {
+        let mut item = job_item("", &job()).unwrap();
+        item.remove("status");
+        assert!(matches!(job_of("reading the job", item), Err(PortError::Invalid { .. })));
+    }
+}

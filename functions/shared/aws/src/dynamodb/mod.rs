@@ -1,0 +1,34 @@
+//! Jobs, uploads and records in DynamoDB.
+//!
+//! The jobs table holds all rows of a job under its `jobId`, told apart by the sort key `row`:
+//!
+//! | row | attributes |
+//! |---|---|
+//! | `job` | the [`Job`](rowmill_core::job::Job), flat; `wakeShard` and `wakeAt` put it into the wake index until it ends |
+//! | `spec` | `spec`, the [`Spec`](rowmill_core::spec::Spec) as JSON |
+//! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::tally::Tally) within 1 KiB, each chunk's mark in `c0` to `c63` |
+//! | `totals#<attempt>` | the [`Totals`](rowmill_core::tally::Totals), the closed tallies' numbers in the number set `closed` |
+//!
+//! The admission table holds `active`, the number of jobs that have not ended, of each owner (`owner#…`), of each type
+//! (`type#…`) and of the `system`, and what is remembered of idempotency keys (`idempotency#<owner>#<key>`).
+//!
+//! Times are milliseconds since 1970 but for `expiresAt`, which is seconds, as the tables' time to live wants it.
+
+mod attributes;
+mod complete;
+mod create;
+mod errors;
+mod job_row;
+mod job_store;
+mod list;
+mod record_statements;
+mod record_store;
+mod tally_row;
+mod transact;
+mod upload_store;
+mod write;
+
+pub use job_store::DynamoDbJobStore;
+pub use record_statements::{RECORD_BUCKETS, bucket_of};
+pub use record_store::DynamoDbRecordStore;
+pub use upload_store::DynamoDbUploadStore;

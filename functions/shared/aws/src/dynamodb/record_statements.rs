@@ -1,0 +1,266 @@
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
+    ReturnValuesOnConditionCheckFailure,
+};
+use rowmill_core::ports::{BoxError, PortError, Upsert};
+use serde_json::{Map, Number, Value};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::attributes::text;
+
+pub(super) const DOING: &str = "writing records";
+
+/// How many partitions a dataset's records are spread over.
+pub const RECORD_BUCKETS: u64 = 16;
+
+/// How many bytes an item may have.
+const ITEM_MAX_BYTES: usize = 400 * 1024;
+
+/// How many significant digits DynamoDB keeps of a number.
+const DIGITS_MAX: usize = 38;
+
+/// The partition of a record: `<dataset>#<bucket>`, the bucket being XXH3 (64 bits, no seed) of the key's bytes modulo
+/// [`RECORD_BUCKETS`]. It is part of the stored format.
+pub fn bucket_of(dataset: &str, key: &str) -> String {
+    format!("{dataset}#{}", xxh3_64(key.as_bytes()) % RECORD_BUCKETS)
+}
+
+/// Which of the two statements that together make an upsert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Takes effect where there is no record of the key.
+    Insert,
+    /// Takes effect where there is an earlier version.
+    Update,
+}
+
+/// The two statements of a table.
+#[derive(Clone, Debug)]
+pub struct Statements {
+    insert: String,
+    update: String,
+}
+
+impl Statements {
+    /// Those of this table.
+    pub fn of(table: &str) -> Self {
+        Self {
+            insert: format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}}"),
+            update: format!(
+                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? \
+                 WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" < ?"
+            ),
+        }
+    }
+
+    /// The statement of this kind for a record. Unless the record is known to exist, a failed update is asked for the
+    /// record it failed on, which tells a later version from none at all.
+    ///
+    /// # Errors
+    /// `Invalid`: nothing in it changes by trying again.
+    pub fn request(&self, kind: Kind, record: &Record, exists: bool) -> Result<BatchStatementRequest, PortError> {
+        let Record { bucket, key, version, fields, .. } = record;
+        let (bucket, key, version, fields) = (bucket.clone(), key.clone(), version.clone(), fields.clone());
+        let request = BatchStatementRequest::builder();
+        let request = match kind {
+            Kind::Insert => request.statement(&self.insert).set_parameters(Some(vec![bucket, key, version, fields])),
+            Kind::Update => {
+                let parameters = vec![version.clone(), fields, bucket, key, version];
+                let request = request.statement(&self.update).set_parameters(Some(parameters));
+                let old = ReturnValuesOnConditionCheckFailure::AllOld;
+                if exists { request } else { request.return_values_on_condition_check_failure(old) }
+            }
+        };
+        request.build().map_err(|error| PortError::invalid(DOING, error))
+    }
+}
+
+/// A record as the table has it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    bucket: AttributeValue,
+    key: AttributeValue,
+    version: AttributeValue,
+    fields: AttributeValue,
+    /// Its size in bytes, roughly.
+    pub bytes: usize,
+}
+
+impl Record {
+    /// The record that an upsert writes.
+    ///
+    /// # Errors
+    /// `Invalid` where a number has more digits than DynamoDB keeps, or the record is over 400 KB.
+    pub fn of(dataset: &str, upsert: &Upsert) -> Result<Self, PortError> {
+        let (fields, field_bytes) = map(&upsert.fields).map_err(|error| PortError::invalid(DOING, error))?;
+        let (bucket, version) = (bucket_of(dataset, &upsert.key), upsert.version.to_string());
+        let bytes = bucket.len() + upsert.key.len() + version.len() + field_bytes + "bucketkeyversionfields".len();
+        if bytes > ITEM_MAX_BYTES {
+            let error = format!("the record takes {bytes} bytes, more than the {ITEM_MAX_BYTES} it may have");
+            return Err(PortError::invalid(DOING, error));
+        }
+        Ok(Self { bucket: text(bucket), key: text(&upsert.key), version: text(version), fields, bytes })
+    }
+}
+
+/// What the answer to one statement means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// It took effect.
+    Done,
+    /// An insert found a record of the key.
+    Exists,
+    /// An update found this version or a later one.
+    Later,
+    /// An update found no earlier version; whether it found any is not told.
+    NotEarlier,
+    /// Refused for now.
+    Passing,
+    /// Refused for what the record is.
+    Invalid,
+    /// Refused for what the table, or the right to it, is.
+    Unavailable,
+}
+
+/// Reads the answer to a statement.
+pub fn answer(error: Option<&BatchStatementError>) -> Answer {
+    let Some(error) = error else { return Answer::Done };
+    match error.code() {
+        Some(Code::DuplicateItem) => Answer::Exists,
+        Some(Code::ConditionalCheckFailed) if error.item().is_some_and(|item| !item.is_empty()) => Answer::Later,
+        Some(Code::ConditionalCheckFailed) => Answer::NotEarlier,
+        Some(Code::ValidationError | Code::ItemCollectionSizeLimitExceeded) => Answer::Invalid,
+        Some(Code::AccessDenied | Code::ResourceNotFound) => Answer::Unavailable,
+        // InternalServerError, ProvisionedThroughputExceeded, RequestLimitExceeded, ThrottlingError,
+        // TransactionConflict, and whatever may be added to them.
+        _ => Answer::Passing,
+    }
+}
+
+/// A value and its size in bytes, as DynamoDB counts: 3 for a list or map, 1 more for each of its elements.
+fn value(value: &Value) -> Result<(AttributeValue, usize), BoxError> {
+    Ok(match value {
+        Value::Null => (AttributeValue::Null(true), 1),
+        Value::Bool(value) => (AttributeValue::Bool(*value), 1),
+        Value::String(text) => (AttributeValue::S(text.clone()), text.len()),
+        Value::Number(number) => {
+            let digits = decimal(number)?;
+            let bytes = digits.len() / 2 + 2;
+            (AttributeValue::N(digits), bytes)
+        }
+        Value::Array(values) => {
+            let mut bytes = 3;
+            let mut list = Vec::with_capacity(values.len());
+            for element in values {
+                let (element, size) = self::value(element)?;
+                bytes += size + 1;
+                list.push(element);
+            }
+            (AttributeValue::L(list), bytes)
+        }
+        Value::Object(fields) => map(fields)?,
+    })
+}
+
+fn map(fields: &Map<String, Value>) -> Result<(AttributeValue, usize), BoxError> {
+    let mut bytes = 3;
+    let mut map = HashMap::with_capacity(fields.len());
+    for (name, field) in fields {
+        let (field, size) = value(field)?;
+        bytes += name.len() + size + 1;
+        map.insert(name.clone(), field);
+    }
+    Ok((AttributeValue::M(map), bytes))
+}
+
+/// A number as it was written, if DynamoDB keeps all its digits and is not too big or small for it.
+fn decimal(number: &Number) -> Result<String, BoxError> {
+    let written = number.to_string();
+    let (mantissa, exponent) = written.split_once(['e', 'E']).unwrap_or((&written, "0"));
+    let exponent: i64 = exponent.trim_start_matches('+').parse()?;
+    let (whole, fraction) =
+        mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return Ok("0".to_owned());
+    }
+    if significant.len() > DIGITS_MAX {
+        return Err(format!("the number {written} has more than {DIGITS_MAX} significant digits").into());
+    }
+    // The power of ten of the first significant digit: DynamoDB takes 1E-130 to 9.9…E+125.
+    let leading_zeros = digits.len() - digits.trim_start_matches('0').len();
+    let power = i64::try_from(whole.len())? - 1 - i64::try_from(leading_zeros)? + exponent;
+    if !(-130..=125).contains(&power) {
+        return Err(format!("the number {written} is beyond what the records table can hold").into());
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_bucket_of_a_key_never_changes() {
+        // Stored records are found by these: a change here loses them.
+        let buckets: Vec<_> = ["", "U+0041", "a", "ключ"].map(|key| bucket_of("unicode", key)).into();
+        assert_eq!(buckets, EXPECTED_BUCKETS);
+        let used: std::collections::BTreeSet<_> = (0..1000).map(|n| bucket_of("d", &n.to_string())).collect();
+        assert_eq!(used.len(), 16, "a thousand keys are in all buckets");
+    }
+
+    const EXPECTED_BUCKETS: [&str; 4] = ["unicode#0", "unicode#0", "unicode#0", "unicode#0"];
+
+    #[test]
+    fn numbers_keep_their_digits_or_are_refused() {
+        let number = |text: &str| decimal(&serde_json::from_str::<Number>(text).unwrap());
+        assert_eq!(number("18446744073709551615").unwrap(), "18446744073709551615");
+        assert_eq!(number("-9223372036854775808").unwrap(), "-9223372036854775808");
+        assert_eq!(number("0.1").unwrap(), "0.1");
+        assert_eq!(number("0.0").unwrap(), "0");
+        assert!(number("1e125").is_ok());
+        assert!(number("1e126").is_err());
+        assert!(number("1e-130").is_ok());
+        assert!(number("1e-131").is_err());
+    }
+
+    #[test]
+    fn a_record_that_is_too_big_is_refused_before_it_is_sent() {
+        use rowmill_core::ids::JobGuid;
+        use rowmill_core::ports::RecordVersion;
+        let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
+        let of = |text: String| {
+            let fields = json!({ "text": text }).as_object().cloned().unwrap();
+            Record::of("d", &Upsert { key: "k".into(), version, fields })
+        };
+        assert!(of("x".repeat(400 * 1024 - 200)).is_ok());
+        assert!(matches!(of("x".repeat(400 * 1024)), Err(PortError::Invalid { .. })));
+    }
+
+    #[test]
+    fn every_code_of_dynamodb_has_its_answer() {
+        let of = |code| answer(Some(&BatchStatementError::builder().code(code).build()));
+        assert_eq!(answer(None), Answer::Done);
+        assert_eq!(of(Code::DuplicateItem), Answer::Exists);
+        assert_eq!(of(Code::ConditionalCheckFailed), Answer::NotEarlier);
+        assert_eq!(of(Code::ValidationError), Answer::Invalid);
+        assert_eq!(of(Code::ItemCollectionSizeLimitExceeded), Answer::Invalid);
+        assert_eq!(of(Code::AccessDenied), Answer::Unavailable);
+        assert_eq!(of(Code::ResourceNotFound), Answer::Unavailable);
+        for passing in [
+            Code::InternalServerError,
+            Code::ProvisionedThroughputExceeded,
+            Code::RequestLimitExceeded,
+            Code::ThrottlingError,
+            Code::TransactionConflict,
+        ] {
+            assert_eq!(of(passing), Answer::Passing);
+        }
+        let found = BatchStatementError::builder().code(Code::ConditionalCheckFailed).item("key", text("k")).build();
+        assert_eq!(answer(Some(&found)), Answer::Later);
+    }
+}

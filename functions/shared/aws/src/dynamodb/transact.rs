@@ -1,0 +1,93 @@
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::transact_write_items::builders::TransactWriteItemsFluentBuilder;
+use aws_sdk_dynamodb::types::CancellationReason;
+use rowmill_core::ports::PortError;
+
+use super::errors::port_error;
+use crate::retry::Pauses;
+
+/// What became of a transaction.
+pub enum Transacted {
+    /// All of it was applied.
+    Applied,
+    /// None of it was; the reason of each of its items, of which none is a passing one.
+    Refused(Vec<CancellationReason>),
+}
+
+/// Why a transaction's item stood in the way of the whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    /// It did not.
+    None,
+    /// Its condition does not hold.
+    Condition,
+    /// Something that will be there the next time too.
+    Lasting,
+    /// Something passing: another transaction, throttling.
+    Passing,
+}
+
+impl Reason {
+    fn of(reason: &CancellationReason) -> Self {
+        match reason.code() {
+            None | Some("None") => Self::None,
+            Some("ConditionalCheckFailed") => Self::Condition,
+            Some("ValidationError" | "ItemCollectionSizeLimitExceeded") => Self::Lasting,
+            // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded, and whatever may be added to them.
+            Some(_) => Self::Passing,
+        }
+    }
+}
+
+/// Whether the condition of this item was one that did not hold.
+pub fn condition_failed(reason: &CancellationReason) -> bool {
+    Reason::of(reason) == Reason::Condition
+}
+
+/// Sends a transaction until nothing passing is in its way, within bounds. While something passing is in the way of one
+/// item, nothing is concluded from the others.
+///
+/// # Errors
+/// `Unavailable`; `Invalid` where DynamoDB does not take the transaction.
+pub async fn transact(doing: &'static str, request: TransactWriteItemsFluentBuilder) -> Result<Transacted, PortError> {
+    let mut pauses = Pauses::after_conflict();
+    loop {
+        let Err(error) = request.clone().send().await else { return Ok(Transacted::Applied) };
+        let reasons = match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled.cancellation_reasons(),
+            _ => &[],
+        };
+        let kinds: Vec<Reason> = reasons.iter().map(Reason::of).collect();
+        let in_progress = error.code() == Some("TransactionInProgressException");
+        if kinds.contains(&Reason::Passing) || in_progress {
+            if pauses.wait().await {
+                continue;
+            }
+            return Err(PortError::unavailable(doing, error));
+        }
+        if kinds.contains(&Reason::Lasting) {
+            return Err(PortError::invalid(doing, error));
+        }
+        if kinds.contains(&Reason::Condition) {
+            return Ok(Transacted::Refused(reasons.to_vec()));
+        }
+        return Err(port_error(doing, error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_or_throttling_is_never_taken_for_a_failed_condition() {
+        let of = |code: &str| Reason::of(&CancellationReason::builder().code(code).build());
+        for passing in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "SomethingNew"] {
+            assert_eq!(of(passing), Reason::Passing);
+        }
+        assert_eq!(of("ConditionalCheckFailed"), Reason::Condition);
+        assert_eq!(of("ValidationError"), Reason::Lasting);
+        assert_eq!(of("None"), Reason::None);
+    }
+}

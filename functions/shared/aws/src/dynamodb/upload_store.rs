@@ -1,0 +1,126 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use jiff::Timestamp;
+use rowmill_core::ids::{FileGuid, Owner};
+use rowmill_core::ports::{BoxError, PortError, UploadStore};
+use rowmill_core::upload::{Upload, UploadState};
+use serde::{Deserialize, Serialize};
+
+use super::attributes::{expiry_seconds, from_item, from_millis, from_seconds, text, to_item};
+use super::errors::port_error;
+use super::write::{Update, put_if_absent};
+
+/// The uploads table in DynamoDB.
+#[derive(Clone, Debug)]
+pub struct DynamoDbUploadStore {
+    client: Client,
+    table: String,
+}
+
+impl DynamoDbUploadStore {
+    /// The store in this table.
+    pub const fn new(client: Client, table: String) -> Self {
+        Self { client, table }
+    }
+}
+
+/// An upload's attributes. It is ready once it has an `etag`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UploadRow {
+    file_guid: FileGuid,
+    owner: Owner,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_name: Option<String>,
+    content_type: String,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multipart: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    created_at: i64,
+    expires_at: i64,
+}
+
+impl From<&Upload> for UploadRow {
+    fn from(upload: &Upload) -> Self {
+        let (multipart, etag) = match &upload.state {
+            UploadState::Pending { multipart } => (multipart.clone(), None),
+            UploadState::Ready { etag } => (None, Some(etag.clone())),
+        };
+        Self {
+            file_guid: upload.file_guid,
+            owner: upload.owner.clone(),
+            file_name: upload.file_name.clone(),
+            content_type: upload.content_type.clone(),
+            size: upload.size,
+            sha256: upload.sha256.clone(),
+            key: upload.key.clone(),
+            multipart,
+            etag,
+            created_at: upload.created_at.as_millisecond(),
+            expires_at: expiry_seconds(upload.expires_at),
+        }
+    }
+}
+
+impl TryFrom<UploadRow> for Upload {
+    type Error = BoxError;
+
+    fn try_from(row: UploadRow) -> Result<Self, BoxError> {
+        let state = match row.etag {
+            Some(etag) => UploadState::Ready { etag },
+            None => UploadState::Pending { multipart: row.multipart },
+        };
+        Ok(Self {
+            file_guid: row.file_guid,
+            owner: row.owner,
+            file_name: row.file_name,
+            content_type: row.content_type,
+            size: row.size,
+            sha256: row.sha256,
+            key: row.key,
+            state,
+            created_at: from_millis(row.created_at)?,
+            expires_at: from_seconds(row.expires_at)?,
+        })
+    }
+}
+
+const MARK_READY: Update = Update {
+    doing: "marking the upload as ready",
+    change: "SET #etag = :etag REMOVE #multipart",
+    condition: "attribute_exists(#fileGuid)",
+};
+
+#[async_trait]
+impl UploadStore for DynamoDbUploadStore {
+    async fn create(&self, upload: &Upload) -> Result<(), PortError> {
+        const DOING: &str = "creating the upload";
+        let item = to_item(DOING, &UploadRow::from(upload))?;
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(item));
+        // One that is there is this one: names are never used twice, so its reply was lost.
+        put_if_absent(DOING, request, "fileGuid").await?;
+        Ok(())
+    }
+
+    async fn upload(&self, file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError> {
+        const DOING: &str = "reading the upload";
+        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
+        let output = request.key("fileGuid", text(file_guid)).send().await;
+        let item = output.map_err(|error| port_error(DOING, error))?.item.ok_or(PortError::NotFound)?;
+        let row: UploadRow = from_item(DOING, item)?;
+        let upload = Upload::try_from(row).map_err(|error| PortError::invalid(DOING, error))?;
+        // The table forgets up to days late.
+        if upload.expires_at > now { Ok(upload) } else { Err(PortError::NotFound) }
+    }
+
+    async fn mark_ready(&self, file_guid: FileGuid, etag: &str) -> Result<(), PortError> {
+        let request = self.client.update_item().table_name(&self.table).key("fileGuid", text(file_guid));
+        MARK_READY.apply(request, [(":etag", text(etag))]).await?;
+        Ok(())
+    }
+}

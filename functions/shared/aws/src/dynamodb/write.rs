@@ -1,0 +1,103 @@
+use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use rowmill_core::ports::PortError;
+
+use super::attributes::{Item, names};
+use super::errors::{past_conflicts, port_error};
+
+/// What became of a conditional write, with the row as it is now.
+pub enum Written {
+    /// It was applied.
+    Applied(Item),
+    /// Its condition did not hold.
+    Refused(Item),
+}
+
+/// A conditional update of one row.
+pub struct Update {
+    /// What is being done, for errors.
+    pub doing: &'static str,
+    /// The change.
+    pub change: &'static str,
+    /// On which condition; an empty one is none.
+    pub condition: &'static str,
+}
+
+impl Update {
+    /// Applies the update to the row the request names.
+    ///
+    /// # Errors
+    /// `NotFound` where the condition fails for want of the row.
+    pub async fn apply(
+        &self,
+        request: UpdateItemFluentBuilder,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+    ) -> Result<Written, PortError> {
+        self.send(self.prepare(request, values)).await
+    }
+
+    /// Applies the update with the placeholder `#mark` standing for the attribute of this name.
+    ///
+    /// # Errors
+    /// As [`Update::apply`].
+    pub async fn apply_to_mark(
+        &self,
+        request: UpdateItemFluentBuilder,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+        mark: String,
+    ) -> Result<Written, PortError> {
+        self.send(self.prepare(request, values).expression_attribute_names("#mark", mark)).await
+    }
+
+    fn prepare(
+        &self,
+        request: UpdateItemFluentBuilder,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+    ) -> UpdateItemFluentBuilder {
+        let mut request = request
+            .update_expression(self.change)
+            .set_condition_expression((!self.condition.is_empty()).then(|| self.condition.to_owned()))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (placeholder, name) in names(self.change).chain(names(self.condition)) {
+            request = request.expression_attribute_names(placeholder, name);
+        }
+        for (placeholder, value) in values {
+            request = request.expression_attribute_values(placeholder, value);
+        }
+        request
+    }
+
+    async fn send(&self, request: UpdateItemFluentBuilder) -> Result<Written, PortError> {
+        match past_conflicts(|| request.clone().send()).await {
+            Ok(output) => Ok(Written::Applied(output.attributes.unwrap_or_default())),
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    refused.item().cloned().map(Written::Refused).ok_or(PortError::NotFound)
+                }
+                _ => Err(port_error(self.doing, error)),
+            },
+        }
+    }
+}
+
+/// Puts a row unless there is one of this key; whether it was put.
+///
+/// # Errors
+/// `Unavailable`.
+pub async fn put_if_absent(
+    doing: &'static str,
+    request: PutItemFluentBuilder,
+    key: &'static str,
+) -> Result<bool, PortError> {
+    let request = request.condition_expression("attribute_not_exists(#key)").expression_attribute_names("#key", key);
+    match past_conflicts(|| request.clone().send()).await {
+        Ok(_) => Ok(true),
+        Err(error) => match error.as_service_error() {
+            Some(refused) if refused.is_conditional_check_failed_exception() => Ok(false),
+            _ => Err(port_error(doing, error)),
+        },
+    }
+}

@@ -1,0 +1,135 @@
+use std::str::FromStr;
+
+use lambda_http::{Request, RequestExt};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use super::Problem;
+
+/// How long a JSON body may be. What is longer is a file, and belongs into an upload.
+pub const JSON_MAX_BYTES: usize = 256 * 1024;
+
+/// A header's value, if it is there and is text.
+pub fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// The media type of the body in lower case, without parameters.
+pub fn content_type(request: &Request) -> Option<String> {
+    let value = header(request, "content-type")?;
+    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// Reads the body as JSON.
+///
+/// # Errors
+/// 415 where it does not say that it is JSON, 413 where it is over [`JSON_MAX_BYTES`], 400 where it is no JSON
+/// (`invalid_json`, with line and column) or not what is expected (`invalid_body`).
+pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
+    let content_type = content_type(request).unwrap_or_default();
+    if content_type != "application/json" && !content_type.ends_with("+json") {
+        let said = if content_type.is_empty() { "none" } else { &content_type };
+        return Err(Problem::unsupported_media_type(format!(
+            "the content type must be application/json; it is {said}"
+        )));
+    }
+    let body: &[u8] = request.body().as_ref();
+    if body.len() > JSON_MAX_BYTES {
+        let detail = format!("the body has {} bytes, more than the {JSON_MAX_BYTES} it may have", body.len());
+        return Err(Problem::too_large(JSON_MAX_BYTES as u64, detail));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        let code = match error.classify() {
+            Category::Data => "invalid_body",
+            Category::Syntax | Category::Eof | Category::Io => "invalid_json",
+        };
+        Problem::bad_request(code, error.to_string()).with("line", error.line()).with("column", error.column())
+    })
+}
+
+/// A part of the path. One that cannot be read names nothing.
+///
+/// # Errors
+/// 404.
+pub fn path_parameter<T: FromStr>(request: &Request, name: &str) -> Result<T, Problem> {
+    let parameters = request.path_parameters_ref();
+    let value = parameters.and_then(|parameters| parameters.first(name)).unwrap_or_default();
+    value.parse().map_err(|_| Problem::not_found(format!("`{value}` is no {name}")))
+}
+
+/// A parameter of the query, if it is there. `expected` says what it must be.
+///
+/// # Errors
+/// 400 (`invalid_query`).
+pub fn query_parameter<T: FromStr>(request: &Request, name: &str, expected: &str) -> Result<Option<T>, Problem> {
+    let parameters = request.query_string_parameters_ref();
+    let value = parameters.and_then(|parameters| parameters.first(name)).filter(|value| !value.is_empty());
+    let wrong = |value| {
+        let detail = format!("the query parameter `{name}` must be {expected}; it is `{value}`");
+        Problem::bad_request("invalid_query", detail).with("parameter", name)
+    };
+    value.map(|value| value.parse().map_err(|_| wrong(value))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lambda_http::Body;
+    use lambda_http::http::Request as HttpRequest;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, PartialEq, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Wanted {
+        size: u64,
+    }
+
+    fn request(content_type: &str, body: impl Into<Body>) -> Request {
+        HttpRequest::builder().header("content-type", content_type).body(body.into()).unwrap()
+    }
+
+    #[test]
+    fn json_is_read_whatever_parameters_its_type_has() {
+        let body = r#"{"size": 3}"#;
+        for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
+            assert_eq!(read_json::<Wanted>(&request(content_type, body)).unwrap(), Wanted { size: 3 });
+        }
+        assert_eq!(read_json::<Wanted>(&request("text/csv", body)).unwrap_err().status(), 415);
+        let untyped = HttpRequest::new(Body::from(body));
+        assert_eq!(read_json::<Wanted>(&untyped).unwrap_err().status(), 415);
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_from_json_of_another_shape() {
+        let code = |body: &str| read_json::<Wanted>(&request("application/json", body)).unwrap_err().code();
+        assert_eq!(code("{\"size\": 3"), "invalid_json");
+        assert_eq!(code(""), "invalid_json");
+        assert_eq!(code("{\"size\": \"three\"}"), "invalid_body");
+        assert_eq!(code("{\"size\": 3, \"more\": 1}"), "invalid_body");
+        assert_eq!(code("{}"), "invalid_body");
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_is_not_read() {
+        let body = vec![b' '; JSON_MAX_BYTES + 1];
+        assert_eq!(read_json::<Wanted>(&request("application/json", body)).unwrap_err().status(), 413);
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused_by_name() {
+        let request = request("application/json", "")
+            .with_path_parameters(
+                [("jobGuid".to_owned(), "x".to_owned())].into_iter().collect::<std::collections::HashMap<_, _>>(),
+            )
+            .with_query_string_parameters(
+                [("limit".to_owned(), "5".to_owned()), ("page".to_owned(), "five".to_owned())]
+                    .into_iter()
+                    .collect::<std::collections::HashMap<_, _>>(),
+            );
+        assert_eq!(path_parameter::<u32>(&request, "jobGuid").unwrap_err().status(), 404);
+        assert_eq!(query_parameter::<u32>(&request, "limit", "a number").unwrap(), Some(5));
+        assert_eq!(query_parameter::<u32>(&request, "after", "a number").unwrap(), None);
+        let problem = query_parameter::<u32>(&request, "page", "a number").unwrap_err();
+        assert_eq!((problem.status(), problem.code()), (400, "invalid_query"));
+    }
+}

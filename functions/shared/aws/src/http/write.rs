@@ -1,0 +1,31 @@
+use lambda_http::{Body, Response};
+use serde::Serialize;
+
+use super::Problem;
+
+/// An answer in JSON. Further headers go into the response it gives.
+pub fn json_response(status: u16, body: &impl Serialize) -> Response<Body> {
+    match serde_json::to_string(body) {
+        Ok(body) => response(status, [("content-type", "application/json".to_owned())], body),
+        Err(error) => {
+            tracing::error!(%error, "answer cannot be written as JSON");
+            Problem::internal().into_response()
+        }
+    }
+}
+
+/// An answer with these headers. A header whose value HTTP does not allow is left out.
+pub fn response(
+    status: u16,
+    headers: impl IntoIterator<Item = (&'static str, String)>,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status.try_into().unwrap_or(lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in headers {
+        if let Ok(value) = value.try_into() {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}

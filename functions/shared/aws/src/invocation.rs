@@ -1,0 +1,82 @@
+//! What an invocation took, logged once when it is finished. `rowmill bench` adds these lines up.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::meter::{self, Capacity, Requests};
+use crate::telemetry;
+
+/// An invocation that is going on.
+#[derive(Debug)]
+pub struct Invocation {
+    function: &'static str,
+    request_id: Option<String>,
+    begun: Instant,
+}
+
+impl Invocation {
+    /// An invocation that begins now.
+    pub fn begin(function: &'static str, request_id: Option<String>) -> Self {
+        Self { function, request_id, begun: Instant::now() }
+    }
+
+    /// Logs what it took.
+    pub fn finish(self) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let used = meter::take();
+        telemetry::write_line(&Finished {
+            timestamp: Timestamp::now(),
+            level: "INFO",
+            message: "invocation finished",
+            function: self.function,
+            request_id: self.request_id.as_deref(),
+            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            requests: used.requests,
+            capacity: used.capacity,
+            peak_rss_bytes: peak_rss_bytes(),
+        });
+    }
+}
+
+#[derive(Serialize)]
+struct Finished<'a> {
+    timestamp: Timestamp,
+    level: &'static str,
+    message: &'static str,
+    function: &'static str,
+    #[serde(rename = "invocation.id", skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    duration_ms: u64,
+    #[serde(rename = "aws.requests")]
+    requests: Requests,
+    #[serde(rename = "aws.capacity")]
+    capacity: Capacity,
+    #[serde(rename = "process.peak_rss_bytes")]
+    peak_rss_bytes: Option<u64>,
+}
+
+/// The most memory this process ever held, where the system tells.
+fn peak_rss_bytes() -> Option<u64> {
+    parse_peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_peak_rss(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_read_from_what_the_kernel_says() {
+        assert_eq!(parse_peak_rss("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
+        assert_eq!(parse_peak_rss("Name:\tx\n"), None);
+    }
+}

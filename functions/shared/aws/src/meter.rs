@@ -1,0 +1,201 @@
+//! What the functions ask of AWS, counted in the SDK: each attempt of a request by service, and the capacity DynamoDB
+//! says it took.
+//!
+//! The counts belong to the process. [`take`] gives what came together since it was last called, so the sum over all
+//! invocations is exact always, and each one's own share is whenever a process serves one invocation at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_sdk_dynamodb::operation::batch_execute_statement::{BatchExecuteStatementInput, BatchExecuteStatementOutput};
+use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemInput, BatchGetItemOutput};
+use aws_sdk_dynamodb::operation::get_item::{GetItemInput, GetItemOutput};
+use aws_sdk_dynamodb::operation::put_item::{PutItemError, PutItemInput, PutItemOutput};
+use aws_sdk_dynamodb::operation::query::{QueryInput, QueryOutput};
+use aws_sdk_dynamodb::operation::transact_write_items::{TransactWriteItemsInput, TransactWriteItemsOutput};
+use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemInput, UpdateItemOutput};
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    self, BeforeSerializationInterceptorContextMut, FinalizerInterceptorContextRef, Input, Output,
+};
+use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
+use serde::Serialize;
+
+/// A service of AWS that the functions use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Service {
+    /// DynamoDB.
+    DynamoDb,
+    /// S3.
+    S3,
+    /// SQS.
+    Sqs,
+}
+
+/// Requests sent, every attempt of each.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
+pub struct Requests {
+    /// To DynamoDB.
+    pub dynamodb: u64,
+    /// To S3.
+    pub s3: u64,
+    /// To SQS.
+    pub sqs: u64,
+}
+
+/// Capacity that DynamoDB charged, in units.
+#[derive(Clone, Copy, Default, PartialEq, Debug, Serialize)]
+pub struct Capacity {
+    /// Read units.
+    pub read: f64,
+    /// Write units.
+    pub write: f64,
+}
+
+/// What came together.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Used {
+    /// Requests sent.
+    pub requests: Requests,
+    /// Capacity charged.
+    pub capacity: Capacity,
+}
+
+static DYNAMODB: AtomicU64 = AtomicU64::new(0);
+static S3: AtomicU64 = AtomicU64::new(0);
+static SQS: AtomicU64 = AtomicU64::new(0);
+// Capacity comes in halves of a unit.
+static READ_HALVES: AtomicU64 = AtomicU64::new(0);
+static WRITE_HALVES: AtomicU64 = AtomicU64::new(0);
+
+/// What came together in this process since this was last asked.
+pub fn take() -> Used {
+    let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+    #[expect(clippy::cast_precision_loss, reason = "an invocation does not use 2^53 units")]
+    let units = |halves: &AtomicU64| take(halves) as f64 / 2.0;
+    Used {
+        requests: Requests { dynamodb: take(&DYNAMODB), s3: take(&S3), sqs: take(&SQS) },
+        capacity: Capacity { read: units(&READ_HALVES), write: units(&WRITE_HALVES) },
+    }
+}
+
+fn add_units(halves: &AtomicU64, units: f64) {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number, not below zero")]
+    halves.fetch_add((units.max(0.0) * 2.0).round() as u64, Ordering::Relaxed);
+}
+
+/// What one answer says it cost: of one table, or of several.
+trait Charged {
+    fn units(&self) -> f64;
+}
+
+impl Charged for ConsumedCapacity {
+    fn units(&self) -> f64 {
+        self.capacity_units.unwrap_or_default()
+    }
+}
+
+impl Charged for Vec<ConsumedCapacity> {
+    fn units(&self) -> f64 {
+        self.iter().map(Charged::units).sum()
+    }
+}
+
+/// Counts the requests of one service's client. DynamoDB's are asked what they cost, which is free.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter(pub Service);
+
+#[dyn_dispatch_hint]
+impl Intercept for Meter {
+    fn name(&self) -> &'static str {
+        "Meter"
+    }
+
+    fn modify_before_serialization(
+        &self,
+        context: &mut BeforeSerializationInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if self.0 == Service::DynamoDb {
+            ask_what_it_costs(context.input_mut());
+        }
+        Ok(())
+    }
+
+    fn read_after_attempt(
+        &self,
+        context: &FinalizerInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if context.request().is_some() {
+            // Signed for somebody else to send, or failed before it was sent.
+            return Ok(());
+        }
+        let counter = match self.0 {
+            Service::DynamoDb => &DYNAMODB,
+            Service::S3 => &S3,
+            Service::Sqs => &SQS,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        match context.output_or_error() {
+            Some(Ok(output)) if self.0 == Service::DynamoDb => note_what_it_cost(output),
+            // A write whose condition fails is charged by the size of the item there, and answers without saying how much.
+            // Rows that are written on condition are within one unit, but for job rows with much metadata.
+            Some(Err(error)) if error.as_operation_error().is_some_and(is_failed_condition) => {
+                add_units(&WRITE_HALVES, 1.0);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn is_failed_condition(error: &context::Error) -> bool {
+    let put = error.downcast_ref::<PutItemError>().is_some_and(PutItemError::is_conditional_check_failed_exception);
+    let update = error.downcast_ref::<UpdateItemError>();
+    put || update.is_some_and(UpdateItemError::is_conditional_check_failed_exception)
+}
+
+fn ask_what_it_costs(input: &mut Input) {
+    macro_rules! ask {
+        ($($input:ty),+ $(,)?) => {
+            $(if let Some(input) = input.downcast_mut::<$input>() {
+                input.return_consumed_capacity = Some(ReturnConsumedCapacity::Total);
+                return;
+            })+
+        };
+    }
+    ask!(
+        GetItemInput,
+        PutItemInput,
+        UpdateItemInput,
+        QueryInput,
+        BatchGetItemInput,
+        TransactWriteItemsInput,
+        BatchExecuteStatementInput,
+    );
+}
+
+fn note_what_it_cost(output: &Output) {
+    macro_rules! note {
+        ($($output:ty => $halves:ident),+ $(,)?) => {
+            $(if let Some(output) = output.downcast_ref::<$output>() {
+                add_units(&$halves, output.consumed_capacity.as_ref().map_or(0.0, Charged::units));
+                return;
+            })+
+        };
+    }
+    note!(
+        GetItemOutput => READ_HALVES,
+        QueryOutput => READ_HALVES,
+        BatchGetItemOutput => READ_HALVES,
+        PutItemOutput => WRITE_HALVES,
+        UpdateItemOutput => WRITE_HALVES,
+        TransactWriteItemsOutput => WRITE_HALVES,
+        BatchExecuteStatementOutput => WRITE_HALVES,
+    );
+}

@@ -1,0 +1,7 @@
+//! Objects in S3.
+
+mod direct_transfers;
+mod errors;
+mod objects;
+
+pub use objects::S3Objects;

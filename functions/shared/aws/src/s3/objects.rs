@@ -1,0 +1,100 @@
+use std::ops::Range;
+
+use async_trait::async_trait;
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::ByteStream;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use rowmill_core::ports::{ObjectHead, Objects, PortError};
+
+use super::errors::{is_beyond_the_end, port_error};
+
+/// How often a body that breaks off is read again. The SDK tries requests again, but not what comes after their headers.
+const BODY_READS: usize = 3;
+
+/// The bucket in S3.
+#[derive(Clone, Debug)]
+pub struct S3Objects {
+    pub(super) client: Client,
+    pub(super) bucket: String,
+}
+
+impl S3Objects {
+    /// The objects of this bucket.
+    pub const fn new(client: Client, bucket: String) -> Self {
+        Self { client, bucket }
+    }
+
+    /// Reads an object, or a range of it, on condition of its entity tag if one is given.
+    async fn get(
+        &self,
+        doing: &'static str,
+        key: &str,
+        etag: Option<&str>,
+        range: Option<String>,
+    ) -> Result<Bytes, PortError> {
+        let request = self.client.get_object().bucket(&self.bucket).key(key);
+        let request = request.set_if_match(etag.map(str::to_owned)).set_range(range);
+        for read in 1.. {
+            let output = match request.clone().send().await {
+                Err(error) if is_beyond_the_end(&error) => return Ok(Bytes::new()),
+                output => output.map_err(|error| port_error(doing, error))?,
+            };
+            match output.body.collect().await {
+                Ok(body) => return Ok(body.into_bytes()),
+                Err(error) if read == BODY_READS => return Err(PortError::unavailable(doing, error)),
+                Err(error) => tracing::debug!(%error, "body broke off"),
+            }
+        }
+        unreachable!("the last read returns")
+    }
+}
+
+/// A SHA-256 as S3's headers have it.
+pub fn checksum(sha256: [u8; 32]) -> String {
+    STANDARD.encode(sha256)
+}
+
+#[async_trait]
+impl Objects for S3Objects {
+    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
+        const DOING: &str = "looking at an object";
+        let output = self.client.head_object().bucket(&self.bucket).key(key).send().await;
+        let output = output.map_err(|error| port_error(DOING, error))?;
+        let size = output.content_length().and_then(|size| u64::try_from(size).ok());
+        let size = size.ok_or_else(|| PortError::invalid(DOING, "S3 told no length"))?;
+        let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))?;
+        Ok(ObjectHead { size, etag })
+    }
+
+    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        const DOING: &str = "reading a range of an object";
+        if range.is_empty() {
+            // HTTP has no way to ask for nothing; whether the object is still the same one matters all the same.
+            let request = self.client.head_object().bucket(&self.bucket).key(key).if_match(etag);
+            request.send().await.map_err(|error| port_error(DOING, error))?;
+            return Ok(Bytes::new());
+        }
+        let header = format!("bytes={}-{}", range.start, range.end - 1);
+        self.get(DOING, key, Some(etag), Some(header)).await
+    }
+
+    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
+        self.get("reading an object", key, None, None).await
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        content_type: &str,
+        bytes: Bytes,
+        sha256: Option<[u8; 32]>,
+    ) -> Result<String, PortError> {
+        const DOING: &str = "storing an object";
+        let request = self.client.put_object().bucket(&self.bucket).key(key).content_type(content_type);
+        let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));
+        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
+        output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))
+    }
+}

@@ -1,0 +1,172 @@
+//! From an invocation to a handler and back.
+
+use std::collections::HashSet;
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use jiff::Timestamp;
+use lambda_http::{Body, Request, RequestExt, Response};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde::de::DeserializeOwned;
+
+use crate::invocation::Invocation;
+
+/// Messages handed over by a queue at once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batch<M> {
+    /// The messages.
+    pub deliveries: Vec<Delivery<M>>,
+    /// When the invocation is ended by force.
+    pub deadline: Timestamp,
+}
+
+/// One message, as delivered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Delivery<M> {
+    /// What the queue calls it.
+    pub message_id: String,
+    /// What it says.
+    pub message: M,
+    /// How many times it has been delivered, this time included.
+    pub receive_count: u32,
+}
+
+/// Serves HTTP requests until the execution environment ends.
+///
+/// # Errors
+/// Where the Lambda runtime API cannot be reached.
+pub async fn http<H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
+where
+    H: Fn(Request) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    lambda_http::run_concurrent(service_fn(move |request: Request| {
+        let request_id = request.lambda_context_ref().map(|context| context.request_id.clone());
+        let invocation = Invocation::begin(function_name, request_id);
+        let answer = handler(request);
+        async move {
+            let response = answer.await;
+            invocation.finish();
+            Ok::<_, Error>(response)
+        }
+    }))
+    .await
+}
+
+/// Serves batches of a queue's messages until the execution environment ends.
+///
+/// # Errors
+/// Where the Lambda runtime API cannot be reached.
+pub async fn queue<M, H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
+where
+    M: DeserializeOwned + Send + 'static,
+    H: Fn(Batch<M>) -> F + Clone + Send + 'static,
+    F: Future<Output = Vec<String>> + Send + 'static,
+{
+    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<SqsEvent>| {
+        let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
+        let received = Received::new(event.payload, deadline(event.context.deadline));
+        let work = (!received.batch.deliveries.is_empty()).then(|| handler(received.batch));
+        async move {
+            let retry = match work {
+                Some(work) => work.await,
+                None => Vec::new(),
+            };
+            let response = answer(&received.message_ids, received.unreadable, retry);
+            invocation.finish();
+            Ok::<_, Error>(response)
+        }
+    }))
+    .await
+}
+
+fn deadline(epoch_ms: u64) -> Timestamp {
+    i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
+}
+
+/// A queue's event, read.
+struct Received<M> {
+    batch: Batch<M>,
+    /// The ids of all its messages.
+    message_ids: HashSet<String>,
+    /// The ids of those that cannot be read.
+    unreadable: Vec<String>,
+}
+
+impl<M: DeserializeOwned> Received<M> {
+    fn new(event: SqsEvent, deadline: Timestamp) -> Self {
+        let (mut deliveries, mut message_ids, mut unreadable) = (Vec::new(), HashSet::new(), Vec::new());
+        for message in event.records {
+            let message_id = message.message_id.clone().unwrap_or_default();
+            message_ids.insert(message_id.clone());
+            match serde_json::from_str(message.body.as_deref().unwrap_or_default()) {
+                Ok(body) => {
+                    deliveries.push(Delivery { message_id, message: body, receive_count: receive_count(&message) });
+                }
+                Err(error) => {
+                    // Not acknowledged: its queue's redrive policy sets it aside, where a person can look at it.
+                    let queue = message.event_source_arn.as_deref().unwrap_or_default();
+                    tracing::error!(message.id = message_id, message.queue = queue, %error, "message not understood");
+                    unreadable.push(message_id);
+                }
+            }
+        }
+        Self { batch: Batch { deliveries, deadline }, message_ids, unreadable }
+    }
+}
+
+fn receive_count(message: &SqsMessage) -> u32 {
+    message.attributes.get("ApproximateReceiveCount").and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
+/// The partial batch answer. An id that the batch does not have, or that is named twice, would make Lambda take the whole
+/// batch for failed, so none gets in.
+fn answer(message_ids: &HashSet<String>, unreadable: Vec<String>, retry: Vec<String>) -> SqsBatchResponse {
+    let mut named = HashSet::new();
+    let failures = unreadable.into_iter().chain(retry);
+    let failures = failures.filter(|id| message_ids.contains(id) && named.insert(id.clone()));
+    let mut response = SqsBatchResponse::default();
+    response.set_failures(failures);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowmill_core::messages::CompletionMessage;
+    use serde_json::json;
+
+    fn event(bodies: &[&str]) -> SqsEvent {
+        let record = |(number, body): (usize, &&str)| {
+            json!({
+                "messageId": format!("m{number}"), "body": body,
+                "attributes": {"ApproximateReceiveCount": "3"}, "eventSourceARN": "arn:aws:sqs:eu-west-1:1:completions",
+            })
+        };
+        let records: Vec<_> = bodies.iter().enumerate().map(record).collect();
+        serde_json::from_value(json!({"Records": records})).unwrap()
+    }
+
+    const GOOD: &str = r#"{"jobGuid":"01890a5d-ac96-774b-bcce-b302099a8057","attempt":1,"owner":"local"}"#;
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_reported_and_the_others_are_handed_over() {
+        let received = Received::<CompletionMessage>::new(event(&[GOOD, "{", GOOD]), Timestamp::MAX);
+        let ids: Vec<_> = received.batch.deliveries.iter().map(|delivery| delivery.message_id.as_str()).collect();
+        assert_eq!(ids, ["m0", "m2"]);
+        assert!(received.batch.deliveries.iter().all(|delivery| delivery.receive_count == 3));
+        assert_eq!(received.unreadable, ["m1"]);
+    }
+
+    #[test]
+    fn the_answer_names_each_failed_message_once_and_no_message_of_another_batch() {
+        let ids = ["m0", "m1", "m2"].map(str::to_owned).into();
+        let response = answer(&ids, vec!["m1".into()], vec!["m2".into(), "m1".into(), "other".into(), "m2".into()]);
+        let failed: Vec<_> =
+            response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect();
+        assert_eq!(failed, ["m1", "m2"]);
+        assert_eq!(
+            serde_json::to_value(&response).unwrap(),
+            json!({"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]})
+        );
+    }
+}

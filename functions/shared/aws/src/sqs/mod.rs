@@ -1,0 +1,6 @@
+//! Queues in SQS.
+
+mod batches;
+mod queue;
+
+pub use queue::SqsQueue;

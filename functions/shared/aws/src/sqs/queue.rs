@@ -1,0 +1,71 @@
+use std::marker::PhantomData;
+
+use async_trait::async_trait;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_core::messages::Grouped;
+use rowmill_core::ports::{PortError, Queue};
+use serde::Serialize;
+
+use super::batches::{batches, group};
+use crate::retry::Pauses;
+
+const DOING: &str = "sending messages";
+
+/// How many batches of one call are sent at once.
+const CONCURRENT_BATCHES: usize = 8;
+
+/// A standard queue in SQS. Messages are JSON, grouped by owner so that SQS shares turns fairly.
+#[derive(Debug)]
+pub struct SqsQueue<M> {
+    client: Client,
+    url: String,
+    messages: PhantomData<fn(M)>,
+}
+
+impl<M> SqsQueue<M> {
+    /// The queue at this URL.
+    pub const fn new(client: Client, url: String) -> Self {
+        Self { client, url, messages: PhantomData }
+    }
+
+    /// Sends one batch, what SQS refuses for the moment again.
+    async fn send_batch(&self, mut entries: Vec<SendMessageBatchRequestEntry>) -> Result<(), PortError> {
+        let mut pauses = Pauses::after_conflict();
+        loop {
+            let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries.clone()));
+            let output = request.send().await.map_err(|error| PortError::unavailable(DOING, error))?;
+            let Some(failed) = output.failed.first() else { return Ok(()) };
+            let why = format!("{}: {}", failed.code, failed.message().unwrap_or("no reason given"));
+            if output.failed.iter().any(|failed| failed.sender_fault) {
+                return Err(PortError::invalid(DOING, why));
+            }
+            entries.retain(|entry| output.failed.iter().any(|failed| failed.id == entry.id));
+            if !pauses.wait().await {
+                return Err(PortError::unavailable(DOING, why));
+            }
+        }
+    }
+}
+
+fn entry(place: usize, body: &str, group: String) -> Result<SendMessageBatchRequestEntry, PortError> {
+    let entry =
+        SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body).message_group_id(group);
+    entry.build().map_err(|error| PortError::invalid(DOING, error))
+}
+
+#[async_trait]
+impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
+    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+        let bodies: Result<Vec<String>, _> = messages.iter().map(serde_json::to_string).collect();
+        let bodies = bodies.map_err(|error| PortError::invalid(DOING, error))?;
+        let mut requests = Vec::new();
+        for batch in batches(&bodies) {
+            let entries = batch.into_iter().map(|place| entry(place, &bodies[place], group(messages[place].owner())));
+            requests.push(entries.collect::<Result<Vec<_>, _>>()?);
+        }
+        let sent = stream::iter(requests).map(|entries| self.send_batch(entries));
+        sent.buffer_unordered(CONCURRENT_BATCHES).try_collect::<()>().await
+    }
+}

@@ -1,0 +1,157 @@
+//! The log: one JSON object a line on standard output, dotted field names as they were written, errors with all causes.
+
+use std::error::Error;
+use std::fmt::{Debug, Write as _};
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::settings::StartError;
+
+/// Sends the log of this process to standard output. What is logged is set by `RUST_LOG` (default `info`).
+///
+/// # Errors
+/// Where `RUST_LOG` is not a filter.
+pub fn start(function_name: &'static str) -> Result<(), StartError> {
+    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&wanted);
+    let filter = filter.map_err(|_| StartError::Invalid {
+        name: "RUST_LOG".to_owned(),
+        value: wanted,
+        expected: "a level (error, warn, info, debug, trace) or a list of target=level",
+    })?;
+    // A second start in one process (tests) keeps the first log.
+    tracing_subscriber::registry().with(filter).with(JsonLines { function_name }).try_init().ok();
+    Ok(())
+}
+
+/// Writes a line of the log.
+pub fn write_line(line: &impl Serialize) {
+    if let Ok(mut text) = serde_json::to_string(line) {
+        text.push('\n');
+        // Where standard output is gone there is nowhere left to complain to.
+        std::io::stdout().lock().write_all(text.as_bytes()).ok();
+    }
+}
+
+/// Writes each event as one object: the event's fields on top of those of the spans around it.
+struct JsonLines {
+    function_name: &'static str,
+}
+
+/// The fields of a span.
+struct SpanFields(Map<String, Value>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(SpanFields(fields.0));
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(SpanFields(known)) = span.extensions_mut().get_mut()
+        {
+            let mut fields = Fields::default();
+            values.record(&mut fields);
+            known.append(&mut fields.0);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut line = Fields::default();
+        line.put("timestamp", Timestamp::now().to_string());
+        line.put("level", metadata.level().as_str());
+        line.put("function", self.function_name);
+        line.put("target", metadata.target());
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(SpanFields(fields)) = span.extensions().get() {
+                line.0.extend(fields.clone());
+            }
+        }
+        event.record(&mut line);
+        write_line(&line.0);
+    }
+}
+
+/// Fields by name.
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn put(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field.name(), value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field.name(), value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field.name(), value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put(field.name(), causes(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put(field.name(), format!("{value:?}"));
+    }
+}
+
+/// An error and everything behind it. A cause that says no more than the error before it did is left out.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut last = text.clone();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !last.ends_with(&said) {
+            write!(text, ": {said}").ok();
+        }
+        last = said;
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowmill_core::ports::PortError;
+
+    #[test]
+    fn an_error_is_logged_with_its_causes() {
+        let cause = std::io::Error::other(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer"));
+        let error = PortError::unavailable("reading the job", cause);
+        assert_eq!(causes(&error), "reading the job: unavailable: no answer");
+    }
+}

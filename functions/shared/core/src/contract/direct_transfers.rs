@@ -1,0 +1,105 @@
+//! The contract of [`DirectTransfers`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::run_checks;
+use crate::ports::{DirectTransfers, Objects, PortError, PresignedRequest, UploadedPart};
+
+/// A client, that sends a presigned request with a body.
+pub trait Client: DirectTransfers + Objects {
+    /// Sends it; whether it was taken.
+    fn send(&self, request: &PresignedRequest, body: Bytes) -> impl Future<Output = bool>;
+}
+
+/// Checks a [`DirectTransfers`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        a_client_stores_an_object_with_a_presigned_request,
+        a_presigned_request_names_what_it_is_signed_for,
+        parts_make_one_object,
+        parts_are_listed_in_order_as_they_come,
+        an_upload_in_parts_is_completed_once,
+    );
+}
+
+/// What S3 asks of every part but the last.
+const PART_BYTES: usize = 5 * 1024 * 1024;
+const HOUR: Duration = Duration::from_secs(3600);
+const KEY: &str = "uploads/direct";
+
+fn bytes(size: usize, fill: u8) -> Bytes {
+    vec![fill; size].into()
+}
+
+fn header<'a>(request: &'a PresignedRequest, name: &str) -> Option<&'a str> {
+    let found = request.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_str())
+}
+
+/// Sends one part of a multipart upload.
+async fn send_part(store: &impl Client, multipart: &str, number: u32, body: Bytes) {
+    let request = store.presign_part(KEY, multipart, number, body.len() as u64, HOUR).await.unwrap();
+    assert_eq!(request.method, "PUT");
+    assert_eq!(header(&request, "content-length"), Some(body.len().to_string().as_str()));
+    assert!(store.send(&request, body).await, "part {number}");
+}
+
+async fn a_client_stores_an_object_with_a_presigned_request(store: &impl Client) {
+    let body = Bytes::from_static(b"code;name\n1;a\n");
+    let sha256: [u8; 32] = Sha256::digest(&body).into();
+    for sha256 in [None, Some(sha256)] {
+        let request = store.presign_put(KEY, "text/csv", body.len() as u64, sha256, HOUR).await.unwrap();
+        assert!(store.send(&request, body.clone()).await);
+        assert_eq!(store.read(KEY).await.unwrap(), body);
+        assert_eq!(store.head(KEY).await.unwrap().size, body.len() as u64);
+    }
+}
+
+async fn a_presigned_request_names_what_it_is_signed_for(store: &impl Client) {
+    let request = store.presign_put(KEY, "text/csv", 14, Some([7; 32]), HOUR).await.unwrap();
+    assert_eq!(request.method, "PUT");
+    assert_eq!(header(&request, "content-type"), Some("text/csv"));
+    assert_eq!(header(&request, "content-length"), Some("14"));
+}
+
+async fn parts_make_one_object(store: &impl Client) {
+    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    send_part(store, &multipart, 1, bytes(PART_BYTES, b'a')).await;
+    send_part(store, &multipart, 2, bytes(7, b'b')).await;
+    let parts = store.parts(KEY, &multipart).await.unwrap();
+    assert!(matches!(store.head(KEY).await, Err(PortError::NotFound)), "not before it is completed");
+    store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
+    let whole = store.read(KEY).await.unwrap();
+    assert_eq!(whole.len(), PART_BYTES + 7);
+    assert_eq!(&whole[PART_BYTES - 1..], b"abbbbbbb");
+}
+
+async fn parts_are_listed_in_order_as_they_come(store: &impl Client) {
+    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    assert_eq!(store.parts(KEY, &multipart).await.unwrap(), []);
+    for number in [10, 2, 1] {
+        send_part(store, &multipart, number, bytes(number as usize, b'x')).await;
+    }
+    let listed = store.parts(KEY, &multipart).await.unwrap();
+    let sizes: Vec<_> = listed.iter().map(|part| (part.number, part.size)).collect();
+    assert_eq!(sizes, [(1, 1), (2, 2), (10, 10)]);
+    send_part(store, &multipart, 2, bytes(20, b'y')).await;
+    let listed = store.parts(KEY, &multipart).await.unwrap();
+    assert_eq!((listed.len(), listed[1].size), (3, 20), "a part sent again takes the place of the first");
+}
+
+async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
+    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    send_part(store, &multipart, 1, bytes(3, b'a')).await;
+    let parts: Vec<UploadedPart> = store.parts(KEY, &multipart).await.unwrap();
+    store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
+    assert!(matches!(store.parts(KEY, &multipart).await, Err(PortError::NotFound)));
+    assert_eq!(store.read(KEY).await.unwrap(), "aaa");
+}

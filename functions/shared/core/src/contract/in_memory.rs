@@ -1,0 +1,63 @@
+//! The in-memory adapters keep the contracts too.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::{Client, Receiver, Records};
+use crate::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore};
+use crate::messages::ChunkMessage;
+use crate::ports::{Objects, PresignedRequest};
+
+impl Records for InMemoryRecordStore {
+    async fn record(&self, dataset: &str, key: &str) -> Option<(String, Map<String, Value>)> {
+        let record = self.dataset(dataset).into_iter().find(|record| record.key == key)?;
+        Some((record.version.to_string(), record.fields))
+    }
+}
+
+impl Receiver for InMemoryQueue<ChunkMessage> {
+    async fn take(&self) -> Vec<ChunkMessage> {
+        Self::take(self)
+    }
+}
+
+impl Client for InMemoryObjects {
+    async fn send(&self, request: &PresignedRequest, body: Bytes) -> bool {
+        let place = request.url.strip_prefix("memory:").expect("a request of this store");
+        let Some((_, part)) = place.split_once('?') else {
+            return self.put(place, "", body, None).await.is_ok();
+        };
+        let (multipart, number) = part.split_once('&').expect("a part's request");
+        self.store_part(multipart, number.parse().expect("a number"), body).is_ok()
+    }
+}
+
+#[tokio::test]
+async fn the_in_memory_job_store_keeps_the_contract() {
+    super::job_store(async || InMemoryJobStore::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_upload_store_keeps_the_contract() {
+    super::upload_store(async || InMemoryUploadStore::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_record_store_keeps_the_contract() {
+    super::record_store(async || InMemoryRecordStore::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_objects_keep_the_contract() {
+    super::objects(async || InMemoryObjects::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_direct_transfers_keep_the_contract() {
+    super::direct_transfers(async || InMemoryObjects::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_queue_keeps_the_contract() {
+    super::queue(async || InMemoryQueue::default()).await;
+}

@@ -1,0 +1,83 @@
+//! The contract of [`JobStore`].
+
+mod admission;
+mod completion;
+mod counting;
+mod listing;
+mod split;
+mod story;
+
+use super::run_checks;
+use crate::ports::JobStore;
+
+/// Checks a [`JobStore`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        admission::a_new_job_reads_back_with_its_spec,
+        admission::what_is_not_there_is_not_found,
+        admission::the_owners_ceiling_is_exact,
+        admission::the_types_ceiling_is_exact,
+        admission::the_systems_ceiling_is_exact,
+        admission::a_ceiling_of_nothing_admits_nobody,
+        admission::of_two_hundred_at_once_exactly_ten_are_admitted,
+        admission::a_full_ceiling_leaves_nothing_behind,
+        admission::a_repeated_request_finds_its_job,
+        admission::a_repeated_request_finds_its_job_at_a_ceiling_too,
+        admission::a_key_used_for_something_else_is_refused,
+        admission::a_key_belongs_to_one_owner,
+        admission::a_key_is_forgotten_when_it_expires,
+        admission::of_one_request_repeated_at_once_one_job_comes_out,
+    );
+    run_checks!(
+        make,
+        listing::an_owner_sees_their_own_jobs_newest_first,
+        listing::pages_follow_each_other_without_gap_or_repetition,
+        listing::a_list_holds_only_what_the_filter_wants,
+        listing::a_page_is_full_however_many_jobs_the_filter_passes_over,
+        listing::an_expired_job_is_not_listed_but_can_be_read,
+    );
+    run_checks!(
+        make,
+        split::the_first_lease_makes_a_waiting_job_run,
+        split::a_held_lease_is_refused_until_it_runs_out,
+        split::a_run_that_lost_the_reply_gets_its_lease_again,
+        split::a_lease_is_for_the_present_attempt,
+        split::only_its_holder_releases_a_lease,
+        split::tallies_are_counted_one_after_the_other_under_the_lease,
+        split::nothing_is_counted_once_the_job_is_stopped,
+        split::nothing_is_counted_once_the_split_is_finished,
+        split::the_end_of_the_split_gives_the_lease_back,
+        split::a_job_is_stopped_once,
+        split::a_stop_whose_reply_was_lost_is_recognised,
+        split::a_cancelled_job_is_cancelling_whoever_takes_it_up,
+        split::another_attempt_is_not_stopped,
+    );
+    run_checks!(
+        make,
+        counting::a_tally_reads_back_and_is_put_once,
+        counting::a_range_of_tallies_is_in_order_and_without_those_that_are_not_there,
+        counting::a_chunk_is_counted_once_whoever_commits_it,
+        counting::a_run_that_lost_the_reply_has_won,
+        counting::a_chunk_of_a_tally_that_is_not_there_is_not_counted,
+        counting::sixty_four_chunks_committed_twice_at_once_count_once_each,
+        counting::a_tally_is_folded_once,
+        counting::tallies_folded_at_once_are_all_in,
+        counting::the_number_of_tallies_can_be_noted_again,
+        counting::attempts_are_counted_apart,
+    );
+    run_checks!(
+        make,
+        completion::a_job_ends_once,
+        completion::an_ended_job_gives_its_slots_back,
+        completion::a_completion_whose_reply_was_lost_is_recognised,
+        completion::a_job_stopped_meanwhile_does_not_end_as_seen,
+        completion::a_stopped_job_ends_with_its_stop,
+        completion::a_job_nobody_took_up_does_not_end,
+        completion::an_ended_job_is_neither_leased_nor_stopped,
+        completion::of_ten_completions_at_once_one_takes_effect,
+    );
+}

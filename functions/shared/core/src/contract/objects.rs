@@ -1,0 +1,93 @@
+//! The contract of [`Objects`].
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::run_checks;
+use crate::ports::{Objects, PortError};
+
+/// Checks an [`Objects`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn objects<S: Objects>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        an_object_reads_back_as_it_was_stored,
+        an_object_that_is_not_there_is_not_found,
+        a_range_gives_its_bytes,
+        a_range_past_the_end_gives_what_there_is,
+        an_object_that_was_replaced_has_changed,
+        an_object_stored_again_the_same_has_not_changed,
+        bytes_of_another_checksum_are_not_stored,
+        an_object_of_several_mebibytes_is_stored_whole,
+    );
+}
+
+async fn put(store: &impl Objects, key: &str, text: &'static str) -> String {
+    store.put(key, "text/plain", Bytes::from_static(text.as_bytes()), None).await.unwrap()
+}
+
+async fn an_object_reads_back_as_it_was_stored(store: &impl Objects) {
+    for (key, text) in [("uploads/a", "hello"), ("results/b/1/ä.jsonl", "x"), ("uploads/empty", "")] {
+        let etag = put(store, key, text).await;
+        let head = store.head(key).await.unwrap();
+        assert_eq!((head.size, &head.etag), (text.len() as u64, &etag));
+        assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag}");
+        assert_eq!(store.read(key).await.unwrap(), text);
+    }
+}
+
+async fn an_object_that_is_not_there_is_not_found(store: &impl Objects) {
+    assert!(matches!(store.head("uploads/none").await, Err(PortError::NotFound)));
+    assert!(matches!(store.read("uploads/none").await, Err(PortError::NotFound)));
+    assert!(matches!(store.read_range("uploads/none", "\"e\"", 0..5).await, Err(PortError::NotFound)));
+}
+
+async fn a_range_gives_its_bytes(store: &impl Objects) {
+    let etag = put(store, "uploads/a", "0123456789").await;
+    for (range, expected) in [(0..10, "0123456789"), (0..1, "0"), (3..7, "3456"), (9..10, "9"), (4..4, "")] {
+        assert_eq!(store.read_range("uploads/a", &etag, range).await.unwrap(), expected);
+    }
+}
+
+async fn a_range_past_the_end_gives_what_there_is(store: &impl Objects) {
+    let etag = put(store, "uploads/a", "0123456789").await;
+    assert_eq!(store.read_range("uploads/a", &etag, 7..100).await.unwrap(), "789");
+    assert_eq!(store.read_range("uploads/a", &etag, 10..20).await.unwrap(), "");
+    assert_eq!(store.read_range("uploads/a", &etag, 50..60).await.unwrap(), "");
+}
+
+async fn an_object_that_was_replaced_has_changed(store: &impl Objects) {
+    let before = put(store, "uploads/a", "0123456789").await;
+    let after = put(store, "uploads/a", "abcdefghij").await;
+    assert_ne!(before, after);
+    for range in [0..3, 4..4] {
+        let read = store.read_range("uploads/a", &before, range).await;
+        assert!(matches!(read, Err(PortError::Changed)), "{read:?}");
+    }
+    assert_eq!(store.read_range("uploads/a", &after, 0..3).await.unwrap(), "abc");
+}
+
+async fn an_object_stored_again_the_same_has_not_changed(store: &impl Objects) {
+    let before = put(store, "uploads/a", "same").await;
+    assert_eq!(put(store, "uploads/a", "same").await, before);
+    assert_eq!(store.read_range("uploads/a", &before, 0..4).await.unwrap(), "same");
+}
+
+async fn bytes_of_another_checksum_are_not_stored(store: &impl Objects) {
+    let bytes = Bytes::from_static(b"hello");
+    let right: [u8; 32] = Sha256::digest(&bytes).into();
+    assert!(store.put("uploads/a", "text/plain", bytes.clone(), Some(right)).await.is_ok());
+    let wrong = store.put("uploads/b", "text/plain", bytes, Some([7; 32])).await;
+    assert!(matches!(wrong, Err(PortError::Changed)), "{wrong:?}");
+    assert!(matches!(store.head("uploads/b").await, Err(PortError::NotFound)));
+}
+
+async fn an_object_of_several_mebibytes_is_stored_whole(store: &impl Objects) {
+    let bytes: Bytes = (0..3_000_000_u32).map(|n| n.to_le_bytes()[(n % 3) as usize]).collect::<Vec<u8>>().into();
+    let etag = store.put("uploads/big", "text/csv", bytes.clone(), None).await.unwrap();
+    assert_eq!(store.head("uploads/big").await.unwrap().size, 3_000_000);
+    let range = store.read_range("uploads/big", &etag, 1_000_000..2_500_000).await.unwrap();
+    assert_eq!(range, bytes[1_000_000..2_500_000]);
+}

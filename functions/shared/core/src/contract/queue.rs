@@ -1,0 +1,53 @@
+//! The contract of [`Queue`].
+
+use std::collections::BTreeSet;
+
+use super::run_checks;
+use crate::ids::Owner;
+use crate::messages::ChunkMessage;
+use crate::ports::Queue;
+use crate::tally::ChunkAddress;
+use crate::text::{Chunk, ChunkMode};
+
+/// A queue from which what was sent can be taken.
+pub trait Receiver: Queue<ChunkMessage> {
+    /// What has been delivered since this was last asked.
+    fn take(&self) -> impl Future<Output = Vec<ChunkMessage>>;
+}
+
+/// Checks a [`Queue`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn queue<S: Receiver>(make: impl AsyncFn() -> S) {
+    run_checks!(make, what_is_sent_arrives, more_than_a_request_holds_arrives_whole, nothing_at_all_can_be_sent);
+}
+
+fn message(tally: u32, index: u8) -> ChunkMessage {
+    ChunkMessage {
+        job_guid: crate::ids::JobGuid(uuid::Uuid::from_u128(7)),
+        owner: Owner("größe of Rome".into()),
+        address: ChunkAddress { attempt: 1, tally, index },
+        chunk: Chunk { offset: u64::from(index), length: 10, first_row: 1, items: 5, mode: ChunkMode::Items },
+    }
+}
+
+async fn what_is_sent_arrives(queue: &impl Receiver) {
+    queue.send(&[message(0, 7)]).await.unwrap();
+    let arrived = queue.take().await;
+    assert_eq!(arrived, [message(0, 7)]);
+}
+
+async fn more_than_a_request_holds_arrives_whole(queue: &impl Receiver) {
+    let messages: Vec<_> = (0..64).map(|index| message(3, index)).collect();
+    queue.send(&messages).await.unwrap();
+    let arrived = queue.take().await;
+    let chunks: BTreeSet<_> = arrived.iter().map(|message| message.address).collect();
+    assert_eq!(chunks.len(), 64, "each at least once");
+    assert!(arrived.iter().all(|message| messages.contains(message)));
+}
+
+async fn nothing_at_all_can_be_sent(queue: &impl Receiver) {
+    queue.send(&[]).await.unwrap();
+    assert!(queue.take().await.is_empty());
+}

@@ -1,0 +1,162 @@
+//! The contract of [`RecordStore`].
+
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::run_checks;
+use crate::ids::JobGuid;
+use crate::ports::{RecordStore, RecordVersion, Upsert, Upserted};
+
+/// A way to look at what a record store holds, which the port has none for.
+pub trait Records: RecordStore {
+    /// The version, as stored, and fields of the record of this key, if there is one.
+    fn record(&self, dataset: &str, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
+}
+
+/// Checks a [`RecordStore`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        a_record_reads_back_as_it_was_written,
+        the_later_version_stays_in_whatever_order_they_come,
+        a_version_written_again_changes_nothing,
+        the_later_job_wins_whatever_the_row,
+        new_and_known_records_are_told_apart_within_one_call,
+        a_store_gets_used_to_known_records_and_back_to_new_ones,
+        datasets_and_keys_are_kept_apart,
+        results_are_in_the_order_of_the_upserts,
+        versions_written_at_once_leave_the_latest,
+        nothing_at_all_can_be_written,
+    );
+}
+
+fn version(job: u8, row: u64) -> RecordVersion {
+    let job_guid = JobGuid(Uuid::from_u128(u128::from(job)));
+    RecordVersion { job_created_ms: 1_750_000_000_000 + i64::from(job), job_guid, row }
+}
+
+fn fields(row: u64) -> Map<String, Value> {
+    json!({"row": row, "name": format!("row {row}")}).as_object().cloned().unwrap_or_default()
+}
+
+fn upsert(key: impl Into<String>, job: u8, row: u64) -> Upsert {
+    Upsert { key: key.into(), version: version(job, row), fields: fields(row) }
+}
+
+/// Writes one record.
+async fn write(store: &impl Records, key: &str, job: u8, row: u64) -> Upserted {
+    let results = store.upsert("d", &[upsert(key, job, row)]).await;
+    let [Ok(result)] = results[..] else { panic!("{results:?}") };
+    result
+}
+
+async fn written(store: &impl Records, upserts: &[Upsert]) -> Vec<Upserted> {
+    store.upsert("d", upserts).await.into_iter().map(|result| result.expect("settled")).collect()
+}
+
+async fn row_of(store: &impl Records, key: &str) -> Option<u64> {
+    let (_, fields) = store.record("d", key).await?;
+    fields.get("row").and_then(Value::as_u64)
+}
+
+async fn a_record_reads_back_as_it_was_written(store: &impl Records) {
+    let fields = json!({
+        "text": "größe \u{1F600}", "empty": "", "whole": 18_446_744_073_709_551_615_u64, "negative": -9_007_199_254_740_993_i64,
+        "fraction": 0.1, "zero": 0, "yes": true, "no": false, "none": null, "list": [1, "a", null, []], "map": {"a": {"b": 1.5}, "c": {}},
+    });
+    let Value::Object(fields) = fields else { unreachable!() };
+    let upsert = Upsert { key: "U+0041 '\"".into(), version: version(1, 1), fields: fields.clone() };
+    assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
+    assert_eq!(store.record("d", &upsert.key).await, Some((version(1, 1).to_string(), fields)));
+}
+
+async fn the_later_version_stays_in_whatever_order_they_come(store: &impl Records) {
+    let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
+    for (key, order) in orders.iter().enumerate() {
+        let key = key.to_string();
+        let mut latest = 0;
+        for row in *order {
+            let expected = if row > latest { Upserted::Written } else { Upserted::Superseded };
+            assert_eq!(write(store, &key, 1, row).await, expected, "{row} of {order:?}");
+            latest = latest.max(row);
+        }
+        assert_eq!(row_of(store, &key).await, Some(3));
+    }
+}
+
+async fn a_version_written_again_changes_nothing(store: &impl Records) {
+    assert_eq!(write(store, "k", 1, 5).await, Upserted::Written);
+    let again = Upsert { fields: fields(99), ..upsert("k", 1, 5) };
+    assert_eq!(written(store, &[again]).await, [Upserted::Superseded]);
+    assert_eq!(row_of(store, "k").await, Some(5));
+}
+
+async fn the_later_job_wins_whatever_the_row(store: &impl Records) {
+    assert_eq!(write(store, "k", 2, 1).await, Upserted::Written);
+    assert_eq!(write(store, "k", 1, 1_000_000).await, Upserted::Superseded);
+    assert_eq!(row_of(store, "k").await, Some(1));
+    assert_eq!(write(store, "k", 3, 1).await, Upserted::Written);
+}
+
+async fn new_and_known_records_are_told_apart_within_one_call(store: &impl Records) {
+    let first: Vec<_> = (0..60).filter(|n| n % 3 == 0).map(|n| upsert(n.to_string(), 1, 10)).collect();
+    assert!(written(store, &first).await.iter().all(|result| *result == Upserted::Written));
+    // Of three keys one is earlier than what is there, the two others are new; then all of them once more, later.
+    let older: Vec<_> = (0..60).map(|n| upsert(n.to_string(), 1, 9)).collect();
+    let results = written(store, &older).await;
+    for (n, result) in results.iter().enumerate() {
+        assert_eq!(*result, if n % 3 == 0 { Upserted::Superseded } else { Upserted::Written }, "{n}");
+    }
+    let later: Vec<_> = (0..60).map(|n| upsert(n.to_string(), 1, 11)).collect();
+    assert!(written(store, &later).await.iter().all(|result| *result == Upserted::Written));
+    for n in 0..60 {
+        assert_eq!(row_of(store, &n.to_string()).await, Some(11));
+    }
+}
+
+async fn a_store_gets_used_to_known_records_and_back_to_new_ones(store: &impl Records) {
+    for (row, prefix) in [(1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "b"), (6, "c")] {
+        let upserts: Vec<_> = (0..30).map(|n| upsert(format!("{prefix}{n}"), 1, row)).collect();
+        assert!(written(store, &upserts).await.iter().all(|result| *result == Upserted::Written), "row {row}");
+    }
+    let latest = [row_of(store, "a7").await, row_of(store, "b7").await, row_of(store, "c7").await];
+    assert_eq!(latest, [Some(3), Some(5), Some(6)]);
+}
+
+async fn datasets_and_keys_are_kept_apart(store: &impl Records) {
+    store.upsert("one", &[upsert("k", 1, 1)]).await;
+    store.upsert("two", &[upsert("k", 1, 2), upsert("K", 1, 3)]).await;
+    let version = async |dataset, key| store.record(dataset, key).await.map(|(version, _)| version);
+    assert_eq!(version("one", "k").await, Some(self::version(1, 1).to_string()));
+    assert_eq!(version("two", "k").await, Some(self::version(1, 2).to_string()));
+    assert_eq!(version("two", "K").await, Some(self::version(1, 3).to_string()));
+    assert_eq!(version("one", "K").await, None);
+}
+
+async fn results_are_in_the_order_of_the_upserts(store: &impl Records) {
+    let even: Vec<_> = (0..300).filter(|n| n % 2 == 0).map(|n| upsert(n.to_string(), 2, 1)).collect();
+    written(store, &even).await;
+    let all: Vec<_> = (0..300).map(|n| upsert(n.to_string(), 1, 1)).collect();
+    for (n, result) in written(store, &all).await.into_iter().enumerate() {
+        assert_eq!(result, if n % 2 == 0 { Upserted::Superseded } else { Upserted::Written }, "{n}");
+    }
+}
+
+async fn versions_written_at_once_leave_the_latest(store: &impl Records) {
+    let batches: Vec<Vec<Upsert>> =
+        (1..=12).map(|row| (0..30).map(|n| upsert(n.to_string(), 1, row)).collect()).collect();
+    let results = join_all(batches.iter().map(|batch| store.upsert("d", batch))).await;
+    assert!(results.iter().flatten().all(Result::is_ok));
+    assert!(results[11].iter().all(|result| matches!(result, Ok(Upserted::Written))), "the latest is never superseded");
+    for n in 0..30 {
+        assert_eq!(row_of(store, &n.to_string()).await, Some(12));
+    }
+}
+
+async fn nothing_at_all_can_be_written(store: &impl Records) {
+    assert!(store.upsert("d", &[]).await.is_empty());
+}

@@ -1,0 +1,73 @@
+//! The contract of [`UploadStore`].
+
+use uuid::Uuid;
+
+use super::{at, run_checks};
+use crate::ids::{FileGuid, Owner};
+use crate::ports::{PortError, UploadStore};
+use crate::upload::{Upload, UploadState, object_key};
+
+/// Checks an [`UploadStore`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        an_upload_reads_back_as_it_was_created,
+        an_upload_that_is_not_there_is_not_found,
+        an_expired_upload_is_not_found,
+        an_upload_can_be_marked_ready_again,
+    );
+}
+
+fn upload(number: u128, state: UploadState) -> Upload {
+    let file_guid = FileGuid(Uuid::from_u128(number));
+    Upload {
+        file_guid,
+        owner: Owner("me".into()),
+        file_name: Some("größe.csv".into()),
+        content_type: "text/csv".into(),
+        size: u64::MAX,
+        sha256: Some("00ff".into()),
+        key: object_key(file_guid),
+        state,
+        created_at: at(0),
+        expires_at: at(100),
+    }
+}
+
+async fn an_upload_reads_back_as_it_was_created(store: &impl UploadStore) {
+    let multipart = UploadState::Pending { multipart: Some("m".into()) };
+    let ready = UploadState::Ready { etag: "\"e\"".into() };
+    for (number, state) in (1..).zip([UploadState::Pending { multipart: None }, multipart, ready]) {
+        let full = upload(number, state);
+        let upload = if number == 1 { Upload { file_name: None, sha256: None, ..full } } else { full };
+        store.create(&upload).await.unwrap();
+        assert_eq!(store.upload(upload.file_guid, at(0)).await.unwrap(), upload);
+    }
+}
+
+async fn an_upload_that_is_not_there_is_not_found(store: &impl UploadStore) {
+    let nobody = FileGuid(Uuid::from_u128(1));
+    assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)));
+    assert!(matches!(store.mark_ready(nobody, "\"e\"").await, Err(PortError::NotFound)));
+    assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)), "marking it made none");
+}
+
+async fn an_expired_upload_is_not_found(store: &impl UploadStore) {
+    let upload = upload(1, UploadState::Pending { multipart: None });
+    store.create(&upload).await.unwrap();
+    assert!(store.upload(upload.file_guid, at(99)).await.is_ok());
+    assert!(matches!(store.upload(upload.file_guid, at(100)).await, Err(PortError::NotFound)));
+}
+
+async fn an_upload_can_be_marked_ready_again(store: &impl UploadStore) {
+    let pending = upload(1, UploadState::Pending { multipart: Some("m".into()) });
+    store.create(&pending).await.unwrap();
+    for _ in 0..2 {
+        store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
+        let ready = Upload { state: UploadState::Ready { etag: "\"e\"".into() }, ..pending.clone() };
+        assert_eq!(store.upload(pending.file_guid, at(0)).await.unwrap(), ready);
+    }
+}

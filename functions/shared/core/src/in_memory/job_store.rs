@@ -1,0 +1,288 @@
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::lock;
+use crate::ids::{JobGuid, Owner, RunId};
+use crate::job::{Job, Lease, Stop, StopCode};
+use crate::ports::{
+    Admission, Committed, Completion, CreateError, Created, Idempotency, JobFilter, JobPage, JobStore, Leased, NewJob,
+    PortError, Stopped, WriteLost,
+};
+use crate::spec::Spec;
+use crate::states::{Move, Status};
+use crate::tally::{Commit, Tally, Totals};
+use crate::text::Position;
+
+/// The jobs and admission tables in memory.
+#[derive(Debug, Default)]
+pub struct InMemoryJobStore(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    jobs: BTreeMap<JobGuid, Job>,
+    specs: HashMap<JobGuid, Spec>,
+    tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
+    totals: HashMap<(JobGuid, u32), Totals>,
+    active: HashMap<String, i64>,
+    requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
+}
+
+impl InMemoryJobStore {
+    /// How many jobs hold a slot of this scope: `owner#…`, `type#…` or `system`.
+    pub fn active(&self, scope: &str) -> i64 {
+        lock(&self.0).active.get(scope).copied().unwrap_or(0)
+    }
+}
+
+impl Tables {
+    fn job(&mut self, job: JobGuid) -> Result<&mut Job, PortError> {
+        self.jobs.get_mut(&job).ok_or(PortError::NotFound)
+    }
+
+    fn totals(&mut self, job: JobGuid, attempt: u32) -> &mut Totals {
+        self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() })
+    }
+
+    /// The job, if it runs this attempt under this holder's lease.
+    fn held(&mut self, job: JobGuid, attempt: u32, holder: RunId) -> Result<&mut Job, WriteLost> {
+        let job = self.job(job)?;
+        if job.attempt == attempt && job.lease.is_some_and(|lease| lease.holder == holder) {
+            return Ok(job);
+        }
+        Err(WriteLost::Condition(Box::new(job.clone())))
+    }
+}
+
+fn scopes(job: &Job) -> [String; 3] {
+    [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
+}
+
+#[async_trait]
+impl JobStore for InMemoryJobStore {
+    async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
+        let mut tables = lock(&self.0);
+        let place = |key: &str| (new.job.owner.clone(), key.to_owned());
+        if let Some(wanted) = &new.idempotency
+            && let Some((job, known)) = tables.requests.get(&place(&wanted.key))
+            && known.expires_at > new.job.created_at
+        {
+            return match known.fingerprint == wanted.fingerprint {
+                true => Ok(Created::Before(*job)),
+                false => Err(CreateError::KeyReused),
+            };
+        }
+        let full = [
+            (new.ceilings.owner, Admission::OwnerFull),
+            (new.ceilings.job_type, Admission::TypeFull),
+            (new.ceilings.system, Admission::SystemFull),
+        ];
+        let scopes = scopes(&new.job);
+        for (scope, (ceiling, full)) in scopes.iter().zip(full) {
+            if tables.active.get(scope).copied().unwrap_or(0) >= i64::from(ceiling) {
+                return Err(CreateError::Full(full));
+            }
+        }
+        for scope in scopes {
+            *tables.active.entry(scope).or_default() += 1;
+        }
+        if let Some(wanted) = &new.idempotency {
+            tables.requests.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
+        }
+        tables.specs.insert(new.job.job_guid, new.spec.clone());
+        tables.jobs.insert(new.job.job_guid, new.job.clone());
+        Ok(Created::New)
+    }
+
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError> {
+        let tables = lock(&self.0);
+        let known = tables.requests.get(&(owner.clone(), key.to_owned()));
+        Ok(known.filter(|(_, known)| known.expires_at > now).map(|(job, known)| (*job, known.fingerprint.clone())))
+    }
+
+    async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
+        lock(&self.0).job(job).cloned()
+    }
+
+    async fn spec(&self, job: JobGuid) -> Result<Spec, PortError> {
+        lock(&self.0).specs.get(&job).cloned().ok_or(PortError::NotFound)
+    }
+
+    async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
+        let tables = lock(&self.0);
+        let wanted = |job: &&Job| {
+            job.owner == *owner
+                && filter.after.is_none_or(|after| job.job_guid < after)
+                && filter.status.is_none_or(|status| job.status == status)
+                && filter.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
+                && job.expires_at.is_none_or(|expires_at| expires_at > now)
+        };
+        let mut found = tables.jobs.values().rev().filter(wanted);
+        let jobs: Vec<Job> = found.by_ref().take(filter.limit).cloned().collect();
+        let next = found.next().and(jobs.last()).map(|last| last.job_guid);
+        Ok(JobPage { jobs, next })
+    }
+
+    async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(job)?;
+        let free = job.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
+        if job.is_past(attempt) || !free {
+            return Ok(Leased::Refused(job.clone()));
+        }
+        job.lease = Some(lease);
+        // A cancelling job is taken up to be ended, and stays cancelling.
+        job.status = job.status.after(Move::Take).unwrap_or(job.status);
+        job.started_at = job.started_at.or(Some(now));
+        job.moved_at = now;
+        Ok(Leased::Taken(job.clone()))
+    }
+
+    async fn release(&self, job: JobGuid, holder: RunId) -> Result<(), PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(job)?;
+        job.lease = job.lease.filter(|lease| lease.holder != holder);
+        Ok(())
+    }
+
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+        lock(&self.0).tallies.entry((job, tally.attempt, tally.number)).or_insert_with(|| tally.clone());
+        Ok(())
+    }
+
+    async fn count_tally(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        number: u32,
+        next: Position,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        if job.split.tallies != number || job.stop.is_some() || job.split.done {
+            return Err(WriteLost::Condition(Box::new(job.clone())));
+        }
+        job.split.tallies = number + 1;
+        job.split.dispatched = number;
+        job.split.cursor = next;
+        job.moved_at = now;
+        Ok(())
+    }
+
+    async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        job.split.dispatched = job.split.tallies;
+        job.lease = None;
+        job.moved_at = now;
+        Ok(())
+    }
+
+    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        job.split.done = true;
+        job.split.dispatched = job.split.tallies;
+        job.lease = None;
+        job.moved_at = now;
+        Ok(job.clone())
+    }
+
+    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(job)?;
+        if job.is_past(attempt) || job.stop.is_some() {
+            return Ok(Stopped::Not(job.clone()));
+        }
+        job.stop = Some(stop.clone());
+        job.moved_at = stop.at;
+        if stop.code == StopCode::Cancelled {
+            job.status = job.status.after(Move::Cancel).unwrap_or(job.status);
+        }
+        Ok(Stopped::Now(job.clone()))
+    }
+
+    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
+        let mut tables = lock(&self.0);
+        let totals = tables.totals(job, attempt);
+        totals.final_tallies = Some(tallies);
+        Ok(totals.clone())
+    }
+
+    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+        let mut tables = lock(&self.0);
+        let place = (job, commit.chunk.attempt, commit.chunk.tally);
+        let tally = tables.tallies.get_mut(&place).ok_or(PortError::NotFound)?;
+        match tally.mark(commit.chunk.index) {
+            Some(mark) if mark.run == commit.mark.run => return Ok(Committed::Won(tally.clone())),
+            Some(_) => return Ok(Committed::Lost(tally.clone())),
+            None => {}
+        }
+        tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
+        tally.done += 1;
+        tally.counts += commit.counts;
+        tally.bytes += commit.bytes;
+        tally.at = commit.at;
+        Ok(Committed::Won(tally.clone()))
+    }
+
+    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
+        lock(&self.0).tallies.get(&(job, attempt, number)).cloned().ok_or(PortError::NotFound)
+    }
+
+    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
+        let places = (job, attempt, numbers.start)..(job, attempt, numbers.end.max(numbers.start));
+        Ok(lock(&self.0).tallies.range(places).map(|(_, tally)| tally.clone()).collect())
+    }
+
+    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
+        let mut tables = lock(&self.0);
+        let totals = tables.totals(job, tally.attempt);
+        if totals.closed.insert(tally.number) {
+            totals.items += tally.items;
+            totals.counts += tally.counts;
+            totals.bytes += tally.bytes;
+        }
+        Ok(totals.clone())
+    }
+
+    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
+        let tables = lock(&self.0);
+        let known = tables.totals.get(&(job, attempt)).cloned();
+        Ok(known.unwrap_or(Totals { attempt, ..Totals::default() }))
+    }
+
+    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let seen = &completion.seen;
+        let job = tables.job(seen.job_guid)?;
+        if (job.status, job.attempt, &job.stop) != (seen.status, seen.attempt, &seen.stop)
+            || job.status == Status::Waiting
+        {
+            return Err(WriteLost::Condition(Box::new(job.clone())));
+        }
+        job.status = completion.status;
+        job.outcome = completion.outcome;
+        job.counts = Some(completion.counts);
+        job.completions += 1;
+        job.finished_at = Some(completion.finished_at);
+        job.moved_at = completion.finished_at;
+        job.expires_at = Some(completion.expires_at);
+        job.lease = None;
+        job.wake_at = None;
+        for scope in scopes(seen) {
+            *tables.active.entry(scope).or_default() -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! The ports in memory: real implementations that keep every condition, for tests and simulations.
+
+mod job_store;
+mod objects;
+mod queue;
+mod record_store;
+mod upload_store;
+mod world;
+
+pub use job_store::InMemoryJobStore;
+pub use objects::InMemoryObjects;
+pub use queue::InMemoryQueue;
+pub use record_store::InMemoryRecordStore;
+pub use upload_store::InMemoryUploadStore;
+pub use world::{CountingEntropy, ManualClock};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks even where another test thread panicked meanwhile: the state is whole after every method.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,147 @@
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::lock;
+use crate::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
+
+/// The bucket in memory. Its presigned requests lead nowhere; [`InMemoryObjects::store_part`] stands for the client.
+#[derive(Debug, Default)]
+pub struct InMemoryObjects(Mutex<Bucket>);
+
+#[derive(Debug, Default)]
+struct Bucket {
+    objects: HashMap<String, Bytes>,
+    multiparts: HashMap<String, Multipart>,
+}
+
+#[derive(Debug, Default)]
+struct Multipart {
+    key: String,
+    parts: BTreeMap<u32, Bytes>,
+}
+
+impl InMemoryObjects {
+    /// Stores a part, as a client with a presigned request would.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such multipart upload.
+    pub fn store_part(&self, multipart: &str, part: u32, bytes: Bytes) -> Result<(), PortError> {
+        let mut bucket = lock(&self.0);
+        let multipart = bucket.multiparts.get_mut(multipart).ok_or(PortError::NotFound)?;
+        multipart.parts.insert(part, bytes);
+        Ok(())
+    }
+
+    /// Takes an object away.
+    pub fn delete(&self, key: &str) {
+        lock(&self.0).objects.remove(key);
+    }
+}
+
+fn etag(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hex}\"")
+}
+
+#[async_trait]
+impl Objects for InMemoryObjects {
+    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
+        let bucket = lock(&self.0);
+        let bytes = bucket.objects.get(key).ok_or(PortError::NotFound)?;
+        Ok(ObjectHead { size: bytes.len() as u64, etag: etag(bytes) })
+    }
+
+    async fn read_range(&self, key: &str, wanted: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        let bytes = self.read(key).await?;
+        if etag(&bytes) != wanted {
+            return Err(PortError::Changed);
+        }
+        let end = range.end.min(bytes.len() as u64);
+        let start = range.start.min(end);
+        Ok(bytes.slice(start as usize..end as usize))
+    }
+
+    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
+        lock(&self.0).objects.get(key).cloned().ok_or(PortError::NotFound)
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        _content_type: &str,
+        bytes: Bytes,
+        sha256: Option<[u8; 32]>,
+    ) -> Result<String, PortError> {
+        if sha256.is_some_and(|wanted| wanted != *Sha256::digest(&bytes)) {
+            return Err(PortError::Changed);
+        }
+        let tag = etag(&bytes);
+        lock(&self.0).objects.insert(key.to_owned(), bytes);
+        Ok(tag)
+    }
+}
+
+#[async_trait]
+impl DirectTransfers for InMemoryObjects {
+    async fn presign_put(
+        &self,
+        key: &str,
+        content_type: &str,
+        size: u64,
+        _sha256: Option<[u8; 32]>,
+        _expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        let headers =
+            vec![("content-type".into(), content_type.to_owned()), ("content-length".into(), size.to_string())];
+        Ok(PresignedRequest { method: "PUT".into(), url: format!("memory:{key}"), headers })
+    }
+
+    async fn begin_multipart(&self, key: &str, _content_type: &str) -> Result<String, PortError> {
+        let mut bucket = lock(&self.0);
+        let name = format!("multipart-{}", bucket.multiparts.len() + 1);
+        bucket.multiparts.insert(name.clone(), Multipart { key: key.to_owned(), parts: BTreeMap::new() });
+        Ok(name)
+    }
+
+    async fn presign_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        part: u32,
+        size: u64,
+        _expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        let headers = vec![("content-length".into(), size.to_string())];
+        Ok(PresignedRequest { method: "PUT".into(), url: format!("memory:{key}?{multipart}&{part}"), headers })
+    }
+
+    async fn parts(&self, _key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
+        let bucket = lock(&self.0);
+        let multipart = bucket.multiparts.get(multipart).ok_or(PortError::NotFound)?;
+        let part = |(number, bytes): (&u32, &Bytes)| UploadedPart {
+            number: *number,
+            etag: etag(bytes),
+            size: bytes.len() as u64,
+        };
+        Ok(multipart.parts.iter().map(part).collect())
+    }
+
+    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
+        let mut bucket = lock(&self.0);
+        let stored = bucket.multiparts.get(multipart).filter(|stored| stored.key == key).ok_or(PortError::NotFound)?;
+        let mut whole = Vec::new();
+        for part in parts {
+            whole.extend_from_slice(stored.parts.get(&part.number).ok_or(PortError::NotFound)?);
+        }
+        bucket.multiparts.remove(multipart);
+        bucket.objects.insert(key.to_owned(), whole.into());
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+
+use super::lock;
+use crate::messages::Grouped;
+use crate::ports::{PortError, Queue};
+
+/// A queue that keeps what was sent until it is taken.
+#[derive(Debug)]
+pub struct InMemoryQueue<M>(Mutex<Vec<M>>);
+
+impl<M> Default for InMemoryQueue<M> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<M> InMemoryQueue<M> {
+    /// Takes everything sent so far, in the order it was sent.
+    pub fn take(&self) -> Vec<M> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+#[async_trait]
+impl<M: Grouped + Clone + Send + Sync> Queue<M> for InMemoryQueue<M> {
+    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+        lock(&self.0).extend_from_slice(messages);
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The job row: the small, often written part of a job. What never changes is its [`Spec`](crate::spec::Spec).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::states::{Move, Outcome, Status};
+use crate::tally::Counts;
+use crate::text::Position;
+
+/// A job as its row tells it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// Whose job it is.
+    pub owner: Owner,
+    /// The name of its job type.
+    pub job_type: String,
+    /// The upload it runs over.
+    pub file_guid: FileGuid,
+    /// Bytes of the file's data (without byte-order mark and header): what 100 percent are.
+    pub data_bytes: u64,
+    /// What the client wants to find again.
+    pub metadata: Option<Map<String, Value>>,
+
+    /// Where it is in its life.
+    pub status: Status,
+    /// How a completed job went.
+    pub outcome: Option<Outcome>,
+    /// Which attempt runs, or ran last; counted from 1.
+    pub attempt: u32,
+    /// How far the split is.
+    pub split: SplitState,
+    /// Who works on the job row itself: a splitter, later a completion.
+    pub lease: Option<Lease>,
+    /// Why the job is not to go on, if so.
+    pub stop: Option<Stop>,
+    /// The counts at the end of the last attempt.
+    pub counts: Option<Counts>,
+    /// How many times a completion took effect; equals the attempts that have ended.
+    pub completions: u32,
+
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was first taken up.
+    pub started_at: Option<Timestamp>,
+    /// When its row last moved; the tallies have their own.
+    pub moved_at: Timestamp,
+    /// When it is stopped if it has not ended.
+    pub deadline_at: Timestamp,
+    /// When its last attempt ended.
+    pub finished_at: Option<Timestamp>,
+    /// When the sweep looks at it next; none once it has ended.
+    pub wake_at: Option<Timestamp>,
+    /// When it goes away; known once it has ended.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Job {
+    /// How many items have been dispatched in this attempt.
+    pub const fn items_dispatched(&self) -> u64 {
+        self.split.cursor.row.saturating_sub(1)
+    }
+
+    /// The status that ends this job, by what stopped it or did not.
+    pub const fn ending(&self) -> Option<Status> {
+        let by = match (&self.stop, self.status) {
+            (None, _) => Move::Complete,
+            (Some(_), Status::Cancelling) => Move::EndCancelled,
+            (Some(_), _) => Move::Fail,
+        };
+        self.status.after(by)
+    }
+
+    /// Whether nothing of `attempt` is left to be done: the job has ended or goes by another attempt.
+    pub const fn is_past(&self, attempt: u32) -> bool {
+        self.attempt != attempt || self.status.is_terminal()
+    }
+}
+
+/// How far the split of the current attempt is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SplitState {
+    /// How many tallies count; no message of any other tally was ever sent.
+    pub tallies: u32,
+    /// How many tallies are known to have had all their messages sent: `tallies`, or one less.
+    pub dispatched: u32,
+    /// The border after the last counted tally.
+    pub cursor: Position,
+    /// Whether there will be no more tallies.
+    pub done: bool,
+}
+
+/// The right to work on a job's row alone, until it runs out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// The run that holds it.
+    pub holder: RunId,
+    /// When anybody may take it.
+    pub until: Timestamp,
+}
+
+/// Why a job is not to go on. Set once and never changed within an attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stop {
+    /// What happened.
+    pub code: StopCode,
+    /// What happened, for a person.
+    pub message: String,
+    /// The row it happened at, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub row: Option<u64>,
+    /// The byte of the file it happened at, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub offset: Option<u64>,
+    /// When it was set.
+    pub at: Timestamp,
+}
+
+/// What stops a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCode {
+    /// The owner cancelled the job.
+    Cancelled,
+    /// The deadline passed.
+    DeadlineExceeded,
+    /// More items failed than the job tolerates.
+    ToleranceExceeded,
+    /// A quoted cell is still open at the end of the file.
+    UnterminatedQuote,
+    /// The upload is gone, or is not the file any more that the job was created on.
+    SourceChanged,
+    /// The file would need more tallies than a job can have.
+    FileTooLong,
+    /// The job's counters did not add up at its end.
+    AuditFailed,
+}
+
+impl StopCode {
+    /// The code as the API says it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::DeadlineExceeded => "deadline_exceeded",
+            Self::ToleranceExceeded => "tolerance_exceeded",
+            Self::UnterminatedQuote => "unterminated_quote",
+            Self::SourceChanged => "source_changed",
+            Self::FileTooLong => "file_too_long",
+            Self::AuditFailed => "audit_failed",
+        }
+    }
+}
+
+/// How a job whose items ended like this went.
+pub const fn outcome(counts: Counts) -> Outcome {
+    match (counts.succeeded, counts.failed + counts.skipped) {
+        (_, 0) => Outcome::Succeeded,
+        (0, _) => Outcome::Failed,
+        _ => Outcome::Partial,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_follows_from_the_counts() {
+        let counts = |succeeded, failed, skipped| Counts { succeeded, failed, skipped };
+        assert_eq!(outcome(counts(0, 0, 0)), Outcome::Succeeded, "an empty file is done well");
+        assert_eq!(outcome(counts(3, 0, 0)), Outcome::Succeeded);
+        assert_eq!(outcome(counts(3, 1, 0)), Outcome::Partial);
+        assert_eq!(outcome(counts(0, 1, 0)), Outcome::Failed);
+    }
+}

@@ -1,0 +1,230 @@
+//! `import`: checks every row and upserts it into the records table.
+//!
+//! Of two rows with one key the later one wins, by (job creation, row), whatever order chunks run in and however often
+//! they are repeated: each record carries the [`RecordVersion`] it comes from, and is only written over an earlier one.
+//! What a row costs is written down in `infra/decisions/`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::validate::{check, compile_schema};
+use crate::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted};
+use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+use crate::spec::Spec;
+use crate::text::{Format, RowSchema};
+
+/// Rows handed to the record store at once. A multiple of the 25 that one batch request of DynamoDB takes.
+const BATCH_ITEMS: usize = 250;
+
+/// The longest key, in bytes: DynamoDB's limit for a sort key.
+const KEY_MAX_BYTES: usize = 1024;
+
+/// The largest record, in bytes of its JSON: DynamoDB's limit of 400 KB for an item, less its keys.
+const RECORD_MAX_BYTES: usize = 390 * 1024;
+
+/// The job type `import`.
+///
+/// Params: `dataset`, where the records go; `key`, the columns whose values name a record (one name or a list; default:
+/// the row number); `schema`, as of `validate`.
+pub struct Import {
+    records: Option<Arc<dyn RecordStore>>,
+}
+
+impl Import {
+    /// The type, writing to these records; `None` where params are only checked.
+    pub fn new(records: Option<Arc<dyn RecordStore>>) -> Self {
+        Self { records }
+    }
+}
+
+impl JobType for Import {
+    fn name(&self) -> &'static str {
+        "import"
+    }
+
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        Ok(Arc::new(RowImport {
+            records: self.records.clone(),
+            dataset: dataset(spec)?,
+            key: key_columns(spec)?,
+            schema: compile_schema(spec)?,
+            job_created_ms: spec.created_at.as_millisecond(),
+        }))
+    }
+}
+
+fn dataset(spec: &Spec) -> Result<String, ParamsError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match spec.params.get("dataset") {
+        Some(Value::String(name)) if (1..=128).contains(&name.len()) && name.chars().all(allowed) => Ok(name.clone()),
+        Some(_) => Err(ParamsError::new(
+            "params.dataset",
+            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`; give one such as \"customers\"",
+        )),
+        None => Err(ParamsError::new("params.dataset", "is missing; say which dataset the rows go to")),
+    }
+}
+
+fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
+    let error = |message: String| Err(ParamsError::new("params.key", message));
+    let names: Vec<String> = match spec.params.get("key") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::String(name)) => vec![name.clone()],
+        Some(list) => match serde_json::from_value(list.clone()) {
+            Ok(names) => names,
+            Err(_) => return error("must be a column name or a list of column names".into()),
+        },
+    };
+    if names.is_empty() {
+        return error("must name at least one column; leave it out to use the row number".into());
+    }
+    // An empty file has no columns and no rows: any key will do.
+    let columns = &spec.head.columns;
+    let known = |name: &String| spec.head.dialect.format != Format::Csv || columns.is_empty() || columns.contains(name);
+    match names.iter().find(|name| !known(name)) {
+        Some(name) => error(format!("the file has no column `{name}`; its columns are {}", columns.join(", "))),
+        None => Ok(names),
+    }
+}
+
+struct RowImport {
+    records: Option<Arc<dyn RecordStore>>,
+    dataset: String,
+    key: Vec<String>,
+    schema: RowSchema,
+    job_created_ms: i64,
+}
+
+#[async_trait]
+impl ItemProcessor for RowImport {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let upsert = self.upsert_of(item)?;
+        let mut written = self.write(std::slice::from_ref(&upsert)).await;
+        written.pop().unwrap_or_else(|| Err(no_answer()))
+    }
+
+    fn batch_items(&self) -> usize {
+        BATCH_ITEMS
+    }
+
+    /// Writes the batch with few requests. Of several rows with one key only the last is written; should that one fail
+    /// for good, nothing is lost, since the store only fails for reasons that make the whole chunk be tried again.
+    async fn process_batch(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
+        let mut upserts: Vec<Upsert> = Vec::with_capacity(items.len());
+        let mut place_of_key: HashMap<String, usize> = HashMap::with_capacity(items.len());
+        let places: Vec<Result<usize, ItemError>> = items
+            .iter()
+            .map(|item| {
+                let upsert = self.upsert_of(item)?;
+                let place = *place_of_key.entry(upsert.key.clone()).or_insert(upserts.len());
+                match upserts.get_mut(place) {
+                    Some(earlier) if earlier.version < upsert.version => *earlier = upsert,
+                    Some(_) => {}
+                    None => upserts.push(upsert),
+                }
+                Ok(place)
+            })
+            .collect();
+        let written = self.write(&upserts).await;
+        let outcome = |item: &Item, place: usize| match (upserts.get(place), written.get(place)) {
+            (Some(upsert), Some(Ok(outcome))) => {
+                Ok(if upsert.version.row == item.row { *outcome } else { Outcome::Superseded })
+            }
+            (_, Some(Err(error))) => Err(error.clone()),
+            _ => Err(no_answer()),
+        };
+        items.iter().zip(places).map(|(item, place)| place.and_then(|place| outcome(item, place))).collect()
+    }
+}
+
+impl RowImport {
+    fn upsert_of(&self, item: &Item) -> Result<Upsert, ItemError> {
+        let fields = check(&self.schema, item)?;
+        let key = self.key_of(&fields, item.row)?;
+        let size = json_bytes(&fields);
+        if size > RECORD_MAX_BYTES {
+            let message = format!("the record takes {size} bytes, more than the {RECORD_MAX_BYTES} a record may have");
+            return Err(ItemError::permanent("record_too_large", message));
+        }
+        let version = RecordVersion { job_created_ms: self.job_created_ms, job_guid: item.job_guid, row: item.row };
+        Ok(Upsert { key, version, fields })
+    }
+
+    fn key_of(&self, fields: &Map<String, Value>, row: u64) -> Result<String, ItemError> {
+        let key = match self.key.as_slice() {
+            [] => format!("{row:012}"),
+            [column] => key_part(fields, column)?,
+            // Several values become a JSON list, in which no two different keys can look the same.
+            columns => {
+                let parts = columns.iter().map(|column| key_part(fields, column)).collect::<Result<Vec<_>, _>>()?;
+                Value::from(parts).to_string()
+            }
+        };
+        if key.len() > KEY_MAX_BYTES {
+            let message = format!("the key takes {} bytes, more than the {KEY_MAX_BYTES} a key may have", key.len());
+            return Err(ItemError::permanent("key_too_long", message));
+        }
+        Ok(key)
+    }
+
+    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<Outcome, ItemError>> {
+        let Some(records) = &self.records else {
+            let error = ItemError::transient("no_records", "this process has no records table");
+            return vec![Err(error); upserts.len()];
+        };
+        let written = records.upsert(&self.dataset, upserts).await;
+        written.into_iter().map(|result| result.map(Outcome::from).map_err(|error| item_error(&error))).collect()
+    }
+}
+
+impl From<Upserted> for Outcome {
+    fn from(upserted: Upserted) -> Self {
+        match upserted {
+            Upserted::Written => Self::Succeeded,
+            Upserted::Superseded => Self::Superseded,
+        }
+    }
+}
+
+/// A store that cannot be reached may be back soon; a record it does not understand will not be understood later.
+fn item_error(error: &PortError) -> ItemError {
+    match error {
+        PortError::Invalid { .. } => ItemError::permanent("record_refused", "the records table does not take this row"),
+        _ => ItemError::transient("records_unavailable", error.to_string()),
+    }
+}
+
+fn no_answer() -> ItemError {
+    ItemError::transient("records_unavailable", "the records table gave no answer for this row")
+}
+
+fn key_part(fields: &Map<String, Value>, column: &str) -> Result<String, ItemError> {
+    let missing = || ItemError::permanent("missing_key", "the key is empty").in_column(column);
+    match fields.get(column) {
+        None | Some(Value::Null) => Err(missing()),
+        Some(Value::String(text)) if text.is_empty() => Err(missing()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+        Some(_) => Err(ItemError::permanent("invalid_key", "a key is a text, number or boolean").in_column(column)),
+    }
+}
+
+fn json_bytes(fields: &Map<String, Value>) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Writing to a counter cannot fail.
+    let _ = serde_json::to_writer(&mut count, fields);
+    count.0
+}

@@ -1,0 +1,52 @@
+//! `validate`: checks every row as `import` would, and writes nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+use crate::spec::Spec;
+use crate::text::RowSchema;
+
+/// The job type `validate`. Params: `schema`, a JSON Schema (2020-12) for the row as an object; without one every
+/// well-formed row is good.
+pub struct Validate;
+
+impl JobType for Validate {
+    fn name(&self) -> &'static str {
+        "validate"
+    }
+
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        Ok(Arc::new(RowCheck { schema: compile_schema(spec)?, has_schema: spec.params.contains_key("schema") }))
+    }
+}
+
+struct RowCheck {
+    schema: RowSchema,
+    has_schema: bool,
+}
+
+#[async_trait]
+impl ItemProcessor for RowCheck {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        if self.has_schema {
+            check(&self.schema, item)?;
+        }
+        Ok(Outcome::Succeeded)
+    }
+}
+
+/// The schema of the job's params.
+pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
+    RowSchema::compile(spec.params.get("schema")).map_err(|error| ParamsError::new("params.schema", error.to_string()))
+}
+
+/// The row as the object the schema describes.
+pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value>, ItemError> {
+    schema.check(item.record.clone()).map_err(|violation| ItemError {
+        column: violation.column,
+        ..ItemError::permanent("schema_violation", violation.message)
+    })
+}

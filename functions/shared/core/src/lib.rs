@@ -1,0 +1,27 @@
+//! The rules of Rowmill: what a job is, how its file becomes chunks, how chunks are counted exactly, and the ports
+//! through which a function reaches the world.
+//!
+//! Nothing here knows AWS, a clock or an environment variable; adapters of the ports live in `rowmill-aws`, use cases in
+//! the function crates. Read [`states`] for the life of a job, [`tally`] for how its counts stay exact and [`processor`]
+//! for how to add a job type.
+
+#![warn(missing_docs)]
+
+pub mod ids;
+pub mod job;
+pub mod job_types;
+pub mod messages;
+pub mod ports;
+pub mod processor;
+pub mod progress;
+pub mod segment;
+pub mod spec;
+pub mod states;
+pub mod tally;
+pub mod text;
+pub mod upload;
+
+#[cfg(feature = "testing")]
+pub mod contract;
+#[cfg(feature = "testing")]
+pub mod in_memory;

@@ -1,0 +1,14 @@
+use async_trait::async_trait;
+
+use crate::messages::Grouped;
+use crate::ports::PortError;
+
+/// A queue that delivers each message at least once, in no particular order.
+#[async_trait]
+pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
+    /// Sends these messages. Entries the queue refused for the moment are tried again.
+    ///
+    /// # Errors
+    /// `Unavailable`: any number of them may have been sent; sending all of them again is right.
+    async fn send(&self, messages: &[M]) -> Result<(), PortError>;
+}

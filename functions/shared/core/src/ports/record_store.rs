@@ -1,0 +1,83 @@
+use std::fmt;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::ids::JobGuid;
+use crate::ports::PortError;
+
+/// The records that `import` writes: per dataset, one for each key.
+#[async_trait]
+pub trait RecordStore: Send + Sync {
+    /// Writes each of these records unless a later version of it is there. The results are in the order of the upserts;
+    /// no two of them may have the same key.
+    ///
+    /// # Errors
+    /// Per record: `Unavailable`, with nothing known about whether it was written; writing it again is right.
+    async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>>;
+}
+
+/// A record to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Upsert {
+    /// Its key in the dataset.
+    pub key: String,
+    /// Which version of the record this is.
+    pub version: RecordVersion,
+    /// What it holds.
+    pub fields: Map<String, Value>,
+}
+
+/// What became of an upsert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Upserted {
+    /// The record is this version now.
+    Written,
+    /// The record is this version or a later one already.
+    Superseded,
+}
+
+/// Where a version of a record comes from. Of two versions the greater one wins: the later job, then the later row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RecordVersion {
+    /// When the job was created, in milliseconds.
+    pub job_created_ms: i64,
+    /// The job, so that two jobs of the same millisecond have an order too.
+    pub job_guid: JobGuid,
+    /// The row of the file.
+    pub row: u64,
+}
+
+impl RecordVersion {
+    /// The version that this row of this job makes.
+    pub fn new(job_created_at: Timestamp, job_guid: JobGuid, row: u64) -> Self {
+        Self { job_created_ms: job_created_at.as_millisecond(), job_guid, row }
+    }
+}
+
+/// The stored form, which sorts as text just as versions do.
+impl fmt::Display for RecordVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:014}#{}#{:014}", self.job_created_ms.max(0), self.job_guid, self.row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    proptest! {
+        #[test]
+        fn versions_sort_as_text_as_they_do_as_values(
+            a in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
+            b in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
+        ) {
+            let version = |(job_created_ms, guid, row)| RecordVersion { job_created_ms, job_guid: JobGuid(Uuid::from_u128(guid)), row };
+            let (a, b) = (version(a), version(b));
+            prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::ids::FileGuid;
+use crate::ports::PortError;
+use crate::upload::Upload;
+
+/// The uploads by name.
+#[async_trait]
+pub trait UploadStore: Send + Sync {
+    /// Remembers a new upload.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn create(&self, upload: &Upload) -> Result<(), PortError>;
+
+    /// The upload of this name that has not expired by `now`.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    async fn upload(&self, file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>;
+
+    /// Notes that the upload is stored whole. Noting it again changes nothing.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    async fn mark_ready(&self, file_guid: FileGuid, etag: &str) -> Result<(), PortError>;
+}

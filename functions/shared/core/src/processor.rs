@@ -1,0 +1,172 @@
+//! Job types: what is done with each item.
+//!
+//! A job type is a [`JobType`], built once per process; for each job it makes an [`ItemProcessor`] from the job's params.
+//! Adding one is a file in [`job_types`](crate::job_types) and a line in
+//! [`JobTypes::built_in`](crate::job_types::JobTypes::built_in):
+//!
+//! ```
+//! use std::sync::Arc;
+//! use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+//! use rowmill_core::spec::Spec;
+//! use rowmill_core::text::Record;
+//!
+//! /// Finds the items whose `email` has no `@`.
+//! struct CheckEmail;
+//!
+//! #[async_trait::async_trait]
+//! impl JobType for CheckEmail {
+//!     fn name(&self) -> &'static str {
+//!         "check-email"
+//!     }
+//!
+//!     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+//!         if !spec.head.columns.iter().any(|column| column == "email") {
+//!             return Err(ParamsError::new("fileGuid", "the file has no column `email`"));
+//!         }
+//!         Ok(Arc::new(Self))
+//!     }
+//! }
+//!
+//! #[async_trait::async_trait]
+//! impl ItemProcessor for CheckEmail {
+//!     async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+//!         let email = match &item.record {
+//!             Record::Cells(cells) => cells.get("email"),
+//!             Record::Json(value) => value["email"].as_str(),
+//!         };
+//!         match email {
+//!             Some(email) if email.contains('@') => Ok(Outcome::Succeeded),
+//!             _ => Err(ItemError::permanent("invalid_email", "not an address").in_column("email")),
+//!         }
+//!     }
+//! }
+//! ```
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt};
+
+use crate::ids::JobGuid;
+use crate::spec::Spec;
+use crate::text::Record;
+
+/// A kind of job.
+#[async_trait]
+pub trait JobType: Send + Sync {
+    /// What clients call it, `jobType` in the API.
+    fn name(&self) -> &'static str;
+
+    /// Makes the processor of a job's items. Called when a job is created, to refuse bad params while the client
+    /// listens, and once per process that works on the job; so this is the place to compile what the params hold.
+    ///
+    /// # Errors
+    /// Where the params do not make sense for this type and file.
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError>;
+}
+
+/// What is done with the items of one job.
+#[async_trait]
+pub trait ItemProcessor: Send + Sync {
+    /// Processes one item. Effects are at least once: an item may be processed again after a crash, with the same
+    /// [`Item::idempotency_key`].
+    ///
+    /// # Errors
+    /// A permanent error makes the item a failed one; a transient error is tried again.
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError>;
+
+    /// How many items may be processed at once; 1 by default.
+    fn concurrency(&self) -> usize {
+        1
+    }
+
+    /// How many items are handed over at once; [`concurrency`](Self::concurrency) by default, at least. Between two
+    /// batches a run looks at its time limit and at whether the job was stopped.
+    fn batch_items(&self) -> usize {
+        self.concurrency().max(64)
+    }
+
+    /// Processes a batch: the results in the items' order, one for each. A type that can do better with many items at
+    /// once than one by one overrides this.
+    async fn process_batch(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
+        let runs: Vec<_> = items.iter().map(|item| self.process(item)).collect();
+        stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
+    }
+}
+
+/// One record of the file, well-formed.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The job it is processed for.
+    pub job_guid: JobGuid,
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// What it holds.
+    pub record: Record,
+}
+
+impl Item {
+    /// The same text every time this item is processed for this job: `jobGuid/row`.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.job_guid, self.row)
+    }
+}
+
+/// How an item ended well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It was processed.
+    Succeeded,
+    /// There was nothing left to do: a later item has taken its place. Counted as succeeded.
+    Superseded,
+}
+
+/// Why an item did not end well.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct ItemError {
+    /// What happened, for a program: a short `snake_case` word.
+    pub code: String,
+    /// What happened, for a person. Must not quote what the item holds.
+    pub message: String,
+    /// The column it happened in, if it is one.
+    pub column: Option<String>,
+    /// Whether trying again can help.
+    pub transient: bool,
+}
+
+impl ItemError {
+    /// The item is bad: it is recorded as failed and not tried again.
+    pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), column: None, transient: false }
+    }
+
+    /// Something the item needs was not to be had: it is tried again.
+    pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { transient: true, ..Self::permanent(code, message) }
+    }
+
+    /// The same error, said of a column.
+    #[must_use]
+    pub fn in_column(self, column: impl Into<String>) -> Self {
+        Self { column: Some(column.into()), ..self }
+    }
+}
+
+/// Params that a job type cannot work with.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct ParamsError {
+    /// Which field of the request, such as `params.key`.
+    pub field: String,
+    /// What is wrong with it and what to do.
+    pub message: String,
+}
+
+impl ParamsError {
+    /// This field cannot be worked with.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}

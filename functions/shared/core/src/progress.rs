@@ -1,0 +1,269 @@
+//! How a job is shown: its row together with its counters, as the API's JSON.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::ids::{FileGuid, JobGuid};
+use crate::job::{Job, StopCode};
+use crate::ports::{JobStore, PortError};
+use crate::states::{Outcome, Status};
+use crate::tally::{Counts, Tally, Totals};
+
+/// The counters of a running attempt, read in an order that makes them exact: the totals before the tallies, so that a
+/// tally folded in between is counted as a tally, once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counters {
+    /// The sums of the closed tallies.
+    pub totals: Totals,
+    /// The tallies not among them.
+    pub open: Vec<Tally>,
+}
+
+impl Counters {
+    /// Reads the counters of the job's current attempt.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let totals = jobs.totals(job.job_guid, job.attempt).await?;
+        let first_open = (0..job.split.tallies).find(|number| !totals.closed.contains(number));
+        let open = match first_open {
+            None => Vec::new(),
+            Some(first) => {
+                let mut tallies = jobs.tallies(job.job_guid, job.attempt, first..job.split.tallies).await?;
+                tallies.retain(|tally| !totals.closed.contains(&tally.number));
+                tallies
+            }
+        };
+        Ok(Self { totals, open })
+    }
+
+    /// Items accounted for, by how they ended.
+    pub fn counts(&self) -> Counts {
+        self.open.iter().fold(self.totals.counts, |sum, tally| sum + tally.counts)
+    }
+
+    /// Bytes of the committed chunks.
+    pub fn bytes(&self) -> u64 {
+        self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
+    }
+
+    /// When anything last moved in the open tallies.
+    pub fn last_moved(&self) -> Option<Timestamp> {
+        self.open.iter().map(|tally| tally.at).max()
+    }
+}
+
+/// How much of the file is done, in whole percent: at most 99 before the end, which alone is 100.
+///
+/// It grows with committed bytes only, and the bytes of a file never change, so it never goes back within an attempt.
+pub fn percent(bytes_committed: u64, data_bytes: u64) -> u8 {
+    if data_bytes == 0 {
+        return 0;
+    }
+    let share = u128::from(bytes_committed) * 100 / u128::from(data_bytes);
+    u8::try_from(share.min(99)).unwrap_or(99)
+}
+
+/// What a job is doing, more closely than its status says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Nobody has taken it up yet.
+    Queued,
+    /// The file is being cut; the first chunks may be done already.
+    Splitting,
+    /// The file is cut, its items are being processed.
+    Processing,
+    /// All items are accounted for, the job is being ended.
+    Completing,
+    /// It has been told to stop and is coming to an end.
+    Stopping,
+    /// It has ended.
+    Ended,
+}
+
+/// A job as the API shows it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// The name of its job type.
+    pub job_type: String,
+    /// The upload it runs over.
+    pub file_guid: FileGuid,
+    /// Where it is in its life.
+    pub status: Status,
+    /// How a completed job went.
+    pub outcome: Option<Outcome>,
+    /// What it is doing.
+    pub stage: Stage,
+    /// All this in a sentence.
+    pub message: String,
+    /// How much is done, 0 to 100; 100 only when completed.
+    pub percent: u8,
+    /// How many items there are, as far as the file has been cut.
+    pub item_count: u64,
+    /// Whether `itemCount` is the last word.
+    pub item_count_final: bool,
+    /// How many items are accounted for: succeeded, failed and skipped ones together.
+    pub item_progress: u64,
+    /// How many items were processed well.
+    pub items_succeeded: u64,
+    /// How many items failed.
+    pub items_failed: u64,
+    /// How many items were not processed because the job was stopped.
+    pub items_skipped: u64,
+    /// Which attempt this is.
+    pub attempt: u32,
+    /// When the job was created.
+    pub created_at: Timestamp,
+    /// When it was first taken up.
+    pub started_at: Option<Timestamp>,
+    /// When anything of it last moved.
+    pub heartbeat_at: Timestamp,
+    /// When it is stopped if it has not ended.
+    pub deadline_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// When it goes away.
+    pub expires_at: Option<Timestamp>,
+    /// Why it did not complete.
+    pub error: Option<JobError>,
+    /// What the client wants to find again.
+    pub metadata: Option<Map<String, Value>>,
+    /// Where to go from here.
+    pub links: BTreeMap<&'static str, String>,
+}
+
+/// Why a job did not complete, or is not going to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobError {
+    /// What happened, for a program.
+    pub code: StopCode,
+    /// What happened, for a person.
+    pub message: String,
+    /// The row it happened at, if it was one.
+    pub row: Option<u64>,
+    /// The byte of the file it happened at, if it was one.
+    pub offset: Option<u64>,
+}
+
+impl JobView {
+    /// The job as it stands; `counters` are needed, and looked at, only while it has not ended.
+    pub fn new(job: &Job, counters: Option<&Counters>) -> Self {
+        let counts = match (job.status.is_terminal(), job.counts, counters) {
+            (true, Some(counts), _) => counts,
+            (_, _, Some(counters)) => counters.counts(),
+            _ => Counts::default(),
+        };
+        let percent = match job.status {
+            Status::Completed => 100,
+            Status::Waiting => 0,
+            _ => percent(counters.map_or(0, Counters::bytes), job.data_bytes),
+        };
+        let stage = stage(job, counters);
+        let heartbeat = counters.and_then(Counters::last_moved);
+        Self {
+            job_guid: job.job_guid,
+            job_type: job.job_type.clone(),
+            file_guid: job.file_guid,
+            status: job.status,
+            outcome: job.outcome,
+            stage,
+            message: message(job, percent),
+            percent,
+            item_count: job.items_dispatched(),
+            item_count_final: job.split.done,
+            item_progress: counts.sum(),
+            items_succeeded: counts.succeeded,
+            items_failed: counts.failed,
+            items_skipped: counts.skipped,
+            attempt: job.attempt,
+            created_at: job.created_at,
+            started_at: job.started_at,
+            heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
+            deadline_at: job.deadline_at,
+            finished_at: job.finished_at,
+            expires_at: job.expires_at,
+            error: job.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled).map(|stop| JobError {
+                code: stop.code,
+                message: stop.message.clone(),
+                row: stop.row,
+                offset: stop.offset,
+            }),
+            metadata: job.metadata.clone(),
+            links: links(job.job_guid),
+        }
+    }
+}
+
+fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
+    if job.status.is_terminal() {
+        return Stage::Ended;
+    }
+    match (job.status, &job.stop) {
+        (Status::Waiting, _) => Stage::Queued,
+        (Status::Cancelling, _) | (_, Some(_)) => Stage::Stopping,
+        _ if !job.split.done => Stage::Splitting,
+        _ if counters.is_some_and(|counters| counters.counts().sum() == job.items_dispatched()) => Stage::Completing,
+        _ => Stage::Processing,
+    }
+}
+
+fn message(job: &Job, percent: u8) -> String {
+    match (job.status, &job.stop) {
+        (Status::Waiting, _) => "Waiting for job to start...".to_owned(),
+        (Status::Cancelling, _) => "Job is being cancelled...".to_owned(),
+        (Status::Running, Some(_)) => "Job is being stopped...".to_owned(),
+        (Status::Running, None) => format!("Job running, {percent}% complete..."),
+        (Status::Completed, _) => "Job complete".to_owned(),
+        (Status::Cancelled, _) => "Job cancelled".to_owned(),
+        (Status::Failed, Some(stop)) => format!("Job failed: {}", stop.message),
+        (Status::Failed, None) => "Job failed".to_owned(),
+    }
+}
+
+fn links(job: JobGuid) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([("self", format!("/api/jobs/{job}")), ("items", format!("/api/jobs/{job}/items?outcome=failed"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_end_is_a_hundred_percent() {
+        assert_eq!(percent(0, 0), 0);
+        assert_eq!(percent(0, 1000), 0);
+        assert_eq!(percent(9, 1000), 0);
+        assert_eq!(percent(370, 1000), 37);
+        assert_eq!(percent(1000, 1000), 99);
+        assert_eq!(percent(u64::MAX, u64::MAX), 99);
+    }
+
+    proptest! {
+        #[test]
+        fn percent_never_goes_back_while_chunks_are_committed(
+            chunks in prop::collection::vec(1..5_000_000_u64, 1..200),
+            order in any::<prop::sample::Index>(),
+        ) {
+            let data_bytes = chunks.iter().sum();
+            let first = order.index(chunks.len());
+            let (mut committed, mut shown) = (0, 0);
+            for bytes in chunks[first..].iter().chain(&chunks[..first]) {
+                committed += bytes;
+                let now = percent(committed, data_bytes);
+                prop_assert!(now >= shown && now <= 99);
+                shown = now;
+            }
+            prop_assert_eq!(shown, 99);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The spec: what a job is, fixed when it is created and never written again, so that a process reads it once.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::text::{ChunkLimits, Head};
+
+/// What a job is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// Whose job it is.
+    pub owner: Owner,
+    /// The name of its job type.
+    pub job_type: String,
+    /// When it was created: of two jobs that write the same record, the later one wins.
+    pub created_at: Timestamp,
+    /// The file it runs over.
+    pub file: SourceFile,
+    /// How the file is read, found out from its first bytes.
+    pub head: Head,
+    /// Where a chunk ends.
+    pub limits: ChunkLimits,
+    /// Which scanner cuts it: chunks must be the same ones whenever the file is cut again.
+    pub scanner_version: u32,
+    /// What the client gave the job type.
+    pub params: Map<String, Value>,
+    /// How many failures the job bears.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tolerance: Option<Tolerance>,
+    /// How many of its chunks may be in flight at once.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_concurrency: Option<u32>,
+}
+
+/// The object a job reads, pinned to what it was when the job was created.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceFile {
+    /// The upload.
+    pub file_guid: FileGuid,
+    /// Its key in the bucket.
+    pub key: String,
+    /// Its entity tag; every read is made on condition of it.
+    pub etag: String,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// How many failed items a job bears before it is stopped.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tolerance {
+    /// More failed items than this percentage of those processed stop the job, 0 to 100.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub percent: Option<f64>,
+    /// More failed items than this stop the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// The percentage is not looked at before that many items are processed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub minimum_items: Option<u64>,
+}

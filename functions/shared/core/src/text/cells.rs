@@ -1,0 +1,160 @@
+//! The cells of one CSV record.
+
+use std::sync::Arc;
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+/// The cells of a record under the names of their columns, as many of one as of the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cells {
+    columns: Arc<[String]>,
+    /// All cells one after the other.
+    text: String,
+    /// Where each cell ends in `text`, always on a character's border.
+    ends: Box<[usize]>,
+}
+
+impl Cells {
+    /// The names of the columns, shared by all records of a file.
+    pub fn columns(&self) -> &Arc<[String]> {
+        &self.columns
+    }
+
+    /// How many cells there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no cell at all.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The cell at `index`, the first one being 0.
+    pub fn at(&self, index: usize) -> Option<&str> {
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.text[start..end])
+    }
+
+    /// The cell under a column.
+    pub fn get(&self, column: &str) -> Option<&str> {
+        let index = self.columns.iter().position(|name| name == column)?;
+        self.at(index)
+    }
+
+    /// Each column's name with its cell, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut start = 0;
+        self.columns.iter().zip(&self.ends).map(move |(column, &end)| {
+            let cell = &self.text[start..end];
+            start = end;
+            (column.as_str(), cell)
+        })
+    }
+}
+
+/// A cell that is not UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BadCell {
+    /// Number of the cell, the first one being 0.
+    pub index: usize,
+    /// Its first bad byte, counted in the cell without its quotes, the first one being 0.
+    pub byte: usize,
+}
+
+/// Splits records into cells, one at a time.
+pub(super) struct CellReader {
+    reader: Reader,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    text_length: usize,
+    cells: usize,
+}
+
+impl CellReader {
+    pub(super) fn new(delimiter: u8) -> Self {
+        let mut reader = Self {
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            text: vec![0; 1024],
+            ends: vec![0; 64],
+            text_length: 0,
+            cells: 0,
+        };
+        reader.restart();
+        reader
+    }
+
+    /// Reads the record that `input` begins with and answers how long it is without its terminator.
+    ///
+    /// `input` must begin with the record's first byte, so not with a line end.
+    pub(super) fn read(&mut self, input: &[u8]) -> usize {
+        (self.text_length, self.cells) = (0, 0);
+        let mut consumed = 0;
+        loop {
+            let rest = &input[consumed..];
+            let (result, read, written, ended) =
+                self.reader.read_record(rest, &mut self.text[self.text_length..], &mut self.ends[self.cells..]);
+            consumed += read;
+            self.text_length += written;
+            self.cells += ended;
+            match result {
+                // An empty rest is how csv-core is told of the end, which it answers with the last record.
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::Record if rest.is_empty() => {
+                    self.restart();
+                    return consumed;
+                }
+                ReadRecordResult::Record => return consumed - 1,
+                ReadRecordResult::End => {
+                    self.restart();
+                    return consumed;
+                }
+            }
+        }
+    }
+
+    /// How many cells the record has.
+    pub(super) fn count(&self) -> usize {
+        self.cells
+    }
+
+    /// The record under the names of its columns, which must be as many as its cells.
+    pub(super) fn cells(&self, columns: &Arc<[String]>) -> Result<Cells, BadCell> {
+        let ends = &self.ends[..self.cells];
+        match std::str::from_utf8(&self.text[..self.text_length]) {
+            // Cells may be valid together and not one by one, when a character's bytes lie in two of them.
+            Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => {
+                Ok(Cells { columns: Arc::clone(columns), text: text.to_owned(), ends: ends.into() })
+            }
+            _ => Err(self.first_bad_cell()),
+        }
+    }
+
+    /// The record's cells, each on its own.
+    pub(super) fn texts(&self) -> Result<Vec<String>, BadCell> {
+        let mut start = 0;
+        let each = self.ends[..self.cells].iter().enumerate().map(|(index, &end)| {
+            let cell = &self.text[start..end];
+            start = end;
+            match std::str::from_utf8(cell) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(error) => Err(BadCell { index, byte: error.valid_up_to() }),
+            }
+        });
+        each.collect()
+    }
+
+    fn first_bad_cell(&self) -> BadCell {
+        self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })
+    }
+
+    /// csv-core drops a byte-order mark that its first input begins with, but in the middle of a file those bytes are
+    /// content. A line end as first input yields nothing and takes that occasion away.
+    fn restart(&mut self) {
+        self.reader.reset();
+        let _ = self.reader.read_record(b"\n", &mut self.text, &mut self.ends);
+    }
+}

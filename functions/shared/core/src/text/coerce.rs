@@ -1,0 +1,237 @@
+//! From the text of a cell to a value of the type its schema declares.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::json_line::exact_integer;
+
+/// A set of JSON types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Types(u8);
+
+impl Types {
+    const NULL: Self = Self(1);
+    const BOOLEAN: Self = Self(2);
+    const INTEGER: Self = Self(4);
+    /// Integers are numbers.
+    const NUMBER: Self = Self(8 | 4);
+    const STRING: Self = Self(16);
+    /// Arrays and objects, which no cell can be.
+    const OTHER: Self = Self(32);
+    const ANY: Self = Self(63);
+    const NONE: Self = Self(0);
+
+    fn named(name: &str) -> Self {
+        match name {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "integer" => Self::INTEGER,
+            "number" => Self::NUMBER,
+            "string" => Self::STRING,
+            _ => Self::OTHER,
+        }
+    }
+
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(_) => Self::NUMBER,
+            Value::String(_) => Self::STRING,
+            Value::Array(_) | Value::Object(_) => Self::OTHER,
+        }
+    }
+
+    fn allows(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What a cell becomes.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Coerced {
+    Value(Value),
+    /// Empty where there is no way to write "no value" but to leave the property out.
+    LeftOut,
+    /// An integer whose digits no number keeps, with no string allowed instead.
+    Inexact,
+}
+
+/// Which types a schema declares for which column.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnTypes {
+    declared: HashMap<String, Types>,
+    others: Types,
+}
+
+impl ColumnTypes {
+    /// Collects what a valid schema declares under `properties` and `additionalProperties`, through `allOf` and
+    /// references within the schema.
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut survey = Survey { root: schema, steps_left: Survey::STEPS };
+        let mut types = Self { declared: HashMap::new(), others: Types::ANY };
+        survey.collect(schema, &mut types, Survey::DEPTH);
+        types
+    }
+
+    pub(super) fn coerce(&self, column: &str, cell: &str) -> Coerced {
+        coerce(cell, self.declared.get(column).copied().unwrap_or(self.others))
+    }
+}
+
+/// A walk over a schema, bounded whatever the schema refers to.
+struct Survey<'a> {
+    root: &'a Value,
+    steps_left: u32,
+}
+
+impl<'a> Survey<'a> {
+    /// Far more than a sensible schema has, far fewer than could be noticed.
+    const STEPS: u32 = 10_000;
+    /// References may go in circles.
+    const DEPTH: u32 = 32;
+
+    /// The keywords of a schema, unless the walk has gone far enough.
+    fn keywords(&mut self, schema: &'a Value, depth: u32) -> Option<&'a Map<String, Value>> {
+        self.steps_left = self.steps_left.checked_sub(1)?;
+        schema.as_object().filter(|_| depth > 0)
+    }
+
+    fn collect(&mut self, schema: &'a Value, types: &mut ColumnTypes, depth: u32) {
+        let Some(schema) = self.keywords(schema, depth) else {
+            return;
+        };
+        for (column, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let found = self.types_of(property, depth - 1);
+            types.declared.entry(column.clone()).and_modify(|known| *known = known.and(found)).or_insert(found);
+        }
+        // Columns that match a pattern are no "additional" ones, and patterns are the validator's business.
+        if !schema.contains_key("patternProperties")
+            && let Some(others) = schema.get("additionalProperties")
+        {
+            types.others = types.others.and(self.types_of(others, depth - 1));
+        }
+        if let Some(target) = self.target_of(schema) {
+            self.collect(target, types, depth - 1);
+        }
+        for part in subschemas(schema, "allOf") {
+            self.collect(part, types, depth - 1);
+        }
+    }
+
+    fn types_of(&mut self, schema: &'a Value, depth: u32) -> Types {
+        let Some(schema) = self.keywords(schema, depth) else {
+            return Types::ANY;
+        };
+        let mut types = match schema.get("type") {
+            Some(Value::String(name)) => Types::named(name),
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).map(Types::named).fold(Types::NONE, Types::or)
+            }
+            _ => Types::ANY,
+        };
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            types = types.and(values.iter().map(Types::of).fold(Types::NONE, Types::or));
+        }
+        if let Some(value) = schema.get("const") {
+            types = types.and(Types::of(value));
+        }
+        if let Some(target) = self.target_of(schema) {
+            types = types.and(self.types_of(target, depth - 1));
+        }
+        for part in subschemas(schema, "allOf") {
+            types = types.and(self.types_of(part, depth - 1));
+        }
+        for choice in ["anyOf", "oneOf"] {
+            if schema.contains_key(choice) {
+                let parts = subschemas(schema, choice);
+                types = types.and(parts.iter().map(|part| self.types_of(part, depth - 1)).fold(Types::NONE, Types::or));
+            }
+        }
+        types
+    }
+
+    fn target_of(&self, schema: &Map<String, Value>) -> Option<&'a Value> {
+        self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+    }
+}
+
+fn subschemas<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
+    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The value of a cell. A cell that is of none of the types stays a string, for the validator to refuse.
+///
+/// Where a string is allowed beside other types, a cell becomes one of those only if it is written exactly as JSON would
+/// write it: `007` stays what it is.
+fn coerce(cell: &str, types: Types) -> Coerced {
+    let text_allowed = types.allows(Types::STRING);
+    if types == Types::ANY || types == Types::STRING {
+        return Coerced::Value(cell.into());
+    }
+    if cell.is_empty() && types.allows(Types::NULL) {
+        return Coerced::Value(Value::Null);
+    }
+    if cell.is_empty() && !text_allowed {
+        return Coerced::LeftOut;
+    }
+    let written_as_json_would = |value: &Value| value.to_string().as_str() == cell;
+    match parse(cell.trim_ascii(), types) {
+        Some(Coerced::Value(value)) if !text_allowed || written_as_json_would(&value) => Coerced::Value(value),
+        Some(Coerced::Inexact) if !text_allowed => Coerced::Inexact,
+        _ => Coerced::Value(cell.into()),
+    }
+}
+
+/// Tries the types from the narrowest on.
+fn parse(text: &str, types: Types) -> Option<Coerced> {
+    if types.allows(Types::INTEGER)
+        && let Some(digits) = integer_digits(text)
+    {
+        return Some(exact_integer(digits).map_or(Coerced::Inexact, Coerced::Value));
+    }
+    if types.allows(Types::NUMBER)
+        && let Some(float) = decimal(text)
+    {
+        return Some(Coerced::Value(float.into()));
+    }
+    if types.allows(Types::BOOLEAN) {
+        if text.eq_ignore_ascii_case("true") || text == "1" {
+            return Some(Coerced::Value(true.into()));
+        }
+        if text.eq_ignore_ascii_case("false") || text == "0" {
+            return Some(Coerced::Value(false.into()));
+        }
+    }
+    None
+}
+
+/// The sign and digits of an integer, a fraction of nothing but zeros left out.
+fn integer_digits(text: &str) -> Option<&str> {
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
+        Some(_) => return None,
+        None => text,
+    };
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(whole)
+}
+
+/// A finite number in decimal or exponent notation.
+fn decimal(text: &str) -> Option<f64> {
+    // Only then is it not one of the words Rust reads as a float.
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));
+    if !plain {
+        return None;
+    }
+    text.parse().ok().filter(|float: &f64| float.is_finite())
+}

@@ -1,0 +1,177 @@
+//! The items of one chunk.
+
+use std::sync::Arc;
+
+use memchr::memchr;
+use serde_json::Value;
+
+use super::cells::CellReader;
+pub use super::cells::Cells;
+use super::cut::{Chunk, ChunkMode};
+use super::dialect::{Dialect, Format, shortened};
+use super::json_line;
+use super::scan::is_blank;
+
+/// Code of a record with more or fewer cells than there are columns.
+pub const RAGGED_ROW: &str = "ragged_row";
+/// Code of a record that is not UTF-8.
+pub const INVALID_UTF8: &str = "invalid_utf8";
+/// Code of a line that is not one JSON object.
+pub const INVALID_JSON: &str = "invalid_json";
+/// Code of a record over the limit on its length.
+pub const ROW_TOO_LONG: &str = "row_too_long";
+
+/// One record of the file, read or not.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RawItem<'a> {
+    /// Its number in the file, the first one being 1.
+    pub row: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its bytes as they stand in the file, its terminator left out.
+    pub raw: &'a [u8],
+    /// What it holds.
+    pub record: Result<Record, BadRecord>,
+}
+
+/// What a record holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Record {
+    /// The cells of a CSV record, as many as there are columns.
+    Cells(Cells),
+    /// The object of a JSON line.
+    Json(Value),
+}
+
+/// Why a record cannot be read: an outcome of that item, not of the job. The message quotes no content.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct BadRecord {
+    /// [`RAGGED_ROW`], [`INVALID_UTF8`], [`INVALID_JSON`] or [`ROW_TOO_LONG`].
+    pub code: &'static str,
+    /// The column at fault, where it is one.
+    pub column: Option<String>,
+    /// What is wrong and where, for the user.
+    pub message: String,
+}
+
+/// Reads the items of a chunk from its bytes. Of a [`ChunkMode::TooLong`] chunk the first bytes are enough: they become
+/// the `raw` of its one item.
+///
+/// Of a chunk cut from the same file it yields exactly [`Chunk::items`] items; another number means that the file has
+/// changed, which is for the caller to notice.
+pub fn read_items<'a>(chunk: &Chunk, bytes: &'a [u8], dialect: &Dialect, columns: &Arc<[String]>) -> Items<'a> {
+    let reading = match (chunk.mode, dialect.format) {
+        (ChunkMode::TooLong, _) => Reading::TooLong { length: Some(chunk.length) },
+        (ChunkMode::Items, Format::Csv) => {
+            Reading::Csv { reader: Box::new(CellReader::new(dialect.delimiter)), columns: Arc::clone(columns) }
+        }
+        (ChunkMode::Items, Format::Jsonl) => Reading::Jsonl,
+    };
+    Items { bytes, at: 0, chunk_offset: chunk.offset, row: chunk.first_row, reading }
+}
+
+/// The items of a chunk, from [`read_items`].
+pub struct Items<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    chunk_offset: u64,
+    row: u64,
+    reading: Reading,
+}
+
+enum Reading {
+    Csv { reader: Box<CellReader>, columns: Arc<[String]> },
+    Jsonl,
+    TooLong { length: Option<u64> },
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = RawItem<'a>;
+
+    fn next(&mut self) -> Option<RawItem<'a>> {
+        let rest = &self.bytes[self.at..];
+        let (skipped, raw, record) = match &mut self.reading {
+            Reading::Csv { reader, columns } => next_cells(rest, reader, columns)?,
+            Reading::Jsonl => next_line(rest)?,
+            Reading::TooLong { length } => (0, rest, Err(too_long(length.take()?))),
+        };
+        let start = self.at + skipped;
+        self.at = start + raw.len();
+        let item = RawItem { row: self.row, offset: self.chunk_offset + start as u64, raw, record };
+        self.row += 1;
+        Some(item)
+    }
+}
+
+/// How many bytes come before the next record, its bytes and what it holds.
+type NextRecord<'a> = (usize, &'a [u8], Result<Record, BadRecord>);
+
+fn next_cells<'a>(rest: &'a [u8], reader: &mut CellReader, columns: &Arc<[String]>) -> Option<NextRecord<'a>> {
+    let skipped = rest.iter().position(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    let rest = &rest[skipped..];
+    let raw = &rest[..reader.read(rest)];
+    Some((skipped, raw, named_cells(reader, columns)))
+}
+
+fn named_cells(reader: &CellReader, columns: &Arc<[String]>) -> Result<Record, BadRecord> {
+    let (expected, found) = (columns.len(), reader.count());
+    if found != expected {
+        return Err(BadRecord {
+            code: RAGGED_ROW,
+            column: None,
+            message: format!(
+                "The row has {}, but the file has {}.",
+                counted(found, "cell"),
+                counted(expected, "column")
+            ),
+        });
+    }
+    reader.cells(columns).map(Record::Cells).map_err(|bad| BadRecord {
+        code: INVALID_UTF8,
+        column: Some(columns[bad.index].clone()),
+        message: format!(
+            "The cell in column `{}` is not valid UTF-8: its byte {} cannot stand there.",
+            shortened(&columns[bad.index]),
+            bad.byte + 1
+        ),
+    })
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn next_line(rest: &[u8]) -> Option<NextRecord<'_>> {
+    let mut start = 0;
+    loop {
+        let line = rest.get(start..).filter(|line| !line.is_empty())?;
+        let end = memchr(b'\n', line);
+        let content = &line[..end.unwrap_or(line.len())];
+        if content.iter().all(|&byte| is_blank(byte)) {
+            start += end? + 1;
+            continue;
+        }
+        let raw = if end.is_some() { content.strip_suffix(b"\r").unwrap_or(content) } else { content };
+        let record = match std::str::from_utf8(raw) {
+            Ok(text) => json_line::parse(text).map(Record::Json),
+            Err(error) => Err(BadRecord {
+                code: INVALID_UTF8,
+                column: None,
+                message: format!(
+                    "The line is not valid UTF-8: its byte {} cannot stand there.",
+                    error.valid_up_to() + 1
+                ),
+            }),
+        };
+        return Some((start, raw, record));
+    }
+}
+
+fn too_long(length: u64) -> BadRecord {
+    BadRecord {
+        code: ROW_TOO_LONG,
+        column: None,
+        message: format!("The row is about {length} bytes long, which is more than a row may be."),
+    }
+}

@@ -1,0 +1,107 @@
+//! One line of a JSON Lines file.
+
+use serde_json::Value;
+
+use super::items::{BadRecord, INVALID_JSON};
+
+/// Reads a line that must hold one JSON object.
+pub(super) fn parse(line: &str) -> Result<Value, BadRecord> {
+    let value: Value = serde_json::from_str(line).map_err(|error| {
+        let told = error.to_string();
+        // A line has only one line, so serde_json's own " at line 1 column N" is said in the user's terms.
+        let what = told.split(" at line ").next().unwrap_or_default();
+        bad(format!("The line is not valid JSON: {what}, at byte {} of the line.", error.column()))
+    })?;
+    match &value {
+        Value::Object(_) => {}
+        other => {
+            return Err(bad(format!("The line holds {}, but it must hold an object.", kind(other))));
+        }
+    }
+    if may_have_lost_digits(&value)
+        && let Some(byte) = inexact_integer(line)
+    {
+        return Err(bad(format!(
+            "The number at byte {} of the line has more digits than can be kept exactly. Write it as a string.",
+            byte + 1
+        )));
+    }
+    Ok(value)
+}
+
+fn bad(message: String) -> BadRecord {
+    BadRecord { code: INVALID_JSON, column: None, message }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Whether a number in there is so large that it may have been written as an integer of more than 64 bits, which
+/// serde_json turns into the nearest float. Cheap, so that the line's text is looked at for such a number only.
+fn may_have_lost_digits(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|float| float.abs() >= 2_f64.powi(63)),
+        Value::Array(values) => values.iter().any(may_have_lost_digits),
+        Value::Object(members) => members.values().any(may_have_lost_digits),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Where in valid JSON the first integer begins that no JSON number here keeps exactly.
+fn inexact_integer(line: &str) -> Option<usize> {
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = string_end(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let length = bytes[at..].iter().take_while(|byte| is_number_byte(**byte)).count();
+                let token = &line[at..at + length];
+                if !token.contains(['.', 'e', 'E']) && exact_integer(token).is_none() {
+                    return Some(at);
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+fn is_number_byte(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
+}
+
+/// Offset after the string that opens at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+/// An integer written as an optional sign and digits, if a JSON number can keep every digit of it.
+pub(super) fn exact_integer(digits: &str) -> Option<Value> {
+    if let Ok(integer) = digits.parse::<i64>() {
+        return Some(integer.into());
+    }
+    if let Ok(integer) = digits.parse::<u64>() {
+        return Some(integer.into());
+    }
+    let float: f64 = digits.parse().ok().filter(|float: &f64| float.is_finite())?;
+    let (sign, magnitude) = match digits.strip_prefix('-') {
+        Some(magnitude) => ("-", magnitude),
+        None => ("", digits.strip_prefix('+').unwrap_or(digits)),
+    };
+    let kept = format!("{float:.0}");
+    (kept == format!("{sign}{}", magnitude.trim_start_matches('0'))).then(|| Value::from(float))
+}

@@ -1,0 +1,219 @@
+//! Checking a row against the JSON Schema of its job.
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use super::cells::Cells;
+use super::coerce::{Coerced, ColumnTypes};
+use super::dialect::shortened;
+use super::items::Record;
+
+/// The one dialect of JSON Schema that is read.
+const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A compiled schema for rows as objects, or the permission to be anything.
+///
+/// Cells are text, so they are first turned into the type that the schema declares for their column: a number, a boolean
+/// (`true`, `false`, `1` or `0`), null for an empty cell. An empty cell that can be neither null nor a string is left
+/// out. JSON rows are checked as they are. As 2020-12 has it, `format` is an annotation and checks nothing.
+#[derive(Debug)]
+pub struct RowSchema {
+    checks: Option<Checks>,
+}
+
+#[derive(Debug)]
+struct Checks {
+    validator: Validator,
+    types: ColumnTypes,
+}
+
+/// Why a schema cannot be used, in words for the user who sent it.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// It is no JSON object.
+    #[error("The schema must be a JSON object.")]
+    NotAnObject,
+    /// It says that it is written in another dialect of JSON Schema.
+    #[error(
+        "The schema's `$schema` is `{uri}`, but JSON Schema 2020-12 is the dialect read here. Convert the schema, or \
+         remove `$schema`."
+    )]
+    OtherDraft {
+        /// What `$schema` says, cut short.
+        uri: String,
+    },
+    /// It refers to something that is not in it.
+    #[error("A reference in the schema cannot be followed: {reason}. Put what it refers to under `$defs`.")]
+    UnknownReference {
+        /// What the validator says of it.
+        reason: String,
+    },
+    /// It breaks the rules of JSON Schema.
+    #[error("The schema is not valid at `{location}`: {reason}.")]
+    Invalid {
+        /// JSON Pointer into the schema.
+        location: String,
+        /// What the validator says of it.
+        reason: String,
+    },
+}
+
+/// Why a row does not keep its schema: an outcome of that item. The message quotes no content.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct SchemaViolation {
+    /// The column at fault, where it is one.
+    pub column: Option<String>,
+    /// Which rule is broken, for the user.
+    pub message: String,
+}
+
+impl RowSchema {
+    /// Compiles a schema; without one every row keeps it and every cell is a string.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] if it is no valid JSON Schema 2020-12 that stands on its own.
+    pub fn compile(schema: Option<&Value>) -> Result<Self, SchemaError> {
+        let Some(schema) = schema else {
+            return Ok(Self { checks: None });
+        };
+        let keywords = schema.as_object().ok_or(SchemaError::NotAnObject)?;
+        if let Some(Value::String(uri)) = keywords.get("$schema")
+            && uri.trim_end_matches('#') != DRAFT_2020_12
+        {
+            return Err(SchemaError::OtherDraft { uri: shortened(uri) });
+        }
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .offline()
+            // A pattern comes from a stranger: its time must grow with the cell's length only.
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map_err(|error| SchemaError::from(&error))?;
+        Ok(Self { checks: Some(Checks { validator, types: ColumnTypes::of(schema) }) })
+    }
+
+    /// Turns a record into a checked object.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaViolation`], the first one found: the item has failed.
+    pub fn check(&self, record: Record) -> Result<Map<String, Value>, SchemaViolation> {
+        let cells = match record {
+            Record::Cells(cells) => cells,
+            Record::Json(row) => return self.check_json(row),
+        };
+        let Some(checks) = &self.checks else {
+            return Ok(cells.iter().map(|(column, cell)| (column.to_owned(), cell.into())).collect());
+        };
+        let row = Value::Object(checks.object_of(&cells)?);
+        if let Err(error) = checks.validator.validate(&row) {
+            return Err(violation(&error, "the cell", Some(&cells)));
+        }
+        Ok(into_object(row))
+    }
+
+    fn check_json(&self, row: Value) -> Result<Map<String, Value>, SchemaViolation> {
+        if !row.is_object() {
+            return Err(SchemaViolation { column: None, message: "The row is not an object.".to_owned() });
+        }
+        if let Some(checks) = &self.checks
+            && let Err(error) = checks.validator.validate(&row)
+        {
+            return Err(violation(&error, "the value", None));
+        }
+        Ok(into_object(row))
+    }
+}
+
+impl Checks {
+    fn object_of(&self, cells: &Cells) -> Result<Map<String, Value>, SchemaViolation> {
+        let mut row = Map::new();
+        for (column, cell) in cells.iter() {
+            match self.types.coerce(column, cell) {
+                Coerced::Value(value) => {
+                    row.insert(column.to_owned(), value);
+                }
+                Coerced::LeftOut => {}
+                Coerced::Inexact => {
+                    return Err(SchemaViolation {
+                        column: Some(column.to_owned()),
+                        message: format!(
+                            "Column `{}`: the number has more digits than can be kept exactly. Declare the column as a \
+                             string.",
+                            shortened(column)
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(row)
+    }
+}
+
+fn into_object(row: Value) -> Map<String, Value> {
+    match row {
+        Value::Object(row) => row,
+        _ => Map::new(),
+    }
+}
+
+impl From<&ValidationError<'_>> for SchemaError {
+    fn from(error: &ValidationError<'_>) -> Self {
+        match error.kind() {
+            ValidationErrorKind::Referencing(reason) => Self::UnknownReference { reason: reason.to_string() },
+            _ => Self::Invalid {
+                location: format!("#{}", error.instance_path().as_str()),
+                reason: error.masked_with("the value there").to_string(),
+            },
+        }
+    }
+}
+
+/// Puts the validator's finding into words, `value` standing for the content.
+fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Cells>) -> SchemaViolation {
+    let path = error.instance_path().as_str();
+    let mut segments = path.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"));
+    let column = segments.next().or_else(|| blamed_property(error.kind()));
+    let inside = path.splitn(3, '/').nth(2);
+    let what = match error.kind() {
+        ValidationErrorKind::Required { .. } if inside.is_none() && path.is_empty() => {
+            missing(column.as_deref(), cells).to_owned()
+        }
+        ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. }
+            if path.is_empty() =>
+        {
+            "the schema does not allow it".to_owned()
+        }
+        ValidationErrorKind::PropertyNames { .. } => "a property's name is not allowed".to_owned(),
+        _ if column.is_none() => error.masked_with("the row").to_string(),
+        _ => error.masked_with(value).to_string(),
+    };
+    let place = match (&column, inside) {
+        (Some(column), Some(inside)) => format!("Column `{}`, at `/{}`: ", shortened(column), shortened(inside)),
+        (Some(column), None) => format!("Column `{}`: ", shortened(column)),
+        (None, _) => String::new(),
+    };
+    let rule = error.kind().keyword();
+    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), column }
+}
+
+/// The property at fault where the validator blames the whole row.
+fn blamed_property(kind: &ValidationErrorKind) -> Option<String> {
+    match kind {
+        ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected.first().cloned(),
+        _ => None,
+    }
+}
+
+fn missing(column: Option<&str>, cells: Option<&Cells>) -> &'static str {
+    match (column, cells) {
+        (Some(column), Some(cells)) if cells.get(column).is_some() => "a value is required, but the cell is empty",
+        (_, Some(_)) => "the schema requires it, but the file has no such column",
+        (_, None) => "the schema requires it, but the row does not have it",
+    }
+}

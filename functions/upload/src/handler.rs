@@ -1,0 +1,59 @@
+//! From the HTTP request to the use case and back.
+
+use bytes::Bytes;
+use lambda_http::http::Method;
+use lambda_http::{Body, Request, RequestExt, Response};
+use rowmill_aws::http::{
+    Problem, content_type, header, json_response, owner_of, path_parameter, query_parameter, read_json,
+};
+
+use crate::request::AnnounceRequest;
+use crate::upload::{UploadError, Uploads};
+
+/// Answers the requests to `/api/uploads` and below.
+pub async fn handle(uploads: &Uploads, request: Request) -> Response<Body> {
+    route(uploads, &request).await.unwrap_or_else(Into::into)
+}
+
+async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, Problem> {
+    let owner = owner_of(request)?;
+    if *request.method() == Method::GET {
+        let view = uploads.show(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+        return Ok(json_response(200, &view));
+    }
+    if request.raw_http_path().trim_end_matches('/').ends_with("/complete") {
+        let view = uploads.complete(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+        return Ok(json_response(200, &view));
+    }
+    let view = match content_type(request).as_deref() {
+        None => {
+            let detail =
+                "send the file with its own content type, such as text/csv, or announce it with application/json";
+            return Err(Problem::unsupported_media_type(detail));
+        }
+        Some("application/json") => uploads.announce(&owner, &read_json::<AnnounceRequest>(request)?).await,
+        Some(_) => {
+            let content_type = header(request, "content-type").unwrap_or_default();
+            let file_name: Option<String> = query_parameter(request, "fileName", "a file name")?;
+            uploads.store(&owner, content_type, file_name.as_deref(), body_of(request)).await
+        }
+    };
+    Ok(json_response(201, &view.map_err(problem)?))
+}
+
+fn body_of(request: &Request) -> Bytes {
+    let body: &[u8] = request.body().as_ref();
+    Bytes::copy_from_slice(body)
+}
+
+fn problem(error: UploadError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        UploadError::Field { field, .. } => Problem::unprocessable("invalid_request", detail).with("field", field),
+        UploadError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
+        UploadError::Unknown(_) => Problem::not_found(detail),
+        UploadError::Incomplete { .. } => Problem::conflict("upload_incomplete", detail),
+        UploadError::OtherSize { .. } => Problem::conflict("upload_size_mismatch", detail),
+        UploadError::Port(error) => error.into(),
+    }
+}

@@ -1,0 +1,275 @@
+//! The HTTP API, typed: one method a call, retries and timeouts included.
+//!
+//! Every call is safe to repeat. Reads are by nature; a job's creation carries an idempotency key, so that a repeated
+//! one is answered with the job the first one made; an upload announced twice leaves an unused announcement behind,
+//! which expires.
+
+mod error;
+mod retry;
+mod types;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, Url};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+pub(crate) use error::innermost;
+pub use error::{ApiError, Refusal};
+pub use retry::{RetryPolicy, is_transient, parse_retry_after};
+pub use types::*;
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// A Rowmill API at one address, called with one token.
+pub struct ApiClient {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<HeaderValue>,
+    retry: RetryPolicy,
+    answer_timeout: Duration,
+}
+
+/// An answer with the wait the API asks for before the next look.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The answer's content.
+    pub body: T,
+    /// `Retry-After`, if the answer had one.
+    pub retry_after: Option<Duration>,
+}
+
+struct Call {
+    name: &'static str,
+    method: Method,
+    url: Url,
+    body: Option<(String, Bytes)>,
+    idempotency_key: Option<Uuid>,
+}
+
+impl Call {
+    fn new(name: &'static str, method: Method, url: Url) -> Self {
+        Self { name, method, url, body: None, idempotency_key: None }
+    }
+
+    fn body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+        self.body = Some((content_type.to_owned(), body.into()));
+        self
+    }
+
+    fn json(self, body: &impl serde::Serialize) -> Self {
+        let body = serde_json::to_vec(body).expect("a request type of this module is JSON");
+        self.body("application/json", body)
+    }
+}
+
+impl ApiClient {
+    /// A client of the API at `base`, an `http` or `https` address with or without a path.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Address`] where `base` is not such an address, or where `token` would travel unencrypted to another
+    /// machine.
+    pub fn new(base: &str, token: Option<&str>) -> Result<Self, ApiError> {
+        let unusable = |reason: &str| ApiError::Address { base: base.to_owned(), reason: reason.to_owned() };
+        let url = Url::parse(base.trim()).map_err(|error| unusable(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(unusable("it does not begin with http:// or https://"));
+        }
+        if token.is_some() && url.scheme() == "http" && !is_loopback(&url) {
+            return Err(unusable("ROWMILL_TOKEN is set and would be sent unencrypted"));
+        }
+        let token = token
+            .map(|token| {
+                let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+                    .map_err(|_| unusable("ROWMILL_TOKEN is not a bearer token"))?;
+                value.set_sensitive(true);
+                Ok(value)
+            })
+            .transpose()?;
+        Ok(Self {
+            http: http_client(&url)?,
+            base: url,
+            token,
+            retry: RetryPolicy::default(),
+            answer_timeout: ANSWER_TIMEOUT,
+        })
+    }
+
+    /// The same client with other patience.
+    pub fn with_patience(mut self, retry: RetryPolicy, answer_timeout: Duration) -> Self {
+        self.retry = retry;
+        self.answer_timeout = answer_timeout;
+        self
+    }
+
+    /// The API's address, without a slash at its end.
+    pub fn base(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// How often and how patiently this client tries.
+    pub fn retry(&self) -> &RetryPolicy {
+        &self.retry
+    }
+
+    /// Stores a small file by sending its bytes with the request.
+    pub async fn upload_directly(&self, file: &NewUpload, content: Bytes) -> Result<Upload, ApiError> {
+        let mut url = self.url(&["uploads"]);
+        url.query_pairs_mut().append_pair("fileName", &file.file_name);
+        self.answer(Call::new("store upload", Method::POST, url).body(&file.content_type, content)).await
+    }
+
+    /// Announces a file; the answer says where to send its bytes.
+    pub async fn announce_upload(&self, file: &NewUpload) -> Result<Upload, ApiError> {
+        self.answer(Call::new("announce upload", Method::POST, self.url(&["uploads"])).json(file)).await
+    }
+
+    /// Puts the parts of a multipart upload together.
+    pub async fn complete_upload(&self, file_guid: &str) -> Result<Upload, ApiError> {
+        let url = self.url(&["uploads", file_guid, "complete"]);
+        self.answer(Call::new("complete upload", Method::POST, url)).await
+    }
+
+    /// Creates a job. Calls with the same `idempotency_key` create one job at most.
+    pub async fn create_job(&self, job: &NewJob, idempotency_key: Uuid) -> Result<Job, ApiError> {
+        let mut call = Call::new("create job", Method::POST, self.url(&["jobs"])).json(job);
+        call.idempotency_key = Some(idempotency_key);
+        self.answer(call).await
+    }
+
+    /// The job as it is now.
+    pub async fn job(&self, job_guid: &str) -> Result<Job, ApiError> {
+        self.answer(Call::new("look up job", Method::GET, self.url(&["jobs", job_guid]))).await
+    }
+
+    /// One look at a job within `timeout`, without retry: for a caller that looks again anyway.
+    pub async fn glance_at_job(&self, job_guid: &str, timeout: Duration) -> Result<Answer<Job>, ApiError> {
+        let call = Call::new("look up job", Method::GET, self.url(&["jobs", job_guid]));
+        self.send(&call, timeout.min(self.answer_timeout)).await
+    }
+
+    /// A page of the caller's jobs, newest first, from cursor `after` on.
+    pub async fn jobs(&self, filter: &JobFilter, limit: usize, after: Option<&str>) -> Result<JobPage, ApiError> {
+        let mut url = self.url(&["jobs"]);
+        {
+            let mut query = url.query_pairs_mut();
+            query.append_pair("limit", &limit.to_string());
+            if let Some(status) = filter.status {
+                query.append_pair("status", status.word());
+            }
+            if let Some(job_type) = &filter.job_type {
+                query.append_pair("jobType", job_type);
+            }
+            if let Some(after) = after {
+                query.append_pair("after", after);
+            }
+        }
+        self.answer(Call::new("list jobs", Method::GET, url)).await
+    }
+
+    /// The first failed items of a job.
+    pub async fn failed_items(&self, job_guid: &str, limit: usize) -> Result<Vec<FailedItem>, ApiError> {
+        let mut url = self.url(&["jobs", job_guid, "items"]);
+        url.query_pairs_mut().append_pair("outcome", "failed").append_pair("limit", &limit.to_string());
+        let page: FailedItemPage = self.answer(Call::new("list failed items", Method::GET, url)).await?;
+        Ok(page.items)
+    }
+
+    fn url(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.path_segments_mut().expect("`new` accepts only http and https").pop_if_empty().push("api").extend(segments);
+        url
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
+        let mut failed = 0;
+        loop {
+            let error = match self.send(&call, self.answer_timeout).await {
+                Ok(answer) => return Ok(answer.body),
+                Err(error) if error.is_transient() => error,
+                Err(error) => return Err(error),
+            };
+            failed += 1;
+            match self.retry.delay(failed, error.retry_after(), fastrand::f64()) {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    async fn send<T: DeserializeOwned>(&self, call: &Call, timeout: Duration) -> Result<Answer<T>, ApiError> {
+        let mut request = self.http.request(call.method.clone(), call.url.clone()).timeout(timeout);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.clone());
+        }
+        if let Some(key) = call.idempotency_key {
+            request = request.header("idempotency-key", key.to_string());
+        }
+        if let Some((content_type, body)) = &call.body {
+            request = request.header(CONTENT_TYPE, content_type).body(body.clone());
+        }
+        let lost = |error| self.lost(call.name, timeout, error);
+        let response = request.send().await.map_err(lost)?;
+        let status = response.status();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| parse_retry_after(value, Timestamp::now()));
+        let body = response.bytes().await.map_err(lost)?;
+        if !status.is_success() {
+            let refusal = Refusal::read(call.name, status, &body, retry_after);
+            return Err(ApiError::Refused(Box::new(refusal)));
+        }
+        let body = serde_json::from_slice(&body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
+        Ok(Answer { body, retry_after })
+    }
+
+    fn lost(&self, call: &'static str, within: Duration, error: reqwest::Error) -> ApiError {
+        let origin = self.base.origin().ascii_serialization();
+        if error.is_timeout() && !error.is_connect() {
+            return ApiError::TimedOut { call, origin, within };
+        }
+        ApiError::Unreachable { call, origin, source: error.without_url() }
+    }
+}
+
+/// An HTTP client for `target`: TLS by rustls with ring, no redirects, a bounded wait for connections.
+pub(crate) fn http_client(target: &Url) -> Result<reqwest::Client, ApiError> {
+    // Another part of the process may have been first; it installs the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        let builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")));
+        // A proxy of the environment cannot reach this machine's loopback addresses.
+        if is_loopback(target) { builder.no_proxy() } else { builder }
+    };
+    match builder().build() {
+        // A machine without root certificates can still speak plain HTTP to its own local stack.
+        Err(_) if target.scheme() == "http" => builder().tls_certs_only([]).build(),
+        built => built,
+    }
+    .map_err(ApiError::Client)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! What can go wrong between this command and the API, in words for the person at the terminal.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde::Deserialize;
+
+use crate::terminal::escape_controls;
+
+/// Why a call of the API gave no answer to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The base URL cannot be used; the caller must give another one.
+    #[error("`{base}` cannot be used as the API's address: {reason}")]
+    Address {
+        /// The address as given.
+        base: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No HTTP client could be made, for want of certificates for instance.
+    #[error("cannot set up HTTPS: {}", innermost(.0))]
+    Client(#[source] reqwest::Error),
+    /// No connection, or it broke before the answer was complete.
+    #[error("cannot reach the API at {origin} ({call}): {}", innermost(.source))]
+    Unreachable {
+        /// What was called.
+        call: &'static str,
+        /// Scheme, host and port of the API.
+        origin: String,
+        /// The transport's error.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// A connection, but no complete answer in time.
+    #[error("the API at {origin} gave no answer within {} s ({call})", .within.as_secs_f32())]
+    TimedOut {
+        /// What was called.
+        call: &'static str,
+        /// Scheme, host and port of the API.
+        origin: String,
+        /// How long was waited.
+        within: Duration,
+    },
+    /// The API said no.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The API said yes in a form this command does not know.
+    #[error("the API's answer cannot be read ({call}): {source}; is this the address of Rowmill?")]
+    Unreadable {
+        /// What was called.
+        call: &'static str,
+        /// What is wrong with the JSON.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl ApiError {
+    /// Whether the same call may succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::TimedOut { .. } => true,
+            Self::Refused(refusal) => super::retry::is_transient(refusal.status.as_u16()),
+            Self::Address { .. } | Self::Client(_) | Self::Unreadable { .. } => false,
+        }
+    }
+
+    /// How long the API asked to wait before another try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// An answer with an error status, read from `application/problem+json` where it is that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// What was called.
+    pub call: &'static str,
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The stable code, such as `unknown_upload`, if the answer named one.
+    pub code: Option<String>,
+    /// What is wrong, in the API's words.
+    pub detail: String,
+    /// `Retry-After` of the answer.
+    pub retry_after: Option<Duration>,
+}
+
+/// The members of a problem document that are shown (RFC 9457).
+#[derive(Deserialize)]
+struct Problem {
+    title: Option<String>,
+    detail: Option<String>,
+    code: Option<String>,
+}
+
+/// A gateway's own errors (`{"message": "Unauthorized"}`) are no problem documents.
+#[derive(Deserialize)]
+struct GatewayMessage {
+    message: String,
+}
+
+impl Refusal {
+    /// Reads an error answer of any form; whatever the server sent, the result is safe to print.
+    pub fn read(call: &'static str, status: StatusCode, body: &[u8], retry_after: Option<Duration>) -> Self {
+        let (code, detail) = match serde_json::from_slice::<Problem>(body) {
+            Ok(Problem { title, detail, code }) if title.is_some() || detail.is_some() || code.is_some() => {
+                (code, detail.or(title))
+            }
+            _ => (None, gateway_message(body)),
+        };
+        let detail = detail.unwrap_or_else(|| hint(status).to_owned());
+        Self {
+            call,
+            status,
+            code: code.map(|code| escape_controls(&code)),
+            detail: escape_controls(&detail),
+            retry_after,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detail = self.detail.trim_end_matches('.');
+        write!(f, "{}: {detail} (HTTP {}", self.call, self.status.as_u16())?;
+        if let Some(code) = &self.code {
+            write!(f, ", {code}")?;
+        }
+        f.write_str(")")?;
+        if let Some(wait) = self.retry_after {
+            write!(f, "; try again in {} s", wait.as_secs())?;
+        }
+        Ok(())
+    }
+}
+
+fn gateway_message(body: &[u8]) -> Option<String> {
+    if let Ok(GatewayMessage { message }) = serde_json::from_slice(body) {
+        return Some(message);
+    }
+    let text: String = String::from_utf8_lossy(body).trim().chars().take(200).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// What an answer without words usually means.
+fn hint(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "a valid token is needed in ROWMILL_TOKEN",
+        403 => "the token in ROWMILL_TOKEN does not allow this",
+        404 => "not found",
+        301..=308 => "the API redirects, give its final address",
+        _ => status.canonical_reason().unwrap_or("no reason given"),
+    }
+}
+
+/// The last cause of an error: `Connection refused` says more than `error sending request`.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    escape_controls(&last.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(status: u16, body: &str) -> String {
+        let status = StatusCode::from_u16(status).unwrap();
+        Refusal::read("create job", status, body.as_bytes(), None).to_string()
+    }
+
+    #[test]
+    fn a_problem_document_is_shown_with_its_detail_and_code() {
+        let body = r#"{"type":"about:blank","title":"Not Found","status":404,
+            "detail":"There is no upload 42.","code":"unknown_upload"}"#;
+        let expected = "create job: There is no upload 42 (HTTP 404, unknown_upload)";
+        assert_eq!(read(404, body), expected);
+    }
+
+    #[test]
+    fn other_error_bodies_are_shown_as_far_as_they_say_something() {
+        let unauthorized = "create job: Unauthorized (HTTP 401)";
+        assert_eq!(read(401, r#"{"message":"Unauthorized"}"#), unauthorized);
+        assert_eq!(read(502, "<h1>bad</h1>\n"), "create job: <h1>bad</h1> (HTTP 502)");
+        assert!(read(401, "").contains("ROWMILL_TOKEN"));
+        assert_eq!(read(500, "{}"), "create job: {} (HTTP 500)");
+    }
+
+    #[test]
+    fn an_error_text_cannot_drive_the_terminal() {
+        let body = "{\"title\":\"\\u001b[2J gone\"}";
+        assert!(!read(400, body).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_wish_to_wait_is_passed_on_to_the_reader() {
+        let wait = Some(Duration::from_secs(90));
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let refusal = Refusal::read("create job", status, b"", wait);
+        assert!(refusal.to_string().ends_with("; try again in 90 s"), "{refusal}");
+    }
+}

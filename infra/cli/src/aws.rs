@@ -1,0 +1,172 @@
+//! The AWS clients of a deployment: one set a process, for AWS itself or for an emulator's endpoint.
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_http_client::{Builder, tls};
+
+/// Region of an emulator where none is named: emulators have every region, and tools have to agree on one.
+const EMULATOR_REGION: &str = "us-east-1";
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest try of one request. The largest are function packages of some ten megabytes on a slow line.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Where a deployment goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// AWS, with the credentials and region of the environment, the profile or the machine's role.
+    Aws {
+        /// The region, where the environment's is not meant.
+        region: Option<String>,
+        /// The profile, where the environment's is not meant.
+        profile: Option<String>,
+    },
+    /// An emulator of AWS at this URL. It gets test credentials, never the developer's own.
+    Emulator {
+        /// Base URL of all services.
+        endpoint_url: String,
+    },
+}
+
+/// The clients of one target.
+#[derive(Debug, Clone)]
+pub struct Aws {
+    /// Stacks.
+    pub cloudformation: aws_sdk_cloudformation::Client,
+    /// Packages and templates.
+    pub s3: aws_sdk_s3::Client,
+    /// Tables, for what an emulator's CloudFormation leaves out.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// Whose account it is.
+    pub sts: aws_sdk_sts::Client,
+    /// The region deployed to.
+    pub region: String,
+    target: Target,
+}
+
+/// A call to AWS that failed for good, retries included.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}")]
+pub struct CallFailed {
+    /// What was tried, as a verb with its object.
+    pub action: String,
+    /// What came back.
+    #[source]
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// No region is configured, and AWS has no default one.
+#[derive(Debug, thiserror::Error)]
+#[error("no AWS region is configured: set AWS_REGION, choose a profile that has one, or give --region")]
+pub struct NoRegion;
+
+impl Aws {
+    /// Clients of `target`. Nothing is called yet.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRegion`] where AWS is meant and neither the target nor the environment names a region.
+    pub async fn connect(target: Target) -> Result<Self, NoRegion> {
+        let config = configuration(&target).await;
+        let region = config.region().ok_or(NoRegion)?.to_string();
+        let s3 = aws_sdk_s3::config::Builder::from(&config)
+            // Emulators serve buckets by path: `bucket.127.0.0.1` is no host name.
+            .force_path_style(matches!(target, Target::Emulator { .. }))
+            .build();
+        Ok(Self {
+            cloudformation: aws_sdk_cloudformation::Client::new(&config),
+            s3: aws_sdk_s3::Client::from_conf(s3),
+            dynamodb: aws_sdk_dynamodb::Client::new(&config),
+            sts: aws_sdk_sts::Client::new(&config),
+            region,
+            target,
+        })
+    }
+
+    /// Whether the target is an emulator.
+    pub fn is_emulator(&self) -> bool {
+        matches!(self.target, Target::Emulator { .. })
+    }
+
+    /// URL of an object as CloudFormation takes it: with the bucket in the path, on any target.
+    pub fn object_url(&self, bucket: &str, key: &str) -> String {
+        match &self.target {
+            Target::Emulator { endpoint_url } => format!("{}/{bucket}/{key}", endpoint_url.trim_end_matches('/')),
+            Target::Aws { .. } => {
+                let china = if self.region.starts_with("cn-") { ".cn" } else { "" };
+                format!("https://s3.{}.amazonaws.com{china}/{bucket}/{key}", self.region)
+            }
+        }
+    }
+}
+
+async fn configuration(target: &Target) -> SdkConfig {
+    let timeouts =
+        TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build();
+    let loader = aws_config::defaults(BehaviorVersion::latest())
+        .timeout_config(timeouts)
+        .retry_config(RetryConfig::standard().with_max_attempts(4));
+    match target {
+        Target::Aws { region, profile } => {
+            let https = Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring));
+            let mut loader = loader.http_client(https.build_https());
+            if let Some(region) = region {
+                loader = loader.region(Region::new(region.clone()));
+            }
+            if let Some(profile) = profile {
+                loader = loader.profile_name(profile);
+            }
+            loader.load().await
+        }
+        Target::Emulator { endpoint_url } => {
+            let builder = Builder::new();
+            let loader = if endpoint_url.starts_with("https:") {
+                let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
+                loader.http_client(builder.tls_provider(ring).build_https())
+            } else {
+                loader.http_client(builder.build_http())
+            };
+            let test = Credentials::new("test", "test", None, None, "rowmill emulator");
+            loader
+                .empty_test_environment()
+                .endpoint_url(endpoint_url)
+                .region(Region::new(EMULATOR_REGION))
+                .credentials_provider(SharedCredentialsProvider::new(test))
+                .load()
+                .await
+        }
+    }
+}
+
+/// Says what a call was for: `.map_err(failed("create the bucket"))`.
+pub(crate) fn failed<E>(action: impl Into<String>) -> impl FnOnce(E) -> CallFailed
+where
+    E: Error + Send + Sync + 'static,
+{
+    move |error| CallFailed { action: action.into(), source: Box::new(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_emulator_serves_objects_by_path_under_its_own_address() {
+        let aws = Aws::connect(Target::Emulator { endpoint_url: "http://127.0.0.1:4566/".into() }).await.unwrap();
+        assert_eq!(aws.object_url("b", "t/1.json"), "http://127.0.0.1:4566/b/t/1.json");
+    }
+
+    #[tokio::test]
+    async fn aws_serves_objects_by_path_in_their_region() {
+        let target = Target::Aws { region: Some("cn-north-1".into()), profile: None };
+        let aws = Aws::connect(target).await.unwrap();
+        assert_eq!(aws.object_url("b", "k"), "https://s3.cn-north-1.amazonaws.com.cn/b/k");
+    }
+}

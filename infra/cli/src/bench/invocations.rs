@@ -1,0 +1,186 @@
+//! What the functions say of themselves: one JSON line an invocation in the local stack's logs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+/// The message of the lines that are counted.
+const MESSAGE: &str = "invocation finished";
+
+/// Longest wait for the functions' last lines after the job has ended.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The logs are settled when nothing was added for this long.
+const SETTLED_AFTER: Duration = Duration::from_millis(500);
+
+/// One invocation of a function.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Invocation {
+    /// The function's name, `process-items` for instance.
+    pub function: String,
+    /// How long it took.
+    #[serde(default)]
+    pub duration_ms: f64,
+    /// Requests it sent, by service.
+    #[serde(default, rename = "aws.requests")]
+    pub requests: BTreeMap<String, u64>,
+    /// DynamoDB capacity it used.
+    #[serde(default, rename = "aws.capacity")]
+    pub capacity: Capacity,
+    /// The most memory its process ever held, where the system tells.
+    #[serde(default, rename = "process.peak_rss_bytes")]
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// DynamoDB capacity units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+pub struct Capacity {
+    /// Read request units.
+    #[serde(default)]
+    pub read: f64,
+    /// Write request units.
+    #[serde(default)]
+    pub write: f64,
+}
+
+/// Reads a log line; `None` for any other line, JSON or not.
+pub fn parse(line: &str) -> Option<Invocation> {
+    #[derive(Deserialize)]
+    struct Line {
+        message: String,
+        #[serde(flatten)]
+        invocation: Invocation,
+    }
+    // Most lines are something else; looking for the words is cheaper than parsing.
+    if !line.contains(MESSAGE) {
+        return None;
+    }
+    let line: Line = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;
+    (line.message == MESSAGE).then_some(line.invocation)
+}
+
+/// How far the logs had come at some time.
+#[derive(Debug)]
+pub struct LogMark {
+    folder: PathBuf,
+    lengths: HashMap<PathBuf, u64>,
+}
+
+impl LogMark {
+    /// Where the logs in `folder` end now. A folder that is not there yet has no logs.
+    pub fn now(folder: &Path) -> io::Result<Self> {
+        Ok(Self { folder: folder.to_owned(), lengths: lengths(folder)? })
+    }
+
+    /// Waits until the functions have written their last lines.
+    pub async fn settle(&self) -> io::Result<()> {
+        let begun = Instant::now();
+        let mut before = lengths(&self.folder)?;
+        while begun.elapsed() < SETTLE_LIMIT {
+            tokio::time::sleep(SETTLED_AFTER).await;
+            let now = lengths(&self.folder)?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
+    /// Every invocation logged since the mark.
+    pub fn invocations(&self) -> io::Result<Vec<Invocation>> {
+        let mut found = Vec::new();
+        for (path, length) in lengths(&self.folder)? {
+            let marked = self.lengths.get(&path).copied().unwrap_or(0);
+            // A log shorter than it was has been begun anew.
+            let from = if marked <= length { marked } else { 0 };
+            let mut log = BufReader::new(File::open(&path)?);
+            log.seek(SeekFrom::Start(from))?;
+            for line in log.split(b'\n') {
+                found.extend(parse(&String::from_utf8_lossy(&line?)));
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn lengths(folder: &Path) -> io::Result<HashMap<PathBuf, u64>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(error) => return Err(error),
+    };
+    let mut lengths = HashMap::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            lengths.insert(path.clone(), fs::metadata(&path)?.len());
+        }
+    }
+    Ok(lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    const LINE: &str = r#"{"timestamp":"2025-01-01T00:00:00Z","level":"INFO","message":"invocation finished",
+        "function":"process-items","duration_ms":12,"aws.requests":{"dynamodb":3,"s3":1,"sqs":0},
+        "aws.capacity":{"read":1.0,"write":2.5},"process.peak_rss_bytes":23456789,"job.id":"x"}"#;
+
+    fn line() -> String {
+        LINE.replace('\n', " ")
+    }
+
+    #[test]
+    fn a_line_gives_the_invocation_it_tells_of() {
+        let invocation = parse(&line()).unwrap();
+        assert_eq!(invocation.function, "process-items");
+        assert_eq!((invocation.requests["dynamodb"], invocation.requests["s3"]), (3, 1));
+        assert_eq!(invocation.capacity, Capacity { read: 1.0, write: 2.5 });
+        assert_eq!((invocation.duration_ms, invocation.peak_rss_bytes), (12.0, Some(23_456_789)));
+    }
+
+    #[test]
+    fn a_system_that_does_not_tell_the_peak_still_counts() {
+        let unknown = line().replace("23456789", "null");
+        assert_eq!(parse(&unknown).unwrap().peak_rss_bytes, None);
+    }
+
+    #[test]
+    fn other_lines_are_passed_over() {
+        for other in ["", "panicked: invocation finished", "{\"message\":\"chunk committed\"}", "{"] {
+            assert_eq!(parse(other), None);
+        }
+        let prefixed = format!("[process-items] {}", line());
+        assert!(parse(&prefixed).is_some(), "a tee may put a name before the line");
+    }
+
+    #[tokio::test]
+    async fn only_what_was_logged_after_the_mark_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("process-items.log");
+        fs::write(&log, line() + "\n").unwrap();
+        let mark = LogMark::now(folder.path()).unwrap();
+        assert_eq!(mark.invocations().unwrap(), []);
+        let mut more = fs::OpenOptions::new().append(true).open(&log).unwrap();
+        writeln!(more, "{}\nnoise\n{}", line(), line()).unwrap();
+        fs::write(folder.path().join("split-job.log"), line()).unwrap();
+        fs::write(folder.path().join("stack.json"), line()).unwrap();
+        mark.settle().await.unwrap();
+        assert_eq!(mark.invocations().unwrap().len(), 3);
+        fs::write(&log, line()).unwrap();
+        assert_eq!(mark.invocations().unwrap().len(), 2, "a log begun anew is read whole");
+    }
+
+    #[test]
+    fn no_logs_are_no_invocations() {
+        let mark = LogMark::now(Path::new("/nonexistent/logs")).unwrap();
+        assert_eq!(mark.invocations().unwrap(), []);
+    }
+}

@@ -1,0 +1,301 @@
+//! A CloudFormation stack brought up to date by a change set, watched to its end.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
+use aws_sdk_cloudformation::types::{
+    Capability, ChangeSetStatus, ChangeSetType, Parameter, Stack as StackDescription, StackEvent, StackStatus,
+};
+use uuid::Uuid;
+
+use super::{DeployError, patience};
+use crate::aws::{Aws, failed};
+use crate::progress::Progress;
+use crate::template::Template;
+
+pub(super) struct Stack<'a> {
+    aws: &'a Aws,
+    name: &'a str,
+    progress: Progress,
+    limit: Duration,
+    pause: Duration,
+}
+
+impl<'a> Stack<'a> {
+    pub(super) fn new(aws: &'a Aws, name: &'a str, progress: Progress) -> Self {
+        let (limit, pause) = patience(aws);
+        Self { aws, name, progress, limit, pause }
+    }
+
+    /// Makes the stack what the template says. False if it already was.
+    pub(super) async fn apply(
+        &self,
+        template: &Template,
+        template_url: &str,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<bool, DeployError> {
+        let existing = self.existing().await?;
+        let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
+        let parameters = self.parameters(template, parameters, existing.as_ref());
+        let change_set = format!("rowmill-{}", Uuid::now_v7().simple());
+        self.progress.line(format_args!("Working out the changes to the stack {}", self.name));
+
+        let request = self.aws.cloudformation.create_change_set().stack_name(self.name).change_set_name(&change_set);
+        let request = request.change_set_type(kind.clone()).template_url(template_url);
+        let request = request.capabilities(Capability::CapabilityIam).capabilities(Capability::CapabilityAutoExpand);
+        let created = request.set_parameters(Some(parameters)).send().await;
+        if let Err(error) = created {
+            return Err(match error.code() {
+                Some("ValidationError" | "InsufficientCapabilitiesException") => {
+                    DeployError::Refused { reason: error.message().unwrap_or_default().to_owned() }
+                }
+                _ => failed("create the change set")(error).into(),
+            });
+        }
+        if let Some(reason) = self.failure_of(&change_set).await? {
+            self.discard(&change_set, &kind).await?;
+            return if is_no_change(&reason) { Ok(false) } else { Err(DeployError::Refused { reason }) };
+        }
+        self.execute(&change_set).await?;
+        Ok(true)
+    }
+
+    /// The stack as it is, if there is one that can be updated. What is left of a creation that failed is removed.
+    async fn existing(&self) -> Result<Option<StackDescription>, DeployError> {
+        let Some(stack) = self.describe().await? else { return Ok(None) };
+        let status = status_of(&stack);
+        match status {
+            // A change set that was made and never carried out.
+            StackStatus::ReviewInProgress => Ok(None),
+            StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed => {
+                self.progress.line(format_args!("Removing what is left of the failed stack {}", self.name));
+                self.delete().await?;
+                Ok(None)
+            }
+            status if is_under_way(&status) => {
+                Err(DeployError::Busy { stack: self.name.to_owned(), status: status.to_string() })
+            }
+            _ => Ok(Some(stack)),
+        }
+    }
+
+    async fn describe(&self) -> Result<Option<StackDescription>, DeployError> {
+        match self.aws.cloudformation.describe_stacks().stack_name(self.name).send().await {
+            Ok(answer) => {
+                let mut stacks = answer.stacks.unwrap_or_default();
+                Ok(stacks.pop().filter(|stack| status_of(stack) != StackStatus::DeleteComplete))
+            }
+            // CloudFormation has no error of its own for a stack that is not there.
+            Err(error)
+                if error.code() == Some("ValidationError")
+                    && error.message().is_some_and(|message| message.contains("does not exist")) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(failed(format!("look at the stack {}", self.name))(error).into()),
+        }
+    }
+
+    /// What is given, and for the rest what the stack has. What neither has is left to the template's default.
+    fn parameters(
+        &self,
+        template: &Template,
+        given: &BTreeMap<String, String>,
+        existing: Option<&StackDescription>,
+    ) -> Vec<Parameter> {
+        let set =
+            given.iter().map(|(name, value)| Parameter::builder().parameter_key(name).parameter_value(value).build());
+        let kept = existing.map(StackDescription::parameters).unwrap_or_default().iter();
+        let kept = kept.filter_map(|parameter| parameter.parameter_key());
+        let kept = kept.filter(|name| !given.contains_key(*name) && template.has_parameter(name));
+        set.chain(kept.map(|name| Parameter::builder().parameter_key(name).use_previous_value(true).build())).collect()
+    }
+
+    /// Waits until the change set is worked out. The reason, if it cannot be carried out.
+    async fn failure_of(&self, change_set: &str) -> Result<Option<String>, DeployError> {
+        let started = Instant::now();
+        loop {
+            let request = self.aws.cloudformation.describe_change_set().stack_name(self.name);
+            let answer = request.change_set_name(change_set).send().await;
+            let answer = answer.map_err(failed("look at the change set"))?;
+            match answer.status() {
+                Some(ChangeSetStatus::CreateComplete) => return Ok(None),
+                Some(ChangeSetStatus::Failed) => {
+                    return Ok(Some(answer.status_reason().unwrap_or("no reason was given").to_owned()));
+                }
+                status => self.wait(started, status.map_or("unknown", |status| status.as_str())).await?,
+            }
+        }
+    }
+
+    /// Removes a change set that will not be carried out, and the empty stack it was to fill.
+    async fn discard(&self, change_set: &str, kind: &ChangeSetType) -> Result<(), DeployError> {
+        let request = self.aws.cloudformation.delete_change_set().stack_name(self.name).change_set_name(change_set);
+        request.send().await.map_err(failed("delete the change set"))?;
+        if *kind == ChangeSetType::Create {
+            self.delete().await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(&self) -> Result<(), DeployError> {
+        let request = self.aws.cloudformation.delete_stack().stack_name(self.name);
+        request.send().await.map_err(failed(format!("delete the stack {}", self.name)))?;
+        let started = Instant::now();
+        while let Some(stack) = self.describe().await? {
+            let status = status_of(&stack);
+            if status == StackStatus::DeleteFailed {
+                let reason = stack.stack_status_reason().unwrap_or("no reason was given").to_owned();
+                return Err(DeployError::StackFailed { stack: self.name.into(), status: status.to_string(), reason });
+            }
+            self.wait(started, status.as_str()).await?;
+        }
+        Ok(())
+    }
+
+    async fn execute(&self, change_set: &str) -> Result<(), DeployError> {
+        let mut last_seen = self.events_after(None).await?.pop().and_then(|event| event.event_id);
+        let request = self.aws.cloudformation.execute_change_set().stack_name(self.name).change_set_name(change_set);
+        request.send().await.map_err(failed("carry the change set out"))?;
+
+        let started = Instant::now();
+        let mut first_failure = None;
+        loop {
+            // The status is read before the events, so that at the end no event is missed.
+            let stack = self.describe().await?;
+            for event in self.events_after(last_seen.as_deref()).await? {
+                self.tell(&event);
+                last_seen = event.event_id.clone();
+                if first_failure.is_none() && is_cause(&event) {
+                    first_failure = Some(event);
+                }
+            }
+            let status = stack.as_ref().map_or(StackStatus::DeleteComplete, status_of);
+            match status {
+                StackStatus::CreateComplete | StackStatus::UpdateComplete => return Ok(()),
+                // Not begun yet.
+                StackStatus::ReviewInProgress => {}
+                ref status if is_under_way(status) => {}
+                status => return Err(self.failure(status, first_failure, stack)),
+            }
+            self.wait(started, status.as_str()).await?;
+        }
+    }
+
+    /// Events after the one given, oldest first. Without one, only the newest.
+    async fn events_after(&self, last_seen: Option<&str>) -> Result<Vec<StackEvent>, DeployError> {
+        let mut events: Vec<StackEvent> = Vec::new();
+        let mut pages = self.aws.cloudformation.describe_stack_events().stack_name(self.name).into_paginator().send();
+        'pages: while let Some(page) = pages.next().await {
+            let page = page.map_err(failed("read the stack's events"))?;
+            for event in page.stack_events.unwrap_or_default() {
+                if last_seen.is_some() && event.event_id() == last_seen {
+                    break 'pages;
+                }
+                events.push(event);
+                if last_seen.is_none() {
+                    break 'pages;
+                }
+            }
+        }
+        events.reverse();
+        Ok(events)
+    }
+
+    fn tell(&self, event: &StackEvent) {
+        let Some(status) = event.resource_status() else { return };
+        if event.resource_type() == Some("AWS::CloudFormation::Stack") {
+            return;
+        }
+        let status = status.as_str();
+        // An emulator makes everything in a second; only what it cannot make is worth a line.
+        if status.ends_with("_FAILED") || (!self.aws.is_emulator() && status.ends_with("_COMPLETE")) {
+            let name = event.logical_resource_id().unwrap_or_default();
+            let kind = event.resource_type().unwrap_or_default();
+            self.progress.line(format_args!("  {status:<22} {name} ({kind})"));
+        }
+    }
+
+    fn failure(&self, status: StackStatus, cause: Option<StackEvent>, stack: Option<StackDescription>) -> DeployError {
+        let (name, status) = (self.name.to_owned(), status.to_string());
+        match cause {
+            Some(event) => DeployError::ResourceFailed {
+                stack: name,
+                resource: event.logical_resource_id.unwrap_or_default(),
+                kind: event.resource_type.unwrap_or_default(),
+                reason: event.resource_status_reason.unwrap_or_else(|| "no reason was given".into()),
+                status,
+            },
+            None => {
+                let reason = stack.and_then(|stack| stack.stack_status_reason);
+                DeployError::StackFailed {
+                    stack: name,
+                    status,
+                    reason: reason.unwrap_or_else(|| "no reason was given".into()),
+                }
+            }
+        }
+    }
+
+    async fn wait(&self, started: Instant, status: &str) -> Result<(), DeployError> {
+        let after = started.elapsed();
+        if after > self.limit {
+            return Err(DeployError::TooSlow { stack: self.name.into(), status: status.into(), after });
+        }
+        tokio::time::sleep(self.pause).await;
+        Ok(())
+    }
+
+    /// The stack's outputs.
+    pub(super) async fn outputs(&self) -> Result<BTreeMap<String, String>, DeployError> {
+        let stack = self.describe().await?;
+        let outputs = stack.and_then(|stack| stack.outputs).unwrap_or_default().into_iter();
+        Ok(outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect())
+    }
+}
+
+fn status_of(stack: &StackDescription) -> StackStatus {
+    stack.stack_status().cloned().unwrap_or_else(|| StackStatus::from("UNKNOWN"))
+}
+
+fn is_under_way(status: &StackStatus) -> bool {
+    status.as_str().ends_with("_IN_PROGRESS")
+}
+
+/// Whether an event is a failure of its own, and not a resource given up because another failed.
+fn is_cause(event: &StackEvent) -> bool {
+    let failed = event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"));
+    failed && !event.resource_status_reason().is_some_and(|reason| reason.contains("cancelled"))
+}
+
+/// CloudFormation and the SAM transform each have their way to say that a change set is empty.
+fn is_no_change(reason: &str) -> bool {
+    reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudformation::types::ResourceStatus;
+
+    use super::*;
+
+    fn event(status: ResourceStatus, reason: &str) -> StackEvent {
+        StackEvent::builder().resource_status(status).resource_status_reason(reason).build()
+    }
+
+    #[test]
+    fn the_cause_is_what_failed_and_not_what_was_given_up() {
+        assert!(is_cause(&event(ResourceStatus::CreateFailed, "Bucket name is taken")));
+        assert!(!is_cause(&event(ResourceStatus::CreateFailed, "Resource creation cancelled")));
+        assert!(!is_cause(&event(ResourceStatus::CreateComplete, "")));
+    }
+
+    #[test]
+    fn an_empty_change_set_is_no_refusal() {
+        let plain =
+            "The submitted information didn't contain changes. Submit different information to create a change set.";
+        assert!(is_no_change(plain) && is_no_change("No updates are to be performed."));
+        assert!(!is_no_change("Template error: unresolved resource dependency"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Follows a job to its end: looks often at first, seldom later, and never waits for ever.
+
+mod meter;
+mod reporter;
+mod summary;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::api::{ApiClient, ApiError, Job, JobStatus};
+use crate::terminal::span;
+
+pub use meter::{Meter, message};
+pub use reporter::Reporter;
+pub use summary::{Verdict, failed_items_table, summary};
+
+/// Wait before the second look; a small job is over by then.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// No wait is longer, whatever the API asks for: somebody is looking.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A job without a sign of life for this long is mentioned, once.
+const QUIET_NOTICE: Duration = Duration::from_secs(60);
+
+/// How long to bear silence.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    /// The longest time without an answer from the API.
+    pub unanswered: Duration,
+    /// The longest time without any change of a running job.
+    pub unchanged: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { unanswered: Duration::from_secs(60), unchanged: Duration::from_secs(20 * 60) }
+    }
+}
+
+/// Why a job was not followed to its end. The job itself goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The API has given no answer for too long.
+    #[error("no answer about job {job_guid} for {}: {source}", span(*.unanswered))]
+    Unanswered {
+        /// The job.
+        job_guid: String,
+        /// How long.
+        unanswered: Duration,
+        /// The latest failure.
+        #[source]
+        source: ApiError,
+    },
+    /// The API refuses to show the job.
+    #[error("cannot follow job {job_guid}: {source}")]
+    Refused {
+        /// The job.
+        job_guid: String,
+        /// The refusal.
+        #[source]
+        source: ApiError,
+    },
+    /// The API answers, but the job does not move.
+    #[error(
+        "job {job_guid} is {} and has not moved for {}: its functions may be gone",
+        .status.word(), span(*.unchanged)
+    )]
+    Unchanged {
+        /// The job.
+        job_guid: String,
+        /// Where it stands.
+        status: JobStatus,
+        /// How long.
+        unchanged: Duration,
+    },
+}
+
+/// Gets told what is seen of a job.
+pub trait Observer {
+    /// The job as it is now.
+    fn looked(&mut self, job: &Job);
+
+    /// The job gives no sign of life. Called once for each such time.
+    fn quiet(&mut self, job: &Job, unchanged: Duration);
+}
+
+/// Looks at `job` until it is terminal; `observer` sees every look, the given one and the last one included.
+///
+/// # Errors
+///
+/// A [`FollowError`] that names the job, so that the caller can look at it again later.
+pub async fn follow(
+    api: &ApiClient,
+    mut job: Job,
+    patience: &Patience,
+    observer: &mut impl Observer,
+) -> Result<Job, FollowError> {
+    let mut pace = Pace::default();
+    let mut answered = Instant::now();
+    let mut stillness = Stillness::since_now(&job);
+    let mut retry_after = None;
+    observer.looked(&job);
+    while !job.status.is_terminal() {
+        tokio::time::sleep(pace.next(retry_after)).await;
+        let within = patience.unanswered.saturating_sub(answered.elapsed());
+        match api.glance_at_job(&job.job_guid, within.max(FIRST_WAIT)).await {
+            Ok(answer) => {
+                answered = Instant::now();
+                (job, retry_after) = (answer.body, answer.retry_after);
+                observer.looked(&job);
+                stillness.check(&job, patience, observer)?;
+            }
+            Err(error) if !error.is_transient() => {
+                return Err(FollowError::Refused { job_guid: job.job_guid, source: error });
+            }
+            Err(error) if answered.elapsed() >= patience.unanswered => {
+                let (job_guid, unanswered) = (job.job_guid, answered.elapsed());
+                return Err(FollowError::Unanswered { job_guid, unanswered, source: error });
+            }
+            Err(error) => retry_after = error.retry_after(),
+        }
+    }
+    Ok(job)
+}
+
+/// The waits between looks.
+struct Pace(Duration);
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self(FIRST_WAIT)
+    }
+}
+
+impl Pace {
+    /// The next wait: half as long again each time, up to what the API asks for and at most [`LONGEST_WAIT`].
+    fn next(&mut self, retry_after: Option<Duration>) -> Duration {
+        let longest = retry_after.map_or(LONGEST_WAIT, |a| a.clamp(FIRST_WAIT, LONGEST_WAIT));
+        let wait = self.0.min(longest);
+        self.0 = (self.0 * 3 / 2).min(LONGEST_WAIT);
+        wait
+    }
+}
+
+/// What moves while a job is alive.
+type SignOfLife = (JobStatus, u64, u64, u8, Option<Timestamp>);
+
+/// Since when a job has not moved.
+struct Stillness {
+    seen: SignOfLife,
+    since: Instant,
+    mentioned: bool,
+}
+
+impl Stillness {
+    fn since_now(job: &Job) -> Self {
+        Self { seen: sign_of_life(job), since: Instant::now(), mentioned: false }
+    }
+
+    fn check(&mut self, job: &Job, patience: &Patience, observer: &mut impl Observer) -> Result<(), FollowError> {
+        if job.status.is_terminal() {
+            return Ok(());
+        }
+        if sign_of_life(job) != self.seen {
+            *self = Self::since_now(job);
+            return Ok(());
+        }
+        let unchanged = self.since.elapsed();
+        if unchanged >= patience.unchanged {
+            let (job_guid, status) = (job.job_guid.clone(), job.status);
+            return Err(FollowError::Unchanged { job_guid, status, unchanged });
+        }
+        if unchanged >= QUIET_NOTICE && !self.mentioned {
+            self.mentioned = true;
+            observer.quiet(job, unchanged);
+        }
+        Ok(())
+    }
+}
+
+fn sign_of_life(job: &Job) -> SignOfLife {
+    (job.status, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! How fast a job goes, how long it will take, and the words for where it stands.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::api::{Job, JobStatus};
+use crate::terminal::{count, span};
+
+/// The speed shown is that of this last stretch: steady enough to read, fresh enough to believe.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Where the job stands, in the words people know it by.
+pub fn message(job: &Job) -> String {
+    match job.status {
+        JobStatus::Waiting => "Waiting for job to start...".to_owned(),
+        JobStatus::Running => format!("Job running, {}% complete...", job.percent),
+        JobStatus::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
+        JobStatus::Completed => "Job complete".to_owned(),
+        JobStatus::Failed => "Job failed".to_owned(),
+        JobStatus::Cancelled => "Job cancelled".to_owned(),
+    }
+}
+
+/// Measures a job by the looks taken at it.
+#[derive(Debug, Default)]
+pub struct Meter {
+    looks: VecDeque<Look>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Duration,
+    items: u64,
+    percent: u8,
+}
+
+impl Meter {
+    /// Takes down a look at `at`, a time on any steadily running clock.
+    pub fn note(&mut self, at: Duration, job: &Job) {
+        if job.status == JobStatus::Waiting {
+            return;
+        }
+        let look = Look { at, items: job.item_progress, percent: job.percent };
+        // A redriven job begins again: what was seen of the attempt before is no measure for this one.
+        if self.looks.back().is_some_and(|last| last.items > look.items) {
+            self.looks.clear();
+        }
+        self.looks.push_back(look);
+        while self.looks.len() > 2 && self.looks[1].at + WINDOW <= at {
+            self.looks.pop_front();
+        }
+    }
+
+    /// Items a second lately, once there is something to measure.
+    pub fn items_per_second(&self) -> Option<f64> {
+        let (first, last) = self.ends()?;
+        let items = (last.items - first.items) as f64;
+        (items > 0.0).then(|| items / (last.at - first.at).as_secs_f64())
+    }
+
+    /// How long the rest will take if it goes on like this.
+    pub fn time_left(&self, job: &Job) -> Option<Duration> {
+        let seconds = if job.item_count_final {
+            let left = job.item_count.saturating_sub(job.item_progress);
+            left as f64 / self.items_per_second()?
+        } else {
+            // While the file is still being cut only the percentage knows how much there is.
+            let (first, last) = self.ends()?;
+            let percent = last.percent.saturating_sub(first.percent);
+            let pace = f64::from(percent) / (last.at - first.at).as_secs_f64();
+            f64::from(100u8.saturating_sub(last.percent)) / pace
+        };
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    /// Speed and time left in words, as far as they are known and the job is running.
+    pub fn pace(&self, job: &Job) -> String {
+        let rate = self.items_per_second().map(|rate| format!("{} items/s", count(rate as u64)));
+        let left = self.time_left(job).map(|left| format!("{} left", span(left)));
+        match job.status {
+            JobStatus::Running => rate.into_iter().chain(left).collect::<Vec<_>>().join(", "),
+            _ => String::new(),
+        }
+    }
+
+    fn ends(&self) -> Option<(Look, Look)> {
+        let (first, last) = (*self.looks.front()?, *self.looks.back()?);
+        (last.at > first.at).then_some((first, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::tests::job;
+
+    #[test]
+    fn the_messages_are_the_promised_ones() {
+        assert_eq!(message(&job("waiting", 0)), "Waiting for job to start...");
+        assert_eq!(message(&job("running", 37)), "Job running, 37% complete...");
+        assert_eq!(message(&job("completed", 100)), "Job complete");
+        assert_eq!(message(&job("failed", 12)), "Job failed");
+        assert_eq!(message(&job("cancelled", 12)), "Job cancelled");
+    }
+
+    #[test]
+    fn speed_and_time_left_follow_from_the_last_looks() {
+        let mut meter = Meter::default();
+        let mut running = job("running", 0);
+        (running.item_count, running.item_count_final) = (10_000, true);
+        meter.note(Duration::from_secs(0), &running);
+        assert_eq!(meter.pace(&running), "", "one look is no measure");
+        running.item_progress = 3000;
+        meter.note(Duration::from_secs(2), &running);
+        assert_eq!(meter.pace(&running), "1,500 items/s, 4.7 s left");
+        running.item_progress = 4000;
+        meter.note(Duration::from_secs(12), &running);
+        assert_eq!(meter.items_per_second(), Some(100.0), "the fast start is out of the window");
+    }
+
+    #[test]
+    fn while_the_file_is_being_cut_time_left_follows_from_the_percentage() {
+        let mut meter = Meter::default();
+        let mut running = job("running", 10);
+        meter.note(Duration::from_secs(0), &running);
+        (running.percent, running.item_progress, running.item_count) = (30, 500, 501);
+        meter.note(Duration::from_secs(10), &running);
+        assert_eq!(meter.pace(&running), "50 items/s, 35 s left");
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_a_job_that_stands_still_or_is_over() {
+        let mut meter = Meter::default();
+        let running = job("running", 50);
+        meter.note(Duration::from_secs(0), &running);
+        meter.note(Duration::from_secs(5), &running);
+        assert_eq!(meter.pace(&running), "");
+        assert_eq!(meter.pace(&job("completed", 100)), "");
+    }
+}

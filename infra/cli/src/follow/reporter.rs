@@ -1,0 +1,257 @@
+//! Shows an upload and a job on their way: a bar for people, lines where nobody watches, JSON for programs.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde_json::json;
+
+use super::{Meter, Observer, message};
+use crate::api::Job;
+use crate::terminal::{bytes, cut, span};
+use crate::upload::{ByteProgress, SourceFile};
+
+/// Lines come no faster than this, but for a new status.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The way progress is shown.
+enum Form {
+    /// A bar on standard error, which is a terminal.
+    Bar(ProgressBar),
+    /// Lines, on standard output or on standard error.
+    Lines(Stream),
+    /// JSON lines on standard output.
+    Json,
+}
+
+/// Where lines go.
+#[derive(Clone, Copy)]
+enum Stream {
+    Out,
+    Error,
+}
+
+/// Shows progress in the form that suits the terminal and the caller's wish.
+pub struct Reporter {
+    form: Form,
+    begun: Instant,
+    meter: Meter,
+    throttle: Throttle,
+}
+
+impl Reporter {
+    /// JSON lines if `json`, else a bar if standard error is a terminal, else plain lines.
+    pub fn new(json: bool) -> Self {
+        let form = match json {
+            true => Form::Json,
+            false if std::io::stderr().is_terminal() => Form::Bar(job_bar()),
+            false => Form::Lines(Stream::Out),
+        };
+        Self::of(form)
+    }
+
+    /// A bar or plain lines on standard error, for commands whose result is something else than the job.
+    pub fn on_stderr() -> Self {
+        Self::of(match std::io::stderr().is_terminal() {
+            true => Form::Bar(job_bar()),
+            false => Form::Lines(Stream::Error),
+        })
+    }
+
+    fn of(form: Form) -> Self {
+        Self { form, begun: Instant::now(), meter: Meter::default(), throttle: Throttle::default() }
+    }
+
+    /// Shows how `file` is being uploaded.
+    pub fn upload(&self, file: &SourceFile) -> UploadReport {
+        let (name, size) = (cut(&file.name, 40), file.size);
+        let bar = match &self.form {
+            Form::Bar(_) => Some(upload_bar(&name, size)),
+            Form::Lines(_) | Form::Json => None,
+        };
+        let (shown, json) = (bar.clone(), matches!(self.form, Form::Json));
+        let stream = match self.form {
+            Form::Lines(stream) => stream,
+            Form::Bar(_) | Form::Json => Stream::Out,
+        };
+        let throttle = Mutex::new(Throttle::default());
+        let progress = ByteProgress::new(move |sent| {
+            if let Some(bar) = &shown {
+                return bar.set_position(sent);
+            }
+            let percent = sent * 100 / size;
+            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say.
+            let Ok(mut throttle) = throttle.try_lock() else { return };
+            if !throttle.lets_pass(Instant::now(), "upload", &percent.to_string()) {
+                return;
+            }
+            let line = match json {
+                true => upload_event(sent, size),
+                false => format!("Uploading {name}, {percent}% of {}...", bytes(size)),
+            };
+            say(stream, &line);
+        });
+        UploadReport { progress, bar }
+    }
+
+    fn say_progress(&mut self, job: &Job) {
+        let text = message(job);
+        let pace = self.meter.pace(job);
+        match &self.form {
+            Form::Bar(bar) => {
+                bar.set_position(u64::from(job.percent));
+                bar.set_prefix(pace);
+                bar.set_message(text);
+            }
+            // The last line of a job at rest belongs to its summary.
+            Form::Lines(_) if job.status.is_terminal() => {}
+            Form::Lines(stream) => {
+                if self.throttle.lets_pass(Instant::now(), job.status.word(), &text) {
+                    say(*stream, format!("{text}  {pace}").trim_end());
+                }
+            }
+            Form::Json => {
+                let marks = format!("{} {} {}", job.percent, job.item_progress, job.item_count);
+                if self.throttle.lets_pass(Instant::now(), job.status.word(), &marks) {
+                    say(Stream::Out, &job_event(job, &self.meter));
+                }
+            }
+        }
+    }
+}
+
+impl Observer for Reporter {
+    fn looked(&mut self, job: &Job) {
+        self.meter.note(self.begun.elapsed(), job);
+        self.say_progress(job);
+        if let (Form::Bar(bar), true) = (&self.form, job.status.is_terminal()) {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn quiet(&mut self, job: &Job, unchanged: Duration) {
+        let text = format!(
+            "No sign of life from job {} for {}; still looking. What a lost function had in hand is delivered again by \
+             SQS, which may take minutes.",
+            job.job_guid,
+            span(unchanged)
+        );
+        match &self.form {
+            Form::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
+            Form::Lines(_) | Form::Json => eprintln!("{text}"),
+        }
+    }
+}
+
+/// An upload being shown; the bar goes when this does.
+pub struct UploadReport {
+    /// To be told of the bytes that have left.
+    pub progress: Arc<ByteProgress>,
+    bar: Option<ProgressBar>,
+}
+
+impl Drop for UploadReport {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Keeps lines from becoming a flood.
+#[derive(Debug, Default)]
+struct Throttle {
+    last: Option<(Instant, String, String)>,
+}
+
+impl Throttle {
+    /// Whether something new may be said now: at once in a new `phase`, else if `text` is new and an interval is over.
+    fn lets_pass(&mut self, now: Instant, phase: &str, text: &str) -> bool {
+        let pass = match &self.last {
+            None => true,
+            Some((_, last_phase, _)) if last_phase != phase => true,
+            Some((at, _, last)) => last != text && now.duration_since(*at) >= LINE_INTERVAL,
+        };
+        if pass {
+            self.last = Some((now, phase.to_owned(), text.to_owned()));
+        }
+        pass
+    }
+}
+
+/// Writes a line. Whoever closed the stream does not want to know; the exit code still tells the caller.
+fn say(stream: Stream, line: &str) {
+    let _ = match stream {
+        Stream::Out => writeln!(std::io::stdout().lock(), "{line}"),
+        Stream::Error => writeln!(std::io::stderr().lock(), "{line}"),
+    };
+}
+
+fn upload_event(sent: u64, size: u64) -> String {
+    json!({"event": "upload", "bytesSent": sent, "bytesTotal": size}).to_string()
+}
+
+fn job_event(job: &Job, meter: &Meter) -> String {
+    json!({
+        "event": "progress",
+        "message": message(job),
+        "jobGuid": job.job_guid,
+        "status": job.status,
+        "percent": job.percent,
+        "itemCount": job.item_count,
+        "itemCountFinal": job.item_count_final,
+        "itemProgress": job.item_progress,
+        "itemsFailed": job.items_failed,
+        "itemsPerSecond": meter.items_per_second().map(f64::round),
+        "secondsLeft": meter.time_left(job).map(|left| left.as_secs_f64().round()),
+    })
+    .to_string()
+}
+
+fn job_bar() -> ProgressBar {
+    let bar = ProgressBar::new(100).with_finish(ProgressFinish::AndClear);
+    bar.set_style(style("{msg} [{bar:30}] {prefix}"));
+    bar
+}
+
+fn upload_bar(name: &str, size: u64) -> ProgressBar {
+    let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
+    bar.set_style(style("Uploading {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"));
+    bar.set_message(name.to_owned());
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a template of this module").progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::tests::job;
+
+    #[test]
+    fn lines_come_with_a_new_text_once_a_second_and_at_once_with_a_new_status() {
+        let mut throttle = Throttle::default();
+        let begun = Instant::now();
+        let mut lets = |ms, phase, text| throttle.lets_pass(begun + Duration::from_millis(ms), phase, text);
+        assert!(lets(0, "waiting", "w"));
+        assert!(!lets(5000, "waiting", "w"), "the same line is not repeated");
+        assert!(lets(5100, "running", "1%"));
+        assert!(!lets(5900, "running", "9%"));
+        assert!(lets(6100, "running", "10%"));
+        assert!(lets(6110, "completed", "done"));
+    }
+
+    #[test]
+    fn a_progress_event_has_what_a_program_needs() {
+        let mut running = job("running", 37);
+        (running.item_count, running.item_progress) = (100, 40);
+        let event: serde_json::Value = serde_json::from_str(&job_event(&running, &Meter::default())).unwrap();
+        assert_eq!(event["event"], "progress");
+        assert_eq!(event["message"], "Job running, 37% complete...");
+        assert_eq!((&event["percent"], &event["itemProgress"]), (&json!(37), &json!(40)));
+        assert_eq!(event["secondsLeft"], json!(null));
+    }
+}

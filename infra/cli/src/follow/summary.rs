@@ -1,0 +1,169 @@
+//! The end of a job: counts, the first failed rows, and the exit code.
+
+use std::process::ExitCode;
+
+use super::message;
+use crate::api::{FailedItem, Job, JobStatus};
+use crate::terminal::{count, cut, escape_controls, span, table};
+
+/// Columns a raw record gets at least, however long its message is.
+const RAW_MIN_WIDTH: usize = 8;
+
+/// How a terminal job is to be taken by a program that called this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every item succeeded.
+    AllSucceeded,
+    /// The job completed; some items did not succeed.
+    SomeFailed,
+    /// The job failed, or was cancelled, as a whole.
+    JobFailed,
+}
+
+impl Verdict {
+    /// The verdict on a job at rest.
+    pub fn of(job: &Job) -> Self {
+        match job.status {
+            JobStatus::Completed if job.items_failed + job.items_skipped == 0 => Self::AllSucceeded,
+            JobStatus::Completed => Self::SomeFailed,
+            _ => Self::JobFailed,
+        }
+    }
+
+    /// 0, 3 or 1.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::AllSucceeded => 0,
+            Self::SomeFailed => 3,
+            Self::JobFailed => 1,
+        }
+    }
+}
+
+/// What a person wants to know of a job, a line each.
+pub fn summary(job: &Job) -> String {
+    let mut text = message(job) + "\n";
+    if let Some(error) = &job.error {
+        let code = escape_controls(&error.code);
+        let what = escape_controls(&error.message);
+        let place = error.rest.get("row").map(|row| format!(" (row {row})")).unwrap_or_default();
+        text += &format!("  {code}: {what}{place}\n");
+    }
+    let found = match (job.item_count_final, job.status.is_terminal()) {
+        (false, false) => format!("{} so far", count(job.item_count)),
+        _ => count(job.item_count),
+    };
+    let mut rows = vec![
+        ("job", escape_controls(&job.job_guid)),
+        ("type", escape_controls(&job.job_type)),
+        ("items", found),
+        ("succeeded", count(job.items_succeeded)),
+        ("failed", count(job.items_failed)),
+    ];
+    if job.items_skipped > 0 {
+        rows.push(("skipped", count(job.items_skipped)));
+    }
+    if let Some(took) = job.took() {
+        let rate = job.item_progress as f64 / took.as_secs_f64().max(0.001);
+        rows.push(("took", format!("{} ({} items/s)", span(took), count(rate as u64))));
+    }
+    let rows: Vec<_> = rows.into_iter().map(|(k, v)| vec![format!("  {k}"), v]).collect();
+    text + &table(&rows, &[])
+}
+
+/// The first failed items as a table `width` columns wide.
+pub fn failed_items_table(items: &[FailedItem], failed: u64, width: usize) -> String {
+    let heading = match items.len() as u64 {
+        shown if shown < failed => format!("First {shown} of {} failed rows:\n", count(failed)),
+        _ => "Failed rows:\n".to_owned(),
+    };
+    let mut rows = vec![["  row", "code", "message", "raw"].map(str::to_owned).to_vec()];
+    let code_width = items.iter().map(|item| item.code.chars().count()).max().unwrap_or(0).min(24);
+    let left = width.saturating_sub(2 + 9 + 2 + code_width + 2 + 2);
+    let message_width = (left * 3 / 5).min(left.saturating_sub(RAW_MIN_WIDTH)).max(RAW_MIN_WIDTH);
+    let longest = items.iter().map(|i| told(i).chars().count()).max().unwrap_or(0);
+    let raw_width = left.saturating_sub(message_width.min(longest)).max(RAW_MIN_WIDTH);
+    for item in items {
+        rows.push(vec![
+            format!("  {}", count(item.row)),
+            cut(&item.code, 24),
+            cut(&told(item), message_width),
+            cut(item.raw.as_deref().unwrap_or_default(), raw_width),
+        ]);
+    }
+    heading + &table(&rows, &[0])
+}
+
+fn told(item: &FailedItem) -> String {
+    match &item.column {
+        Some(column) if !item.message.contains(column.as_str()) => {
+            format!("{column}: {}", item.message)
+        }
+        _ => item.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::tests::job;
+
+    #[test]
+    fn the_exit_code_says_how_it_went() {
+        let code = |status: &str, failed, skipped| {
+            let mut job = job(status, 100);
+            (job.items_failed, job.items_skipped) = (failed, skipped);
+            Verdict::of(&job).code()
+        };
+        assert_eq!(code("completed", 0, 0), 0);
+        assert_eq!(code("completed", 1, 0), 3);
+        assert_eq!(code("completed", 0, 1), 3);
+        assert_eq!(code("failed", 0, 0), 1);
+        assert_eq!(code("cancelled", 0, 5), 1);
+    }
+
+    #[test]
+    fn a_summary_gives_counts_and_duration() {
+        let mut done = job("completed", 100);
+        (done.item_count, done.item_progress, done.items_succeeded) = (11_231, 11_231, 11_231);
+        done.created_at = Some("2025-01-01T00:00:00Z".parse().unwrap());
+        done.finished_at = Some("2025-01-01T00:00:02.5Z".parse().unwrap());
+        let expected = "Job complete\n  job        g\n  type       import\n  items      11,231\n  succeeded  11,231\n  \
+                        failed     0\n  took       2.5 s (4,492 items/s)\n";
+        assert_eq!(summary(&done), expected);
+    }
+
+    #[test]
+    fn a_failed_job_says_why_and_where() {
+        let mut failed = job("failed", 5);
+        let error = r#"{"code":"unterminated_quote","message":"A quote never ends","row":7}"#;
+        failed.error = serde_json::from_str(error).unwrap();
+        let text = summary(&failed);
+        let second = text.lines().nth(1).unwrap();
+        assert_eq!(second, "  unterminated_quote: A quote never ends (row 7)");
+    }
+
+    #[test]
+    fn failed_rows_fit_the_terminal_and_cannot_drive_it() {
+        let item = |row, raw: &str| FailedItem {
+            row,
+            code: "schema_violation".into(),
+            message: "is not of type integer, which goes on and on and on and on and on".into(),
+            column: Some("age".into()),
+            raw: Some(raw.into()),
+        };
+        let items = [item(3, "a,\u{1b}[31mred,b"), item(12_345, &"x".repeat(500))];
+        for width in [60, 80, 120, 200] {
+            let text = failed_items_table(&items, 99, width);
+            assert!(text.starts_with("First 2 of 99 failed rows:\n"));
+            assert!(!text.contains('\u{1b}'));
+            assert!(text.contains("12,345"));
+            let longest = text.lines().map(console::measure_text_width).max().unwrap();
+            assert!(longest <= width, "{longest} > {width}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::RetryPolicy;
+use crate::fake_api::{FakeApi, Reply};
+
+pub(super) fn job(status: &str, percent: u8) -> Job {
+    serde_json::from_value(job_json(status, percent)).unwrap()
+}
+
+fn job_json(status: &str, percent: u8) -> serde_json::Value {
+    json!({"jobGuid": "g", "jobType": "import", "status": status, "percent": percent})
+}
+
+#[derive(Default)]
+struct Seen(Vec<String>);
+
+impl Observer for Seen {
+    fn looked(&mut self, job: &Job) {
+        self.0.push(message(job));
+    }
+
+    fn quiet(&mut self, _: &Job, _: Duration) {
+        self.0.push("quiet".into());
+    }
+}
+
+fn client(url: &str) -> ApiClient {
+    ApiClient::new(url, None).unwrap().with_patience(RetryPolicy::once(), Duration::from_secs(5))
+}
+
+fn short() -> Patience {
+    Patience { unanswered: Duration::from_millis(600), unchanged: Duration::from_millis(600) }
+}
+
+#[tokio::test]
+async fn every_look_is_seen_from_the_first_to_the_last() {
+    let api = FakeApi::serve(|_, n| match n {
+        0 => Reply::json(200, job_json("running", 37)),
+        1 => Reply::text(503, "").header("retry-after", "0"),
+        _ => Reply::json(200, job_json("completed", 100)),
+    })
+    .await;
+    let mut seen = Seen::default();
+    let last = follow(&client(&api.url), job("waiting", 0), &short(), &mut seen).await.unwrap();
+    assert_eq!(last.status, JobStatus::Completed);
+    assert_eq!(seen.0, ["Waiting for job to start...", "Job running, 37% complete...", "Job complete"]);
+}
+
+#[tokio::test]
+async fn a_job_already_at_rest_is_not_asked_for() {
+    let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
+    follow(&client(&api.url), job("failed", 3), &short(), &mut Seen::default()).await.unwrap();
+    assert!(api.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_api_that_falls_silent_is_an_error_that_names_the_job() {
+    let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
+    let first = job("running", 5);
+    let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
+    assert!(matches!(error, FollowError::Unanswered { .. }), "{error}");
+    assert!(error.to_string().starts_with("no answer about job g for "), "{error}");
+}
+
+#[tokio::test]
+async fn a_job_that_never_moves_is_an_error_that_names_it() {
+    let api = FakeApi::serve(|_, _| Reply::json(200, job_json("running", 5))).await;
+    let first = job("running", 5);
+    let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
+    assert!(matches!(error, FollowError::Unchanged { .. }), "{error}");
+    assert!(error.to_string().starts_with("job g is running and has not moved"), "{error}");
+}
+
+#[tokio::test]
+async fn a_job_that_is_gone_is_not_waited_for() {
+    let api = FakeApi::serve(|_, _| Reply::json(404, json!({"code": "unknown_job"}))).await;
+    let first = job("running", 5);
+    let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
+    assert!(matches!(error, FollowError::Refused { .. }), "{error}");
+    assert_eq!(api.seen().len(), 1);
+}
+
+#[test]
+fn looks_get_rarer_up_to_what_the_api_asks_for() {
+    let mut pace = Pace::default();
+    let waits: Vec<u128> = (0..8).map(|_| pace.next(None).as_millis()).collect();
+    assert_eq!(waits, [100, 150, 225, 337, 506, 759, 1000, 1000]);
+    assert_eq!(pace.next(Some(Duration::from_secs(30))), LONGEST_WAIT);
+    assert_eq!(pace.next(Some(Duration::ZERO)), FIRST_WAIT);
+}

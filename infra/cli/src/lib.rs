@@ -1,0 +1,20 @@
+//! The `rowmill` command: the embedded local stack, deployment, and the client of the API.
+
+#![warn(missing_docs)]
+
+pub mod api;
+pub mod aws;
+pub mod bench;
+pub mod command;
+pub mod deploy;
+pub mod follow;
+pub mod operate;
+pub mod package;
+pub mod progress;
+pub mod stack;
+pub mod template;
+pub mod terminal;
+pub mod upload;
+
+#[cfg(test)]
+mod fake_api;

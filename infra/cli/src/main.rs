@@ -1,0 +1,51 @@
+//! The `rowmill` command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use rowmill::command::{CommandError, bench, job, jobs, run, upload};
+use rowmill::operate::{Deploy, Down, Status, Up};
+
+/// Turns files into finished work, with counts that can be proved.
+#[derive(Debug, Parser)]
+#[command(name = "rowmill", version)]
+struct Rowmill {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Upload(upload::UploadArgs),
+    Jobs(jobs::JobsArgs),
+    Job(job::JobArgs),
+    Bench(bench::BenchArgs),
+    Up(Up),
+    Down(Down),
+    Status(Status),
+    Deploy(Deploy),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match Rowmill::parse().command {
+        Command::Run(args) => told(run::execute(args).await),
+        Command::Upload(args) => told(upload::execute(args).await),
+        Command::Jobs(args) => told(jobs::execute(args).await),
+        Command::Job(args) => told(job::execute(args).await),
+        Command::Bench(args) => told(bench::execute(args).await),
+        Command::Up(up) => up.run().await,
+        Command::Down(down) => down.run().await,
+        Command::Status(status) => status.run().await,
+        Command::Deploy(deploy) => deploy.run().await,
+    }
+}
+
+/// The exit code of a client command; its error goes to standard error.
+fn told(result: Result<ExitCode, CommandError>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {}", error.explain());
+        error.exit_code()
+    })
+}

@@ -1,0 +1,325 @@
+//! The operator's commands: `up`, `down`, `status` and `deploy`.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::aws::{Aws, Target};
+use crate::command::explain;
+use crate::command::interrupt::{self, interrupted};
+use crate::deploy::{self, DeployError, Deployment};
+use crate::package::{self, Architecture, Compiler, Package, PackageError};
+use crate::progress::Progress;
+use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
+use crate::template::Template;
+
+/// Why an operator's command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    /// The local stack.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// The deployment.
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
+    /// The functions.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The local stack ended under a `rowmill up` that was watching it.
+    #[error("the local stack ended by itself; see {}", .0.display())]
+    StackEnded(PathBuf),
+}
+
+/// Starts the embedded local stack, or brings a running one up to date.
+///
+/// Stays in the foreground until Ctrl-C and then stops the stack; with --detach it returns when the API answers. The
+/// API's base URL is all there is on standard output. Nothing is kept: a stack that is stopped is gone with its data.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Leave the stack running in the background.
+    #[arg(long)]
+    detach: bool,
+    /// Build the functions with cargo's release profile.
+    #[arg(long)]
+    release: bool,
+    /// Set a parameter of template.yaml.
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    parameters: Vec<(String, String)>,
+}
+
+/// Stops the embedded local stack. Its data is gone.
+#[derive(Debug, Args)]
+pub struct Down {}
+
+/// Says whether the embedded local stack runs, and where.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Print stack.json.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Builds, packages and deploys template.yaml to AWS, or to an emulator with --endpoint-url.
+#[derive(Debug, Args)]
+pub struct Deploy {
+    /// Name of the CloudFormation stack.
+    #[arg(long, default_value = "rowmill")]
+    stack_name: String,
+    /// Deploy to an emulator of AWS at this address (LocalStack: http://localhost:4566) with test credentials.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["region", "profile"])]
+    endpoint_url: Option<String>,
+    /// AWS region, where not the environment's.
+    #[arg(long)]
+    region: Option<String>,
+    /// AWS profile, where not the environment's.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Processor of the functions. The template's default (arm64) on AWS, this machine's for a local endpoint.
+    #[arg(long)]
+    architecture: Option<Architecture>,
+    /// Build with cargo-lambda for a local endpoint too, for functions that run in Lambda's image.
+    #[arg(long)]
+    cargo_lambda: bool,
+    /// Build with cargo's release profile where plain cargo builds; cargo-lambda always does.
+    #[arg(long)]
+    release: bool,
+    /// Bucket for packages and template; by default one of the account's own, made if missing.
+    #[arg(long)]
+    artifacts_bucket: Option<String>,
+    /// Set a parameter of template.yaml. Those not named stay as they are.
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    parameters: Vec<(String, String)>,
+    /// Print the outputs as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+impl Up {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        finish(async {
+            let options = StackOptions {
+                release: self.release,
+                parameters: self.parameters,
+                ..StackOptions::for_current_workspace()?
+            };
+            if self.detach {
+                return unless_interrupted(async {
+                    println!("{}", stack::ensure_up(&options).await?);
+                    Ok(ExitCode::SUCCESS)
+                })
+                .await;
+            }
+            // Interrupted as it comes up, the stack ends with the attempt.
+            let stack = tokio::select! {
+                stack = Stack::up(&options) => stack?,
+                () = interrupted() => return Ok(interrupt::exit_code()),
+            };
+            hold(stack, &options).await
+        })
+        .await
+    }
+}
+
+/// Holds a stack until Ctrl-C, which is the usual way to end it and no failure.
+async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateError> {
+    println!("{}", stack.api_url());
+    options.progress.line("The local stack is up. Ctrl-C stops it.");
+    tokio::select! {
+        () = interrupted() => {}
+        () = stack.ended() => return Err(OperateError::StackEnded(options.state_dir.join("emulator.log"))),
+    }
+    options.progress.line("Stopping the local stack");
+    stack.down().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Down {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        finish(async {
+            let options = StackOptions::for_current_workspace()?;
+            let was_running = stack::down(&options.state_dir).await?;
+            let said = if was_running { "The local stack is down; its data is gone." } else { "No local stack runs." };
+            Progress::Shown.line(said);
+            Ok(ExitCode::SUCCESS)
+        })
+        .await
+    }
+}
+
+impl Status {
+    /// Runs the command. Exit code 1 where no stack runs.
+    pub async fn run(self) -> ExitCode {
+        finish(async {
+            let options = StackOptions::for_current_workspace()?;
+            let (record, health) = stack::running(&options.state_dir).await?;
+            if self.json {
+                println!("{}", serde_json::to_string(&record).expect("a record is JSON"));
+            } else {
+                print_status(&record, health, &stack::logs_dir(&options));
+            }
+            Ok(if health == Health::Answering { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        })
+        .await
+    }
+}
+
+fn print_status(record: &Record, health: Health, logs: &Path) {
+    let state = if health == Health::Answering { "running" } else { "not answering" };
+    println!("state      {state}");
+    println!("API        {}", record.api_url.as_deref().unwrap_or("not deployed yet"));
+    println!("endpoint   {}", record.endpoint);
+    println!("process    {}", record.pid);
+    println!("logs       {}", logs.display());
+    print_outputs(&record.outputs);
+}
+
+fn print_outputs(outputs: &BTreeMap<String, String>) {
+    let width = outputs.keys().map(String::len).max().unwrap_or(0);
+    for (name, value) in outputs {
+        println!("{name:<width$}  {value}");
+    }
+}
+
+impl Deploy {
+    /// Runs the command.
+    pub async fn run(self) -> ExitCode {
+        finish(unless_interrupted(self.deploy())).await
+    }
+
+    async fn deploy(self) -> Result<ExitCode, OperateError> {
+        let options = StackOptions::for_current_workspace()?;
+        let template = Template::load(&options.workspace.join("template.yaml")).map_err(DeployError::from)?;
+        let mut parameters: BTreeMap<String, String> = self.parameters.iter().cloned().collect();
+        let compiler = self.compiler(&mut parameters);
+        let packages: Vec<String> =
+            template.functions().map_err(DeployError::from)?.into_iter().map(|f| f.package).collect();
+        // Before the build, which takes minutes: whether there is a region to go to.
+        let aws = Aws::connect(self.target()).await.map_err(DeployError::from)?;
+        let binaries = package::build(&options.workspace, &packages, compiler).await?;
+        let packages = binaries.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
+        let deployment = Deployment {
+            stack_name: &self.stack_name,
+            template,
+            packages,
+            parameters,
+            artifacts_bucket: self.artifacts_bucket,
+        };
+        let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
+        if !deployed.changed {
+            Progress::Shown.line("Nothing has changed.");
+        }
+        if self.json {
+            println!("{}", serde_json::to_string(&deployed.outputs).expect("outputs are JSON"));
+        } else {
+            print_outputs(&deployed.outputs);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn target(&self) -> Target {
+        match &self.endpoint_url {
+            Some(endpoint_url) => Target::Emulator { endpoint_url: endpoint_url.clone() },
+            None => Target::Aws { region: self.region.clone(), profile: self.profile.clone() },
+        }
+    }
+
+    /// How to build, with the parameter that says for which processor.
+    fn compiler(&self, parameters: &mut BTreeMap<String, String>) -> Compiler {
+        let here = Architecture::of_this_machine();
+        let is_local = self.endpoint_url.as_deref().is_some_and(is_loopback);
+        let named = parameters.get("Architecture").and_then(|name| Architecture::named(name));
+        let chosen = self.architecture.or(named).or(if is_local { here } else { None });
+        let architecture = chosen.unwrap_or(Architecture::Arm64);
+        parameters.insert("Architecture".to_owned(), architecture.name().to_owned());
+        if is_local && !self.cargo_lambda && here == Some(architecture) {
+            Compiler::Cargo { release: self.release }
+        } else {
+            Compiler::CargoLambda(architecture)
+        }
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else { return false };
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback()),
+        None => false,
+    }
+}
+
+/// Gives up `work` on Ctrl-C or SIGTERM; what it had started ends as it is dropped.
+async fn unless_interrupted<W>(work: W) -> Result<ExitCode, OperateError>
+where
+    W: Future<Output = Result<ExitCode, OperateError>>,
+{
+    tokio::select! {
+        done = work => done,
+        () = interrupted() => Ok(interrupt::exit_code()),
+    }
+}
+
+/// Prints an error with its causes, and turns it into exit code 1.
+async fn finish(work: impl Future<Output = Result<ExitCode, OperateError>>) -> ExitCode {
+    work.await.unwrap_or_else(|error| {
+        eprintln!("error: {}", explain(&error));
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        deploy: Deploy,
+    }
+
+    fn compiler_of(arguments: &[&str]) -> (Compiler, String) {
+        let line = Line::try_parse_from(["deploy"].iter().chain(arguments)).unwrap();
+        let mut parameters = line.deploy.parameters.iter().cloned().collect();
+        let compiler = line.deploy.compiler(&mut parameters);
+        (compiler, parameters["Architecture"].clone())
+    }
+
+    #[test]
+    fn aws_gets_arm64_by_cargo_lambda_unless_told_otherwise() {
+        assert_eq!(compiler_of(&[]), (Compiler::CargoLambda(Architecture::Arm64), "arm64".into()));
+        let asked = compiler_of(&["--parameter", "Architecture=x86_64"]);
+        assert_eq!(asked, (Compiler::CargoLambda(Architecture::X86_64), "x86_64".into()));
+    }
+
+    #[test]
+    fn a_local_endpoint_gets_this_machines_processor_by_plain_cargo() {
+        let here = Architecture::of_this_machine().unwrap();
+        for url in ["http://localhost:4566", "http://127.0.0.1:1", "http://[::1]:1"] {
+            let plain = (Compiler::Cargo { release: false }, here.name().to_owned());
+            assert_eq!(compiler_of(&["--endpoint-url", url]), plain);
+        }
+        let image = compiler_of(&["--endpoint-url", "http://localhost:4566", "--cargo-lambda"]);
+        assert_eq!(image.0, Compiler::CargoLambda(here));
+    }
+
+    #[test]
+    fn a_parameter_is_a_name_and_a_value_that_may_hold_anything() {
+        assert_eq!(parse_parameter("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert_eq!(parse_parameter("A="), Ok(("A".into(), String::new())));
+        assert!(parse_parameter("A").is_err() && parse_parameter("=b").is_err());
+    }
+}

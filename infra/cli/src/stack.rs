@@ -1,0 +1,372 @@
+//! The embedded local stack: the pinned emulator as a process of its own, with `template.yaml` deployed to it.
+//!
+//! A stack lives in a state folder (`target/rowmill` unless told otherwise): `stack.json` says where it answers and
+//! which process it is, `logs/` has one file a function, `emulator.log` what the emulator itself says. Nothing
+//! outlives the process: a stack that is down is gone, with its tables, queues and files.
+
+mod emulator;
+mod process;
+mod record;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::api::http_client;
+use crate::aws::{Aws, Target};
+use crate::deploy::{self, DeployError, Deployment};
+use crate::package::{self, Architecture, Compiler, Package, PackageError};
+use crate::progress::Progress;
+use crate::template::{Template, TemplateError};
+
+pub use emulator::EmulatorError;
+use process::Launched;
+pub use process::{Health, ProcessError};
+pub use record::{Record, RecordError};
+
+/// Name of the local stack; its functions are called `rowmill-upload`, …
+const STACK_NAME: &str = "rowmill";
+
+/// Longest wait for the first answer of the API after a deployment: one cold start, and some patience for a busy
+/// machine.
+const FIRST_ANSWER: Duration = Duration::from_secs(30);
+
+/// How the embedded local stack is built and where it keeps its state.
+#[derive(Debug, Clone)]
+pub struct StackOptions {
+    /// The workspace root: the folder that holds `template.yaml`.
+    pub workspace: PathBuf,
+    /// Folder for logs and `stack.json`; `target/rowmill` by default. Two stacks need two folders.
+    pub state_dir: PathBuf,
+    /// Builds the functions with cargo's `release` profile instead of `dev`.
+    pub release: bool,
+    /// Template parameters to override, as (name, value).
+    pub parameters: Vec<(String, String)>,
+    /// Whether to tell on standard error what goes on.
+    pub progress: Progress,
+}
+
+/// A running stack.
+///
+/// One made by [`Stack::up`] ends with this value, and with this process however that ends.
+#[derive(Debug)]
+pub struct Stack {
+    record: Record,
+    record_path: PathBuf,
+    launched: Option<Launched>,
+}
+
+/// Why the stack could not be brought up, found or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// Nothing here is a checkout of Rowmill.
+    #[error("no template.yaml with infra/local beside it here or in a folder above: run this inside the repository")]
+    NoWorkspace,
+    /// Lambda has no such processor, so no template can name it.
+    #[error("the local stack runs on arm64 and x86_64, and this machine is {0}")]
+    UnknownArchitecture(&'static str),
+    /// A file or folder of the state cannot be made.
+    #[error("cannot write to {}", .path.display())]
+    State {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// `stack.json` cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The emulator cannot be installed.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// The emulator does not start, or does not stop.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The template cannot be used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The functions do not build.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The template does not deploy.
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
+    /// Everything is deployed, and the API does not work.
+    #[error("the API does not answer as it should: {answer}; see the logs in {}", .logs.display())]
+    Unhealthy {
+        /// What came instead.
+        answer: String,
+        /// Folder of the functions' logs.
+        logs: PathBuf,
+    },
+    /// No stack was brought up from this state folder, or it is gone.
+    #[error("the local stack is not running; `rowmill up` starts it")]
+    NotRunning,
+}
+
+impl StackOptions {
+    /// The options for the workspace the current directory lies in.
+    ///
+    /// # Errors
+    ///
+    /// [`StackError::NoWorkspace`] outside a checkout.
+    pub fn for_current_workspace() -> Result<Self, StackError> {
+        let here = std::env::current_dir().map_err(|_| StackError::NoWorkspace)?;
+        let is_workspace = |folder: &&Path| folder.join("template.yaml").is_file() && launcher(folder).is_file();
+        let workspace = here.ancestors().find(is_workspace).ok_or(StackError::NoWorkspace)?;
+        Ok(Self::for_workspace(workspace))
+    }
+
+    /// The options for a workspace.
+    pub fn for_workspace(workspace: &Path) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            state_dir: target_dir(workspace),
+            release: false,
+            parameters: Vec::new(),
+            progress: Progress::Shown,
+        }
+    }
+
+    fn template(&self) -> Result<Template, TemplateError> {
+        Template::load(&self.workspace.join("template.yaml"))
+    }
+
+    /// The template's parameters: this machine's processor, few workers so that its cores are not fought over, and what
+    /// was asked for.
+    fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
+        let architecture =
+            Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let mut parameters = BTreeMap::from([
+            ("Architecture".to_owned(), architecture.name().to_owned()),
+            ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
+        ]);
+        parameters.extend(self.parameters.iter().cloned());
+        Ok(parameters)
+    }
+}
+
+/// Brings the stack up (or brings a running one up to date), leaves it running, and answers with the API's base URL.
+/// Progress goes to standard error.
+///
+/// # Errors
+///
+/// See [`StackError`]. A stack that was started for this call is stopped again.
+pub async fn ensure_up(options: &StackOptions) -> Result<String, StackError> {
+    let mut stack = Stack::up(options).await?;
+    let api_url = stack.api_url().to_owned();
+    stack.leave_running();
+    Ok(api_url)
+}
+
+/// The running stack of a state folder.
+///
+/// # Errors
+///
+/// [`StackError::NotRunning`] where there is none; [`StackError::Record`] where `stack.json` is damaged.
+pub async fn running(state_dir: &Path) -> Result<(Record, Health), StackError> {
+    let record = Record::read(&record_path(state_dir))?.ok_or(StackError::NotRunning)?;
+    match process::health(&record).await {
+        Health::Gone => Err(StackError::NotRunning),
+        health => Ok((record, health)),
+    }
+}
+
+/// Stops the stack of a state folder. False if none was running.
+///
+/// # Errors
+///
+/// [`StackError::Process`] where the process does not end.
+pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
+    let path = record_path(state_dir);
+    let Some(record) = Record::read(&path)? else { return Ok(false) };
+    let was_running = process::health(&record).await != Health::Gone;
+    if was_running {
+        tokio::task::spawn_blocking(move || process::stop(&record)).await.expect("stopping does not panic")?;
+    }
+    Record::remove(&path)?;
+    process::remove_scratch(state_dir);
+    Ok(was_running)
+}
+
+/// Folder of the functions' logs: one `<function>.log` each (`process-items.log`, …).
+pub fn logs_dir(options: &StackOptions) -> PathBuf {
+    options.state_dir.join("logs")
+}
+
+impl Stack {
+    /// Builds the functions, starts the emulator unless it runs already, and deploys the template to it.
+    ///
+    /// The stack ends with the value returned, unless it ran before: then it is brought up to date and left alone.
+    ///
+    /// # Errors
+    ///
+    /// See [`StackError`].
+    pub async fn up(options: &StackOptions) -> Result<Self, StackError> {
+        make_dir(&options.state_dir)?;
+        let _turn = Turn::take(&options.state_dir.join("up.lock")).await?;
+        let template = options.template()?;
+        let packages: Vec<String> = template.functions()?.into_iter().map(|function| function.package).collect();
+
+        let build = async {
+            options.progress.line(format_args!("Building {} functions", packages.len()));
+            let binaries = package::build(&options.workspace, &packages, Compiler::Cargo { release: options.release });
+            let packages = binaries.await?.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, StackError>(packages)
+        };
+        let (packages, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
+        stack.deploy(options, template, packages).await?;
+        Ok(stack)
+    }
+
+    async fn running_or_started(options: &StackOptions) -> Result<Self, StackError> {
+        let record_path = record_path(&options.state_dir);
+        if let Some(record) = Record::read(&record_path)? {
+            if process::health(&record).await == Health::Answering {
+                return Ok(Self { record, record_path, launched: None });
+            }
+            // One that hangs or is gone: its state is of no use to anybody.
+            down(&options.state_dir).await?;
+        }
+        let python = emulator::install(&options.workspace, options.progress).await?;
+        options.progress.line("Starting the local stack");
+        let launched = process::launch(&python, &launcher(&options.workspace), &options.state_dir, STACK_NAME).await?;
+        let record = launched.record();
+        record.write(&record_path)?;
+        Ok(Self { record, record_path, launched: Some(launched) })
+    }
+
+    async fn deploy(
+        &mut self,
+        options: &StackOptions,
+        template: Template,
+        packages: Vec<Package>,
+    ) -> Result<(), StackError> {
+        let target = Target::Emulator { endpoint_url: self.record.endpoint.clone() };
+        let aws = Aws::connect(target).await.map_err(DeployError::from)?;
+        let deployment = Deployment {
+            stack_name: STACK_NAME,
+            template,
+            packages,
+            parameters: options.template_parameters()?,
+            artifacts_bucket: None,
+        };
+        let deployed = deploy::deploy(&aws, deployment, options.progress).await?;
+        let api_id = deployed.outputs.get("ApiId").cloned().unwrap_or_default();
+        // The emulator serves HTTP APIs by path too, which needs no name service for *.localhost.
+        let api_url = format!("{}/_aws/execute-api/{api_id}", self.record.endpoint);
+        first_answer(&api_url, &logs_dir(options)).await?;
+        self.record.api_url = Some(api_url);
+        self.record.outputs = deployed.outputs;
+        self.record.write(&self.record_path)?;
+        Ok(())
+    }
+
+    /// The API's base URL.
+    pub fn api_url(&self) -> &str {
+        self.record.api_url.as_deref().unwrap_or_default()
+    }
+
+    /// Base URL of the emulated AWS services.
+    pub fn endpoint(&self) -> &str {
+        &self.record.endpoint
+    }
+
+    /// The template's outputs: names of tables, URLs of queues, …
+    pub fn outputs(&self) -> &BTreeMap<String, String> {
+        &self.record.outputs
+    }
+
+    /// Process id of the emulator.
+    pub fn pid(&self) -> i32 {
+        self.record.pid
+    }
+
+    /// Lets the stack outlive this value and this process.
+    pub fn leave_running(&mut self) {
+        if let Some(launched) = self.launched.take() {
+            launched.leave_running();
+        }
+    }
+
+    /// Returns when the emulator has ended by itself, which it never should.
+    pub async fn ended(&self) {
+        while process::health(&self.record).await != Health::Gone {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Stops the stack, whoever started it.
+    ///
+    /// # Errors
+    ///
+    /// [`StackError::Process`] where the process does not end.
+    pub async fn down(mut self) -> Result<(), StackError> {
+        let state_dir = self.record_path.parent().expect("the record lies in the state folder").to_owned();
+        if let Some(launched) = self.launched.take() {
+            tokio::task::spawn_blocking(move || drop(launched)).await.expect("stopping does not panic");
+        }
+        down(&state_dir).await?;
+        Ok(())
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        if let Some(launched) = self.launched.take() {
+            drop(launched);
+            // A record that stays is found to be of no process next time.
+            let _ = Record::remove(&self.record_path);
+        }
+    }
+}
+
+async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
+    let unhealthy = |answer: String| StackError::Unhealthy { answer, logs: logs.to_owned() };
+    let url = format!("{api_url}/api/jobs?limit=1").parse().map_err(|_| unhealthy(format!("no address: {api_url}")))?;
+    let client = http_client(&url).map_err(|error| unhealthy(error.to_string()))?;
+    let started = Instant::now();
+    loop {
+        let answer = match client.get(url.clone()).timeout(FIRST_ANSWER).send().await {
+            Ok(answer) if answer.status().is_success() => return Ok(()),
+            Ok(answer) => format!("{} {}", answer.status(), answer.text().await.unwrap_or_default()),
+            Err(error) => error.to_string(),
+        };
+        if started.elapsed() > FIRST_ANSWER / 3 {
+            return Err(unhealthy(answer));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// One `up` at a time in a state folder: the second waits and finds the stack running.
+struct Turn(#[expect(dead_code, reason = "held, not read")] std::fs::File);
+
+impl Turn {
+    async fn take(path: &Path) -> Result<Self, StackError> {
+        let path = path.to_owned();
+        let file = tokio::task::spawn_blocking(move || {
+            let file = std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file));
+            file.map_err(|source| StackError::State { path, source })
+        });
+        Ok(Self(file.await.expect("taking a lock does not panic")?))
+    }
+}
+
+fn make_dir(path: &Path) -> Result<(), StackError> {
+    std::fs::create_dir_all(path).map_err(|source| StackError::State { path: path.to_owned(), source })
+}
+
+fn record_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("stack.json")
+}
+
+fn launcher(workspace: &Path) -> PathBuf {
+    workspace.join("infra/local/launcher.py")
+}
+
+fn target_dir(workspace: &Path) -> PathBuf {
+    workspace.join("target/rowmill")
+}

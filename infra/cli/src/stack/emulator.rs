@@ -1,0 +1,147 @@
+//! The emulator's private Python environment: made once, and again whenever the pinned requirements change.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::process::Command;
+
+use crate::progress::Progress;
+
+/// The oldest Python the pinned packages run on.
+const PYTHON_MIN: (u32, u32) = (3, 10);
+
+/// Longest installation, on a slow line.
+const INSTALL_LIMIT: Duration = Duration::from_secs(600);
+
+/// Why the emulator cannot be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// There is no Python.
+    #[error("the local stack needs Python 3.10 or newer, and there is no python3 on the PATH")]
+    NoPython,
+    /// There is an old Python.
+    #[error("the local stack needs Python 3.10 or newer, and python3 is {0}")]
+    OldPython(String),
+    /// A step of the installation failed.
+    #[error("cannot {step}:\n{output}{hint}")]
+    Step {
+        /// What was tried, as a verb with its object.
+        step: &'static str,
+        /// What the program said.
+        output: String,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// A step of the installation hangs.
+    #[error("cannot {step}: no end after {} s", INSTALL_LIMIT.as_secs())]
+    TooSlow {
+        /// What was tried.
+        step: &'static str,
+    },
+    /// A file of the environment cannot be used.
+    #[error("cannot use {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Makes sure the environment is there, and answers with its Python. All stacks of a workspace share it.
+pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<PathBuf, EmulatorError> {
+    let requirements = workspace.join("infra/local/requirements.txt");
+    let folder = super::target_dir(workspace);
+    let file_error = |path: &Path| {
+        let path = path.to_owned();
+        |source| EmulatorError::File { path, source }
+    };
+    let pinned = std::fs::read(&requirements).map_err(file_error(&requirements))?;
+    std::fs::create_dir_all(&folder).map_err(file_error(&folder))?;
+    let lock = lock(folder.join("venv.lock")).await?;
+
+    let venv = folder.join("venv");
+    let python = venv.join("bin/python");
+    let stamp_path = venv.join("requirements.sha256");
+    let stamp = format!("{:x}\n", Sha256::digest(&pinned));
+    // Written last, so that an installation cut short is done again.
+    if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) && python.is_file() {
+        return Ok(python);
+    }
+    check_python().await?;
+    progress.line("Installing the emulator (once)");
+    if venv.exists() {
+        std::fs::remove_dir_all(&venv).map_err(file_error(&venv))?;
+    }
+    let mut create = Command::new("python3");
+    create.args(["-m", "venv"]).arg(&venv);
+    let hint = "\non Debian and Ubuntu: apt install python3-venv";
+    run(create, "make a Python virtual environment", hint).await?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
+    pip.arg(&requirements);
+    run(pip, "install the emulator's packages", "\nis the Python package index within reach?").await?;
+    std::fs::write(&stamp_path, stamp).map_err(file_error(&stamp_path))?;
+    drop(lock);
+    Ok(python)
+}
+
+async fn check_python() -> Result<(), EmulatorError> {
+    let mut command = Command::new("python3");
+    command.args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).stdin(Stdio::null());
+    let output = command.output().await.map_err(|_| EmulatorError::NoPython)?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match parse_version(&version) {
+        Some(found) if found >= PYTHON_MIN => Ok(()),
+        Some(_) => Err(EmulatorError::OldPython(version)),
+        None => Err(EmulatorError::NoPython),
+    }
+}
+
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+async fn run(mut command: Command, step: &'static str, hint: &'static str) -> Result<(), EmulatorError> {
+    // Another environment that happens to be active must not be the one installed into.
+    for name in ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(INSTALL_LIMIT, command.output()).await;
+    let output = output.map_err(|_| EmulatorError::TooSlow { step })?;
+    let failed = |output: String| EmulatorError::Step { step, output, hint };
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(failed(String::from_utf8_lossy(&said).trim().to_owned()))
+}
+
+/// One installation at a time: tests of one workspace bring up stacks side by side.
+async fn lock(path: PathBuf) -> Result<File, EmulatorError> {
+    let taking = tokio::task::spawn_blocking(move || {
+        let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        file.map_err(|source| EmulatorError::File { path, source })
+    });
+    taking.await.expect("taking a lock does not panic")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number_and_not_by_text() {
+        assert!(parse_version("3.9").unwrap() < PYTHON_MIN);
+        assert!(parse_version("3.10").unwrap() >= PYTHON_MIN);
+        assert!(parse_version("3.14").unwrap() >= PYTHON_MIN);
+        assert_eq!(parse_version("Python"), None);
+    }
+}

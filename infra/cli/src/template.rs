@@ -1,0 +1,216 @@
+//! The SAM template as data: loaded with CloudFormation's short tags, asked for its functions, pointed at packages.
+
+use std::path::{Path, PathBuf};
+
+use saphyr::{LoadableYamlNode, Scalar, Tag, Yaml};
+use serde_json::{Map, Value, json};
+
+/// Type of the resources that have code.
+const FUNCTION: &str = "AWS::Serverless::Function";
+
+/// A template in CloudFormation's long form: `{"Ref": "Bucket"}` for `!Ref Bucket`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    document: Value,
+}
+
+/// A function of the template and the package it is built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its name within the template.
+    pub logical_id: String,
+    /// The cargo package, which is also the binary's name.
+    pub package: String,
+}
+
+/// Why a template cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// There is no file, or it cannot be read.
+    #[error("cannot read {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not YAML.
+    #[error("the template is not YAML")]
+    Syntax(#[from] saphyr::ScanError),
+    /// It is YAML with something CloudFormation does not have.
+    #[error("the template has {0}, which CloudFormation does not take")]
+    Unsupported(String),
+    /// A function does not say which binary it runs.
+    #[error("the function {0} has no Metadata.BuildProperties.Binary")]
+    NoBinary(String),
+}
+
+impl Template {
+    /// Reads a template file.
+    ///
+    /// # Errors
+    ///
+    /// See [`TemplateError`]; the file has to be put right.
+    pub fn load(path: &Path) -> Result<Self, TemplateError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TemplateError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Reads a template's text.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let documents = Yaml::load_from_str(text)?;
+        match documents.as_slice() {
+            [document] => Ok(Self { document: long_form(document)? }),
+            _ => Err(TemplateError::Unsupported(format!("{} documents", documents.len()))),
+        }
+    }
+
+    /// The whole template.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// The text CloudFormation gets.
+    pub fn to_json(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// Resources of one type, by name.
+    pub fn resources_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let resources = self.document["Resources"].as_object();
+        resources.into_iter().flatten().filter(move |(_, r)| r["Type"] == kind).map(|(id, r)| (id.as_str(), r))
+    }
+
+    /// Whether the template has a parameter of this name.
+    pub fn has_parameter(&self, name: &str) -> bool {
+        self.document["Parameters"].get(name).is_some()
+    }
+
+    /// The functions with the packages they are built from.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::NoBinary`] for a function that names none.
+    pub fn functions(&self) -> Result<Vec<Function>, TemplateError> {
+        self.resources_of(FUNCTION)
+            .map(|(id, resource)| match resource["Metadata"]["BuildProperties"]["Binary"].as_str() {
+                Some(package) => Ok(Function { logical_id: id.to_owned(), package: package.to_owned() }),
+                None => Err(TemplateError::NoBinary(id.to_owned())),
+            })
+            .collect()
+    }
+
+    /// Points a function at its package in a bucket.
+    ///
+    /// # Panics
+    ///
+    /// Where the template has no such resource: `logical_id` comes from [`functions`](Self::functions).
+    pub fn set_code(&mut self, logical_id: &str, bucket: &str, key: &str) {
+        let function = &mut self.document["Resources"][logical_id];
+        assert!(function.is_object(), "the template has no function {logical_id}");
+        function["Properties"]["CodeUri"] = json!({ "Bucket": bucket, "Key": key });
+    }
+}
+
+fn long_form(node: &Yaml<'_>) -> Result<Value, TemplateError> {
+    match node {
+        Yaml::Value(scalar) => scalar_value(scalar),
+        Yaml::Sequence(items) => items.iter().map(long_form).collect::<Result<Vec<_>, _>>().map(Value::Array),
+        Yaml::Mapping(entries) => {
+            let mut map = Map::new();
+            for (key, value) in entries {
+                map.insert(key_text(key)?, long_form(value)?);
+            }
+            Ok(Value::Object(map))
+        }
+        Yaml::Tagged(tag, value) if tag.handle == "!" => intrinsic(tag, long_form(value)?),
+        other => Err(TemplateError::Unsupported(format!("{other:?}"))),
+    }
+}
+
+fn scalar_value(scalar: &Scalar<'_>) -> Result<Value, TemplateError> {
+    Ok(match scalar {
+        Scalar::Null => Value::Null,
+        Scalar::Boolean(value) => json!(value),
+        Scalar::Integer(value) => json!(value),
+        Scalar::FloatingPoint(value) => json!(value.into_inner()),
+        Scalar::String(value) => json!(value),
+    })
+}
+
+fn key_text(key: &Yaml<'_>) -> Result<String, TemplateError> {
+    match key {
+        Yaml::Value(Scalar::String(text)) => Ok(text.to_string()),
+        other => Err(TemplateError::Unsupported(format!("the key {other:?}"))),
+    }
+}
+
+/// The long form of a short tag: `Ref` and `Condition` stand alone, the others are `Fn::` functions, and `GetAtt`
+/// takes its dotted text apart.
+fn intrinsic(tag: &Tag, argument: Value) -> Result<Value, TemplateError> {
+    let name = tag.suffix.as_str();
+    Ok(match (name, argument) {
+        ("Ref" | "Condition", argument) => json!({ name: argument }),
+        ("GetAtt", Value::String(path)) => match path.split_once('.') {
+            Some((resource, attribute)) => json!({ "Fn::GetAtt": [resource, attribute] }),
+            None => return Err(TemplateError::Unsupported(format!("!GetAtt {path}"))),
+        },
+        (_, argument) => json!({ format!("Fn::{name}"): argument }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_tags_become_their_long_forms() {
+        let template = Template::parse(
+            "Resources:\n  A:\n    Type: T\n    Properties:\n      R: !Ref B\n      G: !GetAtt B.Arn\n      \
+             S: !Sub ${B}/*\n      I: !If [C, !Ref B, !Ref AWS::NoValue]\n      N: !Not [!Condition C]\n      \
+             V: \"2012-10-17\"\n      O: 010\n      Z: 3\n      T: true\n",
+        )
+        .unwrap();
+        assert_eq!(
+            template.document()["Resources"]["A"]["Properties"],
+            json!({
+                "R": { "Ref": "B" },
+                "G": { "Fn::GetAtt": ["B", "Arn"] },
+                "S": { "Fn::Sub": "${B}/*" },
+                "I": { "Fn::If": ["C", { "Ref": "B" }, { "Ref": "AWS::NoValue" }] },
+                "N": { "Fn::Not": [{ "Condition": "C" }] },
+                "V": "2012-10-17", "O": 10, "Z": 3, "T": true,
+            })
+        );
+    }
+
+    #[test]
+    fn functions_name_their_packages_and_take_their_code_from_a_bucket() {
+        let mut template = Template::parse(
+            "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Metadata:\n      BuildProperties:\n        \
+             Binary: split-job\n    Properties:\n      CodeUri: functions/split-job/\n  Q:\n    Type: AWS::SQS::Queue\n",
+        )
+        .unwrap();
+        let functions = template.functions().unwrap();
+        assert_eq!(functions, [Function { logical_id: "F".into(), package: "split-job".into() }]);
+
+        template.set_code("F", "b", "k.zip");
+        let code = &template.document()["Resources"]["F"]["Properties"]["CodeUri"];
+        assert_eq!(*code, json!({ "Bucket": "b", "Key": "k.zip" }));
+    }
+
+    #[test]
+    fn a_function_without_a_binary_is_named() {
+        let template = Template::parse("Resources:\n  F:\n    Type: AWS::Serverless::Function\n").unwrap();
+        assert_eq!(
+            template.functions().unwrap_err().to_string(),
+            "the function F has no Metadata.BuildProperties.Binary"
+        );
+    }
+}

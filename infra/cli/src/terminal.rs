@@ -1,0 +1,139 @@
+//! Text for people: safe to print, cut to width, aligned, with readable numbers.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use console::{Term, measure_text_width, truncate_str};
+
+/// Width of lines where no terminal says otherwise.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Width of the terminal standard output goes to, or a usual one.
+pub fn width() -> usize {
+    Term::stdout().size_checked().map_or(DEFAULT_WIDTH, |(_, columns)| usize::from(columns).max(40))
+}
+
+/// Replaces whatever could drive the terminal or reorder its text by a visible escape.
+///
+/// Rows of a file and texts of a server are other people's: a row that holds `ESC [ 2 J` must not clear the screen, one
+/// that holds a right-to-left override must not make `exe.txt` out of `txt.exe`.
+pub fn escape_controls(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
+            c if c.is_control() || is_invisible_control(c) => {
+                let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Marks that reorder or break lines without being `Cc`: bidirectional controls, line and paragraph separator, BOM.
+fn is_invisible_control(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The text escaped and cut to `width` columns, with an ellipsis where something was cut.
+pub fn cut(text: &str, width: usize) -> String {
+    truncate_str(&escape_controls(text), width, "…").into_owned()
+}
+
+/// Lays rows out in columns two spaces apart; columns named in `right` are aligned to the right.
+pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|n| rows.iter().filter_map(|row| row.get(n)).map(|c| measure_text_width(c)).max())
+        .map(|width| width.unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (n, cell) in row.iter().enumerate() {
+            let padding = " ".repeat(widths[n] - measure_text_width(cell));
+            if n > 0 {
+                line.push_str("  ");
+            }
+            if right.contains(&n) {
+                line.push_str(&padding);
+                line.push_str(cell);
+            } else {
+                line.push_str(cell);
+                line.push_str(&padding);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A whole number with its thousands apart: `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes in a unit that suits it: `812.4 KiB`.
+pub fn bytes(number: u64) -> String {
+    indicatif::BinaryBytes(number).to_string()
+}
+
+/// A span of time as one reads it aloud: `0.8 s`, `42 s`, `3 min 5 s`, `2 h 10 min`.
+pub fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 9.95 {
+        return format!("{seconds:.1} s");
+    }
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, 0) => format!("{m} min"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, 0, _) => format!("{h} h"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_gets_through() {
+        let hostile = "a\u{1b}[2Jb\u{9b}31m\u{202e}c\r\n\0\u{7f}\u{2028}é漢";
+        let safe = escape_controls(hostile);
+        let expected = r"a\u{1b}[2Jb\u{9b}31m\u{202e}c\r\n\u{0}\u{7f}\u{2028}é漢";
+        assert_eq!(safe, expected);
+    }
+
+    #[test]
+    fn a_cut_text_fits_its_width_in_columns_not_bytes() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert!(measure_text_width(&cut("漢字漢字", 5)) <= 5);
+    }
+
+    #[test]
+    fn tables_are_aligned_and_have_no_trailing_blanks() {
+        let rows = [vec!["row".into(), "code".into()], vec!["1,024".into(), "x".into()]];
+        assert_eq!(table(&rows, &[0]), "  row  code\n1,024  x\n");
+    }
+
+    #[test]
+    fn numbers_and_spans_are_readable() {
+        assert_eq!((count(0), count(999), count(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
+        let spans = [0.04, 9.96, 60.0, 185.0, 7200.0, 7800.0].map(|s| span(Duration::from_secs_f64(s)));
+        assert_eq!(spans, ["0.0 s", "10 s", "1 min", "3 min 5 s", "2 h", "2 h 10 min"]);
+    }
+}

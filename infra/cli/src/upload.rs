@@ -1,0 +1,191 @@
+//! Stores a file through the API in the way that suits its size, in constant memory.
+
+mod file;
+mod transfer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::api::{ApiClient, ApiError, NewUpload, SignedPart, Upload};
+
+pub use file::{CSV, JSON_LINES, SourceFile};
+pub use transfer::Transfer;
+
+/// A text file up to this size travels with the request that announces it: one call instead of two.
+const DIRECT_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Above this size the API asks for parts and takes no checksum of the whole, so none is computed.
+const CHECKSUM_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Parts under way at once: enough to fill a line, few enough to leave the machine usable.
+const PARALLEL_PARTS: usize = 4;
+
+/// Why a file could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// There is no such file.
+    #[error("there is no file `{}`", .0.display())]
+    Missing(PathBuf),
+    /// A folder, a pipe, a device: something that has no size to announce.
+    #[error("`{}` is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// The file has no content.
+    #[error("`{}` is empty: there is nothing to process", .0.display())]
+    Empty(PathBuf),
+    /// The file cannot be opened or read.
+    #[error("cannot read `{}`: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file became shorter or longer during the upload.
+    #[error("`{}` changed while it was being uploaded; nothing of it was used", .0.display())]
+    Changed(PathBuf),
+    /// The API did not take it.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// The storage did not take it.
+    #[error("the storage refused the file: {reason} (HTTP {status})")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The storage's words.
+        reason: String,
+    },
+    /// The connection to the storage failed or broke.
+    #[error("cannot reach the storage at {origin}: {}", crate::api::innermost(.source))]
+    Unreachable {
+        /// Scheme, host and port.
+        origin: String,
+        /// The transport's error, without the signed address.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// No byte went out, and no answer came in, for a while.
+    #[error("the upload stood still for {} s and was given up", .0.as_secs())]
+    Stalled(std::time::Duration),
+    /// The API's instructions make no sense for this file.
+    #[error("the API's upload instructions cannot be followed: {0}")]
+    Instructions(&'static str),
+}
+
+/// How a file got to the storage, and with how many storage writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadWay {
+    /// With the request itself.
+    Direct,
+    /// By one presigned PUT.
+    SinglePut,
+    /// In this many parts.
+    Multipart(usize),
+}
+
+/// A stored file.
+#[derive(Debug)]
+pub struct Stored {
+    /// The upload as the API last described it.
+    pub upload: Upload,
+    /// How it was stored.
+    pub way: UploadWay,
+}
+
+/// Counts bytes as they leave, and tells somebody about it. A repeated part is counted back first.
+pub struct ByteProgress {
+    sent: AtomicU64,
+    tell: Box<dyn Fn(u64) + Send + Sync>,
+}
+
+impl ByteProgress {
+    /// A count from 0; `tell` gets the bytes sent so far at every change.
+    pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { sent: AtomicU64::new(0), tell: Box::new(tell) })
+    }
+
+    fn add(&self, bytes: u64) {
+        (self.tell)(self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes);
+    }
+
+    fn take_back(&self, bytes: u64) {
+        (self.tell)(self.sent.fetch_sub(bytes, Ordering::Relaxed) - bytes);
+    }
+}
+
+/// Stores `file`: with the request if it is a small text, else where the API says, in one piece or in parts.
+///
+/// # Errors
+///
+/// An [`UploadError`] after the retries of `api`; nothing usable is stored then, and the call may be repeated.
+pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgress>) -> Result<Stored, UploadError> {
+    if file.size <= DIRECT_MAX_BYTES && file.is_text() {
+        return store_directly(api, file, progress).await;
+    }
+    let sha256 = match file.size {
+        ..=CHECKSUM_MAX_BYTES => Some(file.sha256().await?),
+        _ => None,
+    };
+    let mut upload = api.announce_upload(&announcement(file, sha256)).await?;
+    let parts = std::mem::take(&mut upload.parts);
+    if let Some(request) = upload.upload.take() {
+        let transfer = Transfer::to(&request.url, api.retry().clone())?;
+        transfer.put(file, &request, 0..file.size, progress).await?;
+        return Ok(Stored { upload, way: UploadWay::SinglePut });
+    }
+    store_in_parts(api, file, upload, parts, progress).await
+}
+
+async fn store_directly(
+    api: &ApiClient,
+    file: &SourceFile,
+    progress: &Arc<ByteProgress>,
+) -> Result<Stored, UploadError> {
+    let content = Bytes::from(file.read_whole().await?);
+    let upload = api.upload_directly(&announcement(file, None), content).await?;
+    progress.add(file.size);
+    Ok(Stored { upload, way: UploadWay::Direct })
+}
+
+async fn store_in_parts(
+    api: &ApiClient,
+    file: &SourceFile,
+    upload: Upload,
+    mut parts: Vec<SignedPart>,
+    progress: &Arc<ByteProgress>,
+) -> Result<Stored, UploadError> {
+    let count = parts.len();
+    parts.sort_by_key(|part| part.part_number);
+    let Some(first) = parts.first() else {
+        return Err(UploadError::Instructions("neither an address nor parts"));
+    };
+    let transfer = &Transfer::to(&first.request.url, api.retry().clone())?;
+    let mut offset = 0;
+    let mut ranges = Vec::with_capacity(count);
+    for part in parts {
+        let end = offset + part.size;
+        ranges.push((part, offset..end));
+        offset = end;
+    }
+    if offset != file.size {
+        return Err(UploadError::Instructions("the parts do not add up to the file"));
+    }
+    stream::iter(ranges)
+        .map(async |(part, range)| transfer.put(file, &part.request, range, progress).await)
+        .buffer_unordered(PARALLEL_PARTS)
+        .try_collect::<()>()
+        .await?;
+    let upload = api.complete_upload(&upload.file_guid).await?;
+    Ok(Stored { upload, way: UploadWay::Multipart(count) })
+}
+
+fn announcement(file: &SourceFile, sha256: Option<String>) -> NewUpload {
+    NewUpload { file_name: file.name.clone(), content_type: file.content_type.to_owned(), size: file.size, sha256 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The file to be uploaded: what it is, and its bytes.
+
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use sha2::{Digest, Sha256};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use super::UploadError;
+
+/// Bytes read at a time; with the parts under way at once this bounds the memory an upload takes.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A regular, non-empty, readable file as it was when the upload began.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name without folders.
+    pub name: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Its media type.
+    pub content_type: &'static str,
+}
+
+impl SourceFile {
+    /// Looks at the file. `fallback_type` is its media type where its extension says nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`UploadError::Missing`], [`UploadError::NotAFile`], [`UploadError::Empty`] or [`UploadError::Unreadable`]; the
+    /// file is opened once, so that a forbidden one is found here and not half-way.
+    pub async fn open(path: &Path, fallback_type: Option<&'static str>) -> Result<Self, UploadError> {
+        let metadata = tokio::fs::metadata(path).await.map_err(|error| unreadable(path, error))?;
+        if !metadata.is_file() {
+            return Err(UploadError::NotAFile(path.to_owned()));
+        }
+        if metadata.len() == 0 {
+            return Err(UploadError::Empty(path.to_owned()));
+        }
+        File::open(path).await.map_err(|error| unreadable(path, error))?;
+        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        Ok(Self {
+            path: path.to_owned(),
+            name,
+            size: metadata.len(),
+            content_type: content_type_of(path).or(fallback_type).unwrap_or(OCTET_STREAM),
+        })
+    }
+
+    /// Whether its type is one the API takes as the body of a request.
+    pub fn is_text(&self) -> bool {
+        self.content_type != OCTET_STREAM
+    }
+
+    /// The whole content; for small files.
+    pub async fn read_whole(&self) -> Result<Vec<u8>, UploadError> {
+        let content = tokio::fs::read(&self.path).await.map_err(|error| unreadable(&self.path, error))?;
+        if content.len() as u64 == self.size { Ok(content) } else { Err(UploadError::Changed(self.path.clone())) }
+    }
+
+    /// SHA-256 of the content in hexadecimal.
+    pub async fn sha256(&self) -> Result<String, UploadError> {
+        let file = self.clone();
+        tokio::task::spawn_blocking(move || file.hash()).await.expect("hashing does not panic")
+    }
+
+    fn hash(&self) -> Result<String, UploadError> {
+        let read = || -> io::Result<(u64, Sha256)> {
+            let mut source = std::fs::File::open(&self.path)?;
+            let mut buffer = vec![0; BUFFER_BYTES];
+            let (mut length, mut hash) = (0, Sha256::new());
+            loop {
+                match source.read(&mut buffer) {
+                    Ok(0) => return Ok((length, hash)),
+                    Ok(read) => {
+                        hash.update(&buffer[..read]);
+                        length += read as u64;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let (length, hash) = read().map_err(|error| unreadable(&self.path, error))?;
+        if length != self.size {
+            return Err(UploadError::Changed(self.path.clone()));
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The bytes of `range`, a buffer at a time; `sent` is told of each. Ends with an error where the file has become
+    /// too short for it.
+    pub async fn stream(
+        &self,
+        range: Range<u64>,
+        sent: impl Fn(u64) + Send + 'static,
+    ) -> io::Result<impl Stream<Item = io::Result<Bytes>> + Send + 'static> {
+        let mut file = File::open(&self.path).await?;
+        file.seek(io::SeekFrom::Start(range.start)).await?;
+        let left = range.end - range.start;
+        Ok(stream::try_unfold((file, left, sent), |(mut file, left, sent)| async move {
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut buffer = vec![0; left.min(BUFFER_BYTES as u64) as usize];
+            let read = file.read(&mut buffer).await?;
+            if read == 0 {
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "the file became shorter"));
+            }
+            buffer.truncate(read);
+            sent(read as u64);
+            Ok(Some((Bytes::from(buffer), (file, left - read as u64, sent))))
+        }))
+    }
+
+    /// Whether the file still has the size that was announced.
+    pub async fn is_unchanged(&self) -> bool {
+        tokio::fs::metadata(&self.path).await.is_ok_and(|metadata| metadata.len() == self.size)
+    }
+}
+
+const OCTET_STREAM: &str = "application/octet-stream";
+
+/// Media type of comma-separated values.
+pub const CSV: &str = "text/csv";
+
+/// Media type of one JSON value a line.
+pub const JSON_LINES: &str = "application/x-ndjson";
+
+fn content_type_of(path: &Path) -> Option<&'static str> {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("csv") => Some(CSV),
+        Some("tsv") => Some("text/tab-separated-values"),
+        Some("jsonl" | "ndjson") => Some(JSON_LINES),
+        _ => None,
+    }
+}
+
+pub(super) fn unreadable(path: &Path, source: io::Error) -> UploadError {
+    let path = path.to_owned();
+    match source.kind() {
+        ErrorKind::NotFound => UploadError::Missing(path),
+        _ => UploadError::Unreadable { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::TryStreamExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_uploaded_is_named_with_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = async |name: &str| SourceFile::open(&folder.path().join(name), None).await;
+        assert!(matches!(open("none.csv").await, Err(UploadError::Missing(_))));
+        assert!(matches!(open("").await, Err(UploadError::NotAFile(_))));
+        std::fs::write(folder.path().join("empty.csv"), "").unwrap();
+        let empty = open("empty.csv").await.unwrap_err();
+        assert!(empty.to_string().contains("empty.csv` is empty"), "{empty}");
+    }
+
+    #[test]
+    fn the_content_type_comes_from_the_extension() {
+        let of = |name| content_type_of(Path::new(name));
+        assert_eq!(of("a.csv"), Some("text/csv"));
+        assert_eq!(of("A.TSV"), Some("text/tab-separated-values"));
+        assert_eq!((of("a.jsonl"), of("a.ndjson")), (Some(JSON_LINES), Some(JSON_LINES)));
+        assert_eq!((of("a.bin"), of("csv")), (None, None));
+    }
+
+    #[tokio::test]
+    async fn a_range_is_streamed_as_it_stands_in_the_file() {
+        let mut source = tempfile::NamedTempFile::new().unwrap();
+        let content: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
+        std::io::Write::write_all(&mut source, &content).unwrap();
+        let file = SourceFile::open(source.path(), None).await.unwrap();
+        let counted = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&counted);
+        let stream = file
+            .stream(300..900_001, move |n| {
+                counter.fetch_add(n, Ordering::Relaxed);
+            })
+            .await
+            .unwrap();
+        let chunks: Vec<Bytes> = stream.try_collect().await.unwrap();
+        assert!(chunks.iter().all(|chunk| chunk.len() <= BUFFER_BYTES));
+        assert_eq!(chunks.concat(), content[300..900_001]);
+        assert_eq!(counted.load(Ordering::Relaxed), 899_701);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_shrinks_is_noticed() {
+        let source = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(source.path(), "abcdef").unwrap();
+        let file = SourceFile::open(source.path(), None).await.unwrap();
+        let abcdef = "bef57ec7f53a6d40beb640a780a639c83bc29ac8a9816f1fc6c5c6dcd93c4721";
+        assert_eq!(file.sha256().await.unwrap(), abcdef);
+        std::fs::write(source.path(), "abc").unwrap();
+        assert!(!file.is_unchanged().await);
+        assert!(matches!(file.sha256().await, Err(UploadError::Changed(_))));
+        assert!(matches!(file.read_whole().await, Err(UploadError::Changed(_))));
+        let stream = file.stream(0..6, |_| ()).await.unwrap();
+        assert!(stream.try_collect::<Vec<_>>().await.is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! Sends a range of a file by a presigned request, watches that it moves, and tries again.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Method, Url};
+
+use super::file::unreadable;
+use super::{ByteProgress, SourceFile, UploadError};
+use crate::api::{RetryPolicy, SignedRequest, http_client, is_transient, parse_retry_after};
+use crate::terminal::escape_controls;
+
+/// A transfer in which nothing moves for this long is given up and tried again.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// The way to the storage. It has a client of its own: the API's token must never be sent there.
+pub struct Transfer {
+    http: reqwest::Client,
+    retry: RetryPolicy,
+    stall_limit: Duration,
+}
+
+/// A failed try, and what the storage said about trying again.
+struct Failure {
+    error: UploadError,
+    transient: bool,
+    retry_after: Option<Duration>,
+}
+
+impl Failure {
+    fn last(error: UploadError) -> Self {
+        Self { error, transient: false, retry_after: None }
+    }
+
+    fn passing(error: UploadError) -> Self {
+        Self { error, transient: true, retry_after: None }
+    }
+}
+
+impl Transfer {
+    /// A way to the storage at `url`.
+    pub fn to(url: &str, retry: RetryPolicy) -> Result<Self, UploadError> {
+        let http = http_client(&parse(url)?)?;
+        Ok(Self { http, retry, stall_limit: STALL_LIMIT })
+    }
+
+    /// The same way, given up sooner or later.
+    pub fn with_stall_limit(mut self, stall_limit: Duration) -> Self {
+        self.stall_limit = stall_limit;
+        self
+    }
+
+    /// Sends the bytes of `range` with exactly the signed headers.
+    ///
+    /// # Errors
+    ///
+    /// The last try's [`UploadError`]; what was sent is no longer counted in `progress` then.
+    pub async fn put(
+        &self,
+        file: &SourceFile,
+        request: &SignedRequest,
+        range: Range<u64>,
+        progress: &Arc<ByteProgress>,
+    ) -> Result<(), UploadError> {
+        let mut failed = 0;
+        loop {
+            let sent = Arc::new(AtomicU64::new(0));
+            let Err(failure) = self.try_put(file, request, range.clone(), progress, &sent).await else {
+                return Ok(());
+            };
+            progress.take_back(sent.load(Ordering::Relaxed));
+            failed += 1;
+            let delay = self.retry.delay(failed, failure.retry_after, fastrand::f64());
+            match delay.filter(|_| failure.transient) {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(failure.error),
+            }
+        }
+    }
+
+    async fn try_put(
+        &self,
+        file: &SourceFile,
+        request: &SignedRequest,
+        range: Range<u64>,
+        progress: &Arc<ByteProgress>,
+        sent: &Arc<AtomicU64>,
+    ) -> Result<(), Failure> {
+        let url = parse(&request.url).map_err(Failure::last)?;
+        let origin = url.origin().ascii_serialization();
+        let headers = signed_headers(request, range.end - range.start).map_err(Failure::last)?;
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| Failure::last(UploadError::Instructions("an unknown HTTP method")))?;
+        let counter = (Arc::clone(progress), Arc::clone(sent));
+        let body = file
+            .stream(range, move |bytes| {
+                counter.0.add(bytes);
+                counter.1.fetch_add(bytes, Ordering::Relaxed);
+            })
+            .await
+            .map_err(|error| Failure::last(unreadable(&file.path, error)))?;
+        let request = self.http.request(method, url).headers(headers).body(Body::wrap_stream(body));
+        let answer = tokio::select! {
+            answer = request.send() => answer,
+            () = stand_still(sent, self.stall_limit) => {
+                return Err(Failure::passing(UploadError::Stalled(self.stall_limit)));
+            }
+        };
+        // Whatever the storage made of a file that changed under it: that it changed is the cause.
+        if !file.is_unchanged().await {
+            return Err(Failure::last(UploadError::Changed(file.path.clone())));
+        }
+        let source = match answer {
+            Ok(response) => return accepted(response).await,
+            Err(error) => error.without_url(),
+        };
+        Err(Failure::passing(UploadError::Unreachable { origin, source }))
+    }
+}
+
+/// Ends when the count has not moved for `limit`.
+async fn stand_still(sent: &AtomicU64, limit: Duration) {
+    loop {
+        let before = sent.load(Ordering::Relaxed);
+        tokio::time::sleep(limit).await;
+        if sent.load(Ordering::Relaxed) == before {
+            return;
+        }
+    }
+}
+
+async fn accepted(response: reqwest::Response) -> Result<(), Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let retry_after = response
+        .headers()
+        .get(reqwest::header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| parse_retry_after(value, jiff::Timestamp::now()));
+    // The status decides; a body that does not arrive only makes the message shorter.
+    let body = tokio::time::timeout(Duration::from_secs(5), response.text()).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let error = UploadError::Refused { status: status.as_u16(), reason: reason(&body) };
+    Err(Failure { error, transient: is_transient(status.as_u16()), retry_after })
+}
+
+/// What an S3 error document says: `<Error><Code>…</Code><Message>…</Message></Error>`.
+fn reason(body: &str) -> String {
+    let element = |name: &str| {
+        let start = body.find(&format!("<{name}>"))? + name.len() + 2;
+        let length = body[start..].find(&format!("</{name}>"))?;
+        Some(&body[start..start + length])
+    };
+    let text = match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => "no reason given".to_owned(),
+    };
+    escape_controls(&text)
+}
+
+fn signed_headers(request: &SignedRequest, length: u64) -> Result<HeaderMap, UploadError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
+            return Err(UploadError::Instructions("a header that is none"));
+        };
+        // The host follows from the address.
+        if name != HOST {
+            headers.insert(name, value);
+        }
+    }
+    // S3 takes no chunked transfer encoding: the length must be said beforehand.
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    Ok(headers)
+}
+
+fn parse(url: &str) -> Result<Url, UploadError> {
+    Url::parse(url).map_err(|_| UploadError::Instructions("an address that is none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_s3_error_document_is_shown_in_its_own_words() {
+        let body = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message>\
+                    <RequestId>1</RequestId></Error>";
+        assert_eq!(reason(body), "AccessDenied: Request has expired");
+        assert_eq!(reason("oops"), "no reason given");
+    }
+
+    #[test]
+    fn the_signed_headers_are_sent_with_the_length_of_the_range() {
+        let headers = [("Content-Type", "text/csv"), ("host", "s3"), ("content-length", "1")];
+        let request = SignedRequest {
+            method: "PUT".into(),
+            url: "http://127.0.0.1/x".into(),
+            headers: headers.map(|(name, value)| (name.into(), value.into())).into(),
+        };
+        let headers = signed_headers(&request, 7).unwrap();
+        assert_eq!(headers.get("content-type").unwrap(), "text/csv");
+        assert_eq!(headers.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(), ["7"]);
+        assert!(headers.get(HOST).is_none());
+    }
+}

@@ -1,0 +1,269 @@
+"""Runs the embedded local stack: the pinned emulator on one loopback port, in this process.
+
+The emulator is used as published but for the changes in `apply_changes`, each of which names the
+parts it touches and refuses to start when one of them is missing or has another shape. What a
+change buys is written beside it; `README.md` in this folder has the measurements.
+
+Exits on SIGTERM or SIGINT, and with `--exit-with-stdin` when standard input closes, that is, when
+the program that started it dies before it has written `stay` there. Either way no function process
+is left behind.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import importlib.metadata
+import inspect
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+EMULATOR_VERSION = "1.5.33"
+HOST = "127.0.0.1"
+# Time for requests under way to end before the emulator is stopped over them.
+GRACE_SECONDS = 2.0
+
+
+class Mismatch(Exception):
+    """The installed emulator is not the one this launcher was written for."""
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    try:
+        prepare_environment(arguments.port, arguments.log_level)
+        check_version()
+        apply_changes(arguments.log_dir, arguments.stack)
+    except Mismatch as mismatch:
+        print(f"launcher: {mismatch}", file=sys.stderr)
+        return 2
+    return serve(arguments.port, arguments.exit_with_stdin)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True, help="loopback port to listen on")
+    parser.add_argument("--log-dir", type=Path, required=True, help="folder for one <function>.log each")
+    parser.add_argument("--stack", required=True, help="name of the stack whose functions will run")
+    parser.add_argument("--log-level", default="WARNING", help="log level of the emulator itself")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when standard input closes, unless told to stay")
+    arguments = parser.parse_args()
+    arguments.log_dir.mkdir(parents=True, exist_ok=True)
+    return arguments
+
+
+def prepare_environment(port: int, log_level: str) -> None:
+    """Settles what the emulator reads from its environment. Must run before it is imported."""
+    os.environ.update(
+        GATEWAY_PORT=str(port),
+        BIND_HOST=HOST,
+        MINISTACK_HOST=HOST,
+        LAMBDA_EXECUTOR="local",
+        LOG_LEVEL=log_level,
+        # Functions learn the endpoint from here only.
+        AWS_ENDPOINT_URL=f"http://{HOST}:{port}",
+        # Listeners of services that Rowmill does not use, on ports of their own.
+        IOT_MTLS_ENABLED="0",
+        SFTP_ENABLED="0",
+        # The emulator removes labelled containers of whatever Docker it finds: it finds none.
+        DOCKER_HOST="unix:///nonexistent",
+        # A function's X-Ray, proxy or profile settings must not come from the developer's shell.
+        AWS_EC2_METADATA_DISABLED="true",
+        NO_PROXY="127.0.0.1,localhost",
+    )
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "PERSIST_STATE", "S3_PERSIST", "USE_SSL"):
+        os.environ.pop(name, None)
+
+
+def check_version() -> None:
+    installed = importlib.metadata.version("ministack")
+    if installed != EMULATOR_VERSION:
+        raise Mismatch(f"written for ministack {EMULATOR_VERSION}, found {installed}")
+
+
+# -- Changes to the emulator --------------------------------------------------------------------------
+
+
+def apply_changes(log_dir: Path, stack: str) -> None:
+    from ministack.core import lambda_runtime
+    from ministack.services import lambda_svc
+
+    answer_functions_at_once(lambda_runtime)
+    do_not_wait_for_log_lines(lambda_runtime)
+    tee_function_output(lambda_runtime, log_dir, stack)
+    take_concurrency_from_parameters(lambda_svc)
+    poll_queues_without_pause(lambda_svc)
+
+
+def named(owner: object, name: str) -> object:
+    """`owner.name`, or a `Mismatch` that says what is gone."""
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        where = getattr(owner, "__qualname__", None) or getattr(owner, "__name__", repr(owner))
+        raise Mismatch(f"ministack {EMULATOR_VERSION} should have {where}.{name}, and has not") from None
+
+
+def expect_parameters(function: object, expected: list[str]) -> None:
+    found = list(inspect.signature(function).parameters)
+    if found != expected:
+        raise Mismatch(f"{function.__qualname__} should take {expected}, and takes {found}")
+
+
+def answer_functions_at_once(lambda_runtime) -> None:
+    """No Nagle delay on the Runtime API: headers and body leave in two writes, and the second would
+    wait 40 ms for the function's delayed acknowledgement, twice an invocation."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    build = named(worker, "_build_handler_class")
+    expect_parameters(build, ["self", "generation", "pending"])
+
+    def build_without_nagle(self, generation, pending):
+        handler = build(self, generation, pending)
+        named(handler, "disable_nagle_algorithm")
+        handler.disable_nagle_algorithm = True
+        return handler
+
+    worker._build_handler_class = build_without_nagle
+
+
+def do_not_wait_for_log_lines(lambda_runtime) -> None:
+    """The emulator holds every answer back up to 50 ms for log lines that may still come. Here the
+    lines are teed to a file, so it takes what is there."""
+    drain = named(named(lambda_runtime, "Worker"), "_drain_stderr_bounded")
+    expect_parameters(drain, ["self", "first_line_wait", "idle_confirm", "hard_cap"])
+    _, _, hard_cap = drain.__defaults__
+    drain.__defaults__ = (0.0, 0.0, hard_cap)
+
+
+class TeedStream:
+    """A function's output that is also appended, line by line, to its log file."""
+
+    def __init__(self, stream, log):
+        self._stream = stream
+        self._log = log
+
+    def readline(self) -> bytes:
+        line = self._stream.readline()
+        if line:
+            # One unbuffered write a line: several processes of a function share the file.
+            self._log.write(line)
+        return line
+
+    def close(self) -> None:
+        self._stream.close()
+        self._log.close()
+
+
+def tee_function_output(lambda_runtime, log_dir: Path, stack: str) -> None:
+    """Every line a function prints also goes to `<log dir>/<function>.log`. Functions are named
+    `<stack>-<function>` in the template."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    pump = named(worker, "_pump_output")
+    expect_parameters(pump, ["self", "stream", "log_queue"])
+
+    def pump_and_tee(self, stream, log_queue):
+        function = self.func_name.removeprefix(f"{stack}-")
+        log = open(log_dir / f"{function}.log", "ab", buffering=0)
+        pump(self, TeedStream(stream, log), log_queue)
+
+    worker._pump_output = pump_and_tee
+
+
+def take_concurrency_from_parameters(lambda_svc) -> None:
+    """A `MaximumConcurrency` that comes from a template parameter arrives as text, and the comparison
+    with it stops the poller of all queues."""
+    limit = named(lambda_svc, "_sqs_esm_concurrency")
+    expect_parameters(limit, ["esm", "func_rec", "config", "queue"])
+
+    def limit_as_number(esm, func_rec, config, queue=None):
+        scaling = esm.get("ScalingConfig") or {}
+        if isinstance(scaling.get("MaximumConcurrency"), str):
+            scaling["MaximumConcurrency"] = int(scaling["MaximumConcurrency"])
+        return limit(esm, func_rec, config, queue)
+
+    lambda_svc._sqs_esm_concurrency = limit_as_number
+
+
+def poll_queues_without_pause(lambda_svc) -> None:
+    """Every send and every write to a table with a stream wakes the poller of event source mappings.
+    A wake that finds all workers busy puts the poller to sleep for 50 ms, and a worker that gets free
+    meanwhile waits as well. A look costs microseconds, so a millisecond is pause enough."""
+    gap = "_ESM_IDLE_WAKE_GAP_SECONDS"
+    named(lambda_svc, gap)
+    if gap not in named(lambda_svc, "_poll_loop").__code__.co_names:
+        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should use {gap}, and does not")
+    setattr(lambda_svc, gap, 0.001)
+
+
+# -- Serving ------------------------------------------------------------------------------------------
+
+
+def serve(port: int, exit_with_stdin: bool) -> int:
+    from hypercorn.asyncio import serve as hypercorn_serve
+    from hypercorn.config import Config
+    from ministack.app import app
+
+    config = Config()
+    config.bind = [f"{HOST}:{port}"]
+    config.keep_alive_timeout = 75
+    config.graceful_timeout = GRACE_SECONDS
+    config.loglevel = os.environ["LOG_LEVEL"]
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        # The terminal it was started from may close.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # The terminal it was started from may close.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if exit_with_stdin:
+            watch_stdin(lambda: loop.call_soon_threadsafe(stop.set))
+        # Invocations under way would hold the server up: their functions end with the stop.
+        server = asyncio.ensure_future(hypercorn_serve(app, config, shutdown_trigger=stop.wait))
+        stopped = asyncio.ensure_future(stop.wait())
+        await asyncio.wait({server, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if stopped.done():
+            await loop.run_in_executor(None, stop_functions)
+            await asyncio.wait({server}, timeout=GRACE_SECONDS * 2)
+        if server.done():
+            server.result()  # a port already taken, say, is an error to show
+
+    # What the imports created stays; the collector need not walk it again and again.
+    gc.collect()
+    gc.freeze()
+    try:
+        asyncio.run(run())
+    finally:
+        stop_functions()
+    # Threads of the emulator may still sleep, and nothing is left for them to do.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def watch_stdin(closed) -> None:
+    def read_to_the_end() -> None:
+        said = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(0, 4096):
+                said += part
+        if said.strip() != b"stay":
+            closed()
+
+    threading.Thread(target=read_to_the_end, daemon=True, name="launcher-stdin").start()
+
+
+def stop_functions() -> None:
+    """Ends every function process. The emulator leaves them running when it stops."""
+    from ministack.core import lambda_runtime
+
+    lambda_runtime.reset()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+//! Crashes on purpose: ports that, at a planned call, act as if the process had died before or after it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::ids::{JobGuid, Owner, RunId};
+use rowmill_core::job::{Job, Lease, Stop};
+use rowmill_core::messages::Grouped;
+use rowmill_core::ports::{
+    Committed, Completion, CreateError, Created, JobFilter, JobPage, JobStore, Leased, NewJob, ObjectHead, Objects,
+    PortError, Queue, Stopped, WriteLost,
+};
+use rowmill_core::spec::Spec;
+use rowmill_core::tally::{Commit, Tally, Totals};
+use rowmill_core::text::Position;
+
+/// When the process dies, as seen from a call to a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// Before the call takes effect.
+    Before,
+    /// After it took effect; its reply is lost.
+    After,
+}
+
+/// The plan of one crash. Once dead, every further call fails until [`Faults::revive`].
+#[derive(Debug, Default)]
+pub struct Faults {
+    calls: AtomicU64,
+    dead: AtomicBool,
+    plan: Mutex<Option<(u64, Death)>>,
+}
+
+impl Faults {
+    /// The process dies at the `call`-th call from now on, counted from 0.
+    pub fn plan(&self, call: u64, death: Death) {
+        self.calls.store(0, Ordering::SeqCst);
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, death));
+    }
+
+    /// Whether the planned crash is still to come.
+    pub fn is_pending(&self) -> bool {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Starts a new process; whether the one before had died.
+    pub fn revive(&self) -> bool {
+        self.dead.swap(false, Ordering::SeqCst)
+    }
+
+    /// To be called before a port's own work: whether it is done at all, and whether its reply arrives.
+    fn enter(&self) -> Result<Reply<'_>, PortError> {
+        if self.dead.load(Ordering::SeqCst) {
+            return Err(dead());
+        }
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        match *plan {
+            Some((at, death)) if at == call => {
+                *plan = None;
+                self.dead.store(true, Ordering::SeqCst);
+                if death == Death::Before { Err(dead()) } else { Ok(Reply { faults: self, lost: true }) }
+            }
+            _ => Ok(Reply { faults: self, lost: false }),
+        }
+    }
+}
+
+struct Reply<'a> {
+    faults: &'a Faults,
+    lost: bool,
+}
+
+impl Reply<'_> {
+    fn arrives(&self) -> Result<(), PortError> {
+        let dead_now = self.lost || self.faults.dead.load(Ordering::SeqCst);
+        if dead_now { Err(dead()) } else { Ok(()) }
+    }
+}
+
+fn dead() -> PortError {
+    PortError::unavailable("calling a port", "the process is dead")
+}
+
+/// A port behind which the process may die.
+pub struct Mortal<P: ?Sized> {
+    port: Arc<P>,
+    faults: Arc<Faults>,
+}
+
+impl<P: ?Sized> Mortal<P> {
+    /// This port, dying by this plan.
+    pub fn new(port: Arc<P>, faults: &Arc<Faults>) -> Arc<Self> {
+        Arc::new(Self { port, faults: Arc::clone(faults) })
+    }
+}
+
+/// Passes a call on unless the process dies.
+macro_rules! pass {
+    ($self:ident.$call:ident($($argument:expr),*)) => {{
+        let reply = $self.faults.enter()?;
+        let answer = $self.port.$call($($argument),*).await;
+        reply.arrives()?;
+        answer
+    }};
+}
+
+#[async_trait]
+impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for Mortal<P> {
+    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+        pass!(self.send(messages))
+    }
+}
+
+#[async_trait]
+impl<P: Objects + ?Sized> Objects for Mortal<P> {
+    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
+        pass!(self.head(key))
+    }
+
+    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        pass!(self.read_range(key, etag, range))
+    }
+
+    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
+        pass!(self.read(key))
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        content_type: &str,
+        bytes: Bytes,
+        sha256: Option<[u8; 32]>,
+    ) -> Result<String, PortError> {
+        pass!(self.put(key, content_type, bytes, sha256))
+    }
+}
+
+#[async_trait]
+impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
+    async fn create(&self, job: &NewJob) -> Result<Created, CreateError> {
+        pass!(self.create(job))
+    }
+
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError> {
+        pass!(self.remembered(owner, key, now))
+    }
+
+    async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
+        pass!(self.job(job))
+    }
+
+    async fn spec(&self, job: JobGuid) -> Result<Spec, PortError> {
+        pass!(self.spec(job))
+    }
+
+    async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
+        pass!(self.jobs(owner, filter, now))
+    }
+
+    async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
+        pass!(self.lease(job, attempt, lease, now))
+    }
+
+    async fn release(&self, job: JobGuid, holder: RunId) -> Result<(), PortError> {
+        pass!(self.release(job, holder))
+    }
+
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+        pass!(self.put_tally(job, tally))
+    }
+
+    async fn count_tally(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        number: u32,
+        next: Position,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        pass!(self.count_tally(job, attempt, holder, number, next, now))
+    }
+
+    async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {
+        pass!(self.pause_split(job, attempt, holder, now))
+    }
+
+    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
+        pass!(self.finish_split(job, attempt, holder, now))
+    }
+
+    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
+        pass!(self.stop(job, attempt, stop))
+    }
+
+    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
+        pass!(self.set_final_tallies(job, attempt, tallies))
+    }
+
+    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+        pass!(self.commit(job, commit))
+    }
+
+    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
+        pass!(self.tally(job, attempt, number))
+    }
+
+    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
+        pass!(self.tallies(job, attempt, numbers))
+    }
+
+    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
+        pass!(self.fold(job, tally))
+    }
+
+    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
+        pass!(self.totals(job, attempt))
+    }
+
+    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
+        pass!(self.complete(completion))
+    }
+}

@@ -1,0 +1,22 @@
+//! Counts by other means than Rowmill's own: the `csv` crate over the bytes.
+
+use std::ops::Range;
+
+/// How many records the `csv` crate finds in these bytes, which begin on a record border and hold no header.
+pub fn csv_records(bytes: &[u8]) -> u64 {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    reader.byte_records().map(|record| record.expect("bytes can always be read")).count() as u64
+}
+
+/// The rows (counted from 1, the header not counted) whose number of cells differs from the header's.
+pub fn ragged_rows(file: &[u8]) -> Vec<u64> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+    let columns = reader.byte_headers().expect("bytes can always be read").len();
+    let records = reader.byte_records().map(|record| record.expect("bytes can always be read").len());
+    (1..).zip(records).filter(|(_, cells)| *cells != columns).map(|(row, _)| row).collect()
+}
+
+/// These bytes of the file.
+pub fn range(file: &[u8], range: Range<u64>) -> &[u8] {
+    &file[usize::try_from(range.start).expect("fits")..usize::try_from(range.end).expect("fits")]
+}

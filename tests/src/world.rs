@@ -1,0 +1,311 @@
+//! All functions over in-memory ports: the whole pipeline in one process, its queues in the test's hands and every call
+//! of the queue-fed functions open to a crash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use complete_job::complete::Completer;
+use create_job::create::{CreateJobError, CreateLimits, Creator};
+use create_job::request::CreateJobRequest;
+use jiff::Timestamp;
+use job_status::items::{FailedItems, ItemsCursor};
+use job_status::show::Jobs;
+use process_items::prepared::PreparedJobs;
+use process_items::process::{ChunkEnd, ChunkProcessor};
+use process_items::run::{RunError, RunLimits};
+use process_items::watch::JobWatch;
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::in_memory::{
+    CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
+    ManualClock,
+};
+use rowmill_core::job::Job;
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::ports::{Ceilings, Clock, JobStore};
+use rowmill_core::progress::JobView;
+use rowmill_core::segment::FailedItem;
+use rowmill_core::text::ChunkLimits;
+use serde_json::Value;
+use split_job::split::{SplitLimits, Splitter};
+use upload::upload::{UploadLimits, Uploads};
+
+use crate::faults::{Faults, Mortal};
+
+/// Everything there is.
+pub struct World {
+    /// The jobs' rows.
+    pub jobs: Arc<InMemoryJobStore>,
+    /// The bucket.
+    pub objects: Arc<InMemoryObjects>,
+    /// The records table.
+    pub records: Arc<InMemoryRecordStore>,
+    /// The jobs queue.
+    pub splits: Arc<InMemoryQueue<SplitMessage>>,
+    /// The items queue.
+    pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The completions queue.
+    pub completions: Arc<InMemoryQueue<CompletionMessage>>,
+    /// The time.
+    pub clock: Arc<ManualClock>,
+    /// When a function dies.
+    pub faults: Arc<Faults>,
+    /// `upload`.
+    pub uploads: Uploads,
+    /// `create-job`.
+    pub creator: Creator,
+    /// `split-job`.
+    pub splitter: Splitter,
+    /// `process-items`.
+    pub processor: ChunkProcessor,
+    /// `complete-job`.
+    pub completer: Completer,
+    /// `job-status`: jobs.
+    pub status: Jobs,
+    /// `job-status`: failed items.
+    pub failed_items: FailedItems,
+}
+
+/// What may be different from world to world.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldLimits {
+    /// Where a chunk ends.
+    pub chunks: ChunkLimits,
+    /// How many jobs may be active.
+    pub ceilings: Ceilings,
+    /// How many bytes the splitter reads at once.
+    pub range_bytes: u64,
+}
+
+impl Default for WorldLimits {
+    fn default() -> Self {
+        Self {
+            chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
+            ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
+            range_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Longer than anything takes.
+const A_WHILE: Duration = Duration::from_secs(300);
+
+impl World {
+    /// A world of its own.
+    pub fn new(limits: WorldLimits) -> Self {
+        let jobs = Arc::new(InMemoryJobStore::default());
+        let upload_rows = Arc::new(InMemoryUploadStore::default());
+        let objects = Arc::new(InMemoryObjects::default());
+        let records = Arc::new(InMemoryRecordStore::default());
+        let splits = Arc::new(InMemoryQueue::default());
+        let chunks = Arc::new(InMemoryQueue::default());
+        let completions = Arc::new(InMemoryQueue::default());
+        let clock = Arc::new(ManualClock::default());
+        let entropy = Arc::new(CountingEntropy::default());
+        let faults = Arc::new(Faults::default());
+        let mortal_jobs = Mortal::new(jobs.clone(), &faults);
+        let mortal_objects = Mortal::new(objects.clone(), &faults);
+        let mortal_completions = Mortal::new(completions.clone(), &faults);
+        Self {
+            uploads: Uploads {
+                uploads: upload_rows.clone(),
+                objects: objects.clone(),
+                transfers: objects.clone(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                limits: upload_limits(),
+            },
+            creator: Creator {
+                jobs: jobs.clone(),
+                uploads: upload_rows,
+                objects: objects.clone(),
+                splits: splits.clone(),
+                job_types: JobTypes::built_in(None),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                limits: create_limits(limits),
+            },
+            splitter: Splitter {
+                jobs: mortal_jobs.clone(),
+                objects: mortal_objects.clone(),
+                chunks: Mortal::new(chunks.clone(), &faults),
+                splits: Mortal::new(splits.clone(), &faults),
+                completions: mortal_completions.clone(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                limits: SplitLimits {
+                    range_bytes: limits.range_bytes,
+                    margin: Duration::from_secs(20),
+                    lease: A_WHILE,
+                },
+            },
+            processor: ChunkProcessor {
+                jobs: mortal_jobs.clone(),
+                objects: mortal_objects.clone(),
+                completions: mortal_completions.clone(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                prepared: PreparedJobs::new(mortal_jobs.clone(), JobTypes::built_in(Some(records.clone()))),
+                limits: RunLimits {
+                    transient_retries: 2,
+                    backoff: Duration::from_millis(10),
+                    margin: Duration::from_secs(2),
+                },
+            },
+            completer: Completer {
+                jobs: mortal_jobs.clone(),
+                clock: clock.clone(),
+                entropy,
+                lease: A_WHILE,
+                retention: Duration::from_secs(30 * 86_400),
+            },
+            status: Jobs { jobs: jobs.clone(), clock: clock.clone() },
+            failed_items: FailedItems { jobs: jobs.clone(), objects: objects.clone() },
+            jobs,
+            objects,
+            records,
+            splits,
+            chunks,
+            completions,
+            clock,
+            faults,
+        }
+    }
+
+    /// The only owner.
+    pub fn owner() -> Owner {
+        Owner(Owner::LOCAL.to_owned())
+    }
+
+    /// Uploads a file.
+    pub async fn store(&self, content_type: &str, bytes: impl Into<Bytes>) -> FileGuid {
+        let stored = self.uploads.store(&Self::owner(), content_type, None, bytes.into()).await;
+        stored.expect("the file is stored").file_guid
+    }
+
+    /// Creates a job.
+    ///
+    /// # Errors
+    /// As the use case says.
+    pub async fn create(&self, job_type: &str, file_guid: FileGuid, params: Value) -> Result<Job, CreateJobError> {
+        let request = serde_json::json!({ "jobType": job_type, "fileGuid": file_guid, "params": params });
+        let request: CreateJobRequest = serde_json::from_value(request).expect("a request");
+        self.creator.create(&Self::owner(), &request, None).await
+    }
+
+    /// A time limit that leaves time for everything.
+    pub fn deadline(&self) -> Timestamp {
+        self.clock.now() + A_WHILE
+    }
+
+    /// Delivers a chunk.
+    ///
+    /// # Errors
+    /// Where the process died.
+    pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
+        let watch = JobWatch::new(self.processor.jobs.clone(), self.clock.clone(), Duration::ZERO);
+        self.processor.process(message, redelivered, self.deadline(), &watch).await
+    }
+
+    /// Delivers a chunk to a process that does not die.
+    pub async fn process(&self, message: &ChunkMessage, redelivered: bool) -> ChunkEnd {
+        self.try_process(message, redelivered).await.expect("in-memory ports do not fail")
+    }
+
+    /// Delivers every message until there are none; a splitter has `split_time` at a time. A message whose process dies is
+    /// delivered again, after everything a dead process may still have held has run out.
+    pub async fn run_through_crashes(&self, split_time: Duration) {
+        let mut redelivered = false;
+        loop {
+            let (splits, chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
+                return;
+            }
+            for message in splits {
+                while self.splitter.split(&message, self.clock.now() + split_time).await.is_err() {
+                    self.after_a_crash();
+                }
+            }
+            for message in chunks {
+                while self.try_process(&message, redelivered).await.is_err() {
+                    redelivered = true;
+                    self.after_a_crash();
+                }
+            }
+            for message in completions {
+                while self.completer.complete(&message).await.is_err() {
+                    self.after_a_crash();
+                }
+            }
+        }
+    }
+
+    fn after_a_crash(&self) {
+        assert!(self.faults.revive(), "only a dead process fails");
+        self.clock.advance(A_WHILE);
+    }
+
+    /// Delivers every message in the order it was sent until there are none.
+    pub async fn run(&self) {
+        loop {
+            let (splits, chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
+                return;
+            }
+            for message in splits {
+                self.splitter.split(&message, self.deadline()).await.expect("in-memory ports do not fail");
+            }
+            for message in chunks {
+                self.process(&message, false).await;
+            }
+            for message in completions {
+                self.completer.complete(&message).await.expect("in-memory ports do not fail");
+            }
+        }
+    }
+
+    /// The job as the API shows it.
+    pub async fn show(&self, job: JobGuid) -> JobView {
+        let job = self.jobs.job(job).await.expect("the job is there");
+        self.status.show(&job).await.expect("in-memory ports do not fail")
+    }
+
+    /// All failed items of a job, read in small pages.
+    pub async fn all_failed(&self, job: JobGuid) -> Vec<FailedItem> {
+        let job = self.jobs.job(job).await.expect("the job is there");
+        let (mut items, mut after) = (Vec::new(), ItemsCursor::default());
+        loop {
+            let page = self.failed_items.page(&job, after, 3).await.expect("in-memory ports do not fail");
+            assert!(page.items.len() <= 3);
+            items.extend(page.items);
+            match page.next {
+                Some(next) => after = next,
+                None => return items,
+            }
+        }
+    }
+}
+
+fn upload_limits() -> UploadLimits {
+    UploadLimits {
+        direct_max_bytes: 100 << 20,
+        single_put_max_bytes: 64 << 20,
+        part_bytes: 16 << 20,
+        max_bytes: 100 << 30,
+        retention: Duration::from_secs(7 * 86_400),
+        presign_expiry: Duration::from_secs(3600),
+    }
+}
+
+fn create_limits(limits: WorldLimits) -> CreateLimits {
+    CreateLimits {
+        chunks: limits.chunks,
+        ceilings: limits.ceilings,
+        header_max_bytes: 64 << 10,
+        default_deadline_seconds: 4 * 3600,
+        maximum_deadline_seconds: 3 * 86_400,
+        idempotency: Duration::from_secs(86_400),
+        stale: Duration::from_secs(900),
+    }
+}

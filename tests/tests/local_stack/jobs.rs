@@ -1,0 +1,192 @@
+//! Jobs to their end: both job types, both formats, every kind of bad row; counts against the `csv` crate.
+
+use std::fmt::Write as _;
+
+use acceptance::{files, oracle};
+use serde_json::{Value, json};
+
+use crate::stack::{LocalStack, Row, answer, on_the_stack};
+
+#[test]
+fn the_main_job_puts_every_character_into_the_records_table() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::unicode_csv()).await;
+        let job = stack.create("import", &file, json!({ "dataset": "characters", "key": "codepoint" })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("succeeded")), "{ended}");
+        assert_eq!((&ended["percent"], &ended["itemsSucceeded"]), (&json!(100), &json!(11_231)));
+        assert_eq!(ended["message"], "Job complete");
+        let records = stack.records("characters").await;
+        assert_eq!(records.len(), 11_231);
+        assert!(records.iter().any(|record| record.text("key") == "U+0022"));
+        check_against_the_oracle(stack, &job, &files::unicode_csv()).await;
+    });
+}
+
+#[test]
+fn a_hundred_thousand_rows_are_counted_exactly() {
+    on_the_stack(async |stack| {
+        let file = files::plain_csv(100_000);
+        let upload = stack.upload("text/csv", file.clone()).await;
+        let job = stack.create("validate", &upload, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(100_000), &json!(0)), "{ended}");
+        check_against_the_oracle(stack, &job, &file).await;
+    });
+}
+
+#[test]
+fn bad_rows_fail_by_their_number_and_code_and_the_job_goes_on() {
+    on_the_stack(async |stack| {
+        let mut csv = String::from("id,name,amount\r\n");
+        for row in 1..=3000 {
+            let _ = match row {
+                7 => write!(csv, "7,too few\r\n"),
+                1111 => write!(csv, "1111,\"one\r\ntwo\",not a number\r\n"),
+                2000 => write!(csv, "2000,{},1\r\n", "x".repeat(1 << 20)),
+                2999 => write!(csv, "2999,a,1,too many\r\n\r\n"),
+                row => write!(csv, "{row},\"name \"\"{row}\"\"\",{}\r\n", row % 10),
+            };
+        }
+        let mut bytes = csv.into_bytes();
+        bytes.extend_from_slice(b"3001,\xff,1\r\n");
+        let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
+        let file = stack.upload("text/csv", bytes.clone()).await;
+        let job = stack.create("validate", &file, json!({ "schema": schema })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(3001), &json!(5)), "{ended}");
+        assert_eq!(ended["outcome"], "partial");
+        let failed = stack.failed_items(&job).await;
+        let found: Vec<_> = failed.iter().map(|item| (item["row"].as_u64(), item["code"].as_str())).collect();
+        let expected = [
+            (7, "ragged_row"),
+            (1111, "schema_violation"),
+            (2000, "row_too_long"),
+            (2999, "ragged_row"),
+            (3001, "invalid_utf8"),
+        ];
+        assert_eq!(found, expected.map(|(row, code)| (Some(row), Some(code))));
+        assert_eq!((&failed[1]["column"], &failed[0]["raw"]), (&json!("amount"), &json!("7,too few")));
+        assert_eq!(oracle::ragged_rows(&bytes), [7, 2999]);
+        check_against_the_oracle(stack, &job, &bytes).await;
+    });
+}
+
+#[test]
+fn json_lines_are_imported_and_the_later_row_of_a_key_wins() {
+    on_the_stack(async |stack| {
+        let mut lines = String::new();
+        for row in 1..=2000 {
+            let _ = match row {
+                500 => writeln!(lines, "{{\"id\": 500, "),
+                501 => writeln!(lines, "   "),
+                row => writeln!(lines, "{{\"id\": {}, \"row\": {row}}}", row % 1000),
+            };
+        }
+        let file = stack.upload("application/x-ndjson", lines).await;
+        let job = stack.create("import", &file, json!({ "dataset": "lines", "key": "id" })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(1999), &json!(1)), "{ended}");
+        let failed = stack.failed_items(&job).await;
+        assert_eq!((&failed[0]["row"], &failed[0]["code"]), (&json!(500), &json!("invalid_json")));
+        let records = stack.records("lines").await;
+        assert_eq!(records.len(), 1000);
+        let version = records.iter().find(|record| record.text("key") == "7").expect("a record").text("version");
+        // One blank line lies between row 7 and row 1007 of the text: it is no item, so it has no number.
+        assert!(version.ends_with("00000001006"), "{version}");
+    });
+}
+
+#[test]
+fn two_jobs_at_once_do_not_disturb_each_other() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(5000)).await;
+        let params = |dataset: &str| json!({ "dataset": dataset, "key": "id" });
+        let (one, two) =
+            tokio::join!(stack.create("import", &file, params("one")), stack.create("import", &file, params("two")));
+        let (one, two) = tokio::join!(stack.ended(&one), stack.ended(&two));
+        for ended in [one, two] {
+            assert_eq!(ended["itemsSucceeded"], 5000, "{ended}");
+        }
+        assert_eq!((stack.records("one").await.len(), stack.records("two").await.len()), (5000, 5000));
+    });
+}
+
+#[test]
+fn an_unterminated_quote_fails_the_job_and_says_where() {
+    on_the_stack(async |stack| {
+        let mut csv = files::plain_csv(1000);
+        csv.extend_from_slice(b"1001,\"never closed,1\n1002,b,2\n");
+        let offset = files::plain_csv(1000).len() + 5;
+        let file = stack.upload("text/csv", csv).await;
+        let job = stack.create("validate", &file, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!(ended["status"], "failed", "{ended}");
+        assert_eq!(ended["error"]["code"], "unterminated_quote");
+        assert_eq!((&ended["error"]["row"], &ended["error"]["offset"]), (&json!(1001), &json!(offset)));
+        assert_eq!((&ended["itemCount"], &ended["itemProgress"]), (&json!(1000), &json!(1000)));
+    });
+}
+
+#[test]
+fn an_empty_file_and_a_header_alone_complete() {
+    on_the_stack(async |stack| {
+        for bytes in ["", "a,b,c\n"] {
+            let file = stack.upload("text/csv", bytes).await;
+            let job = stack.create("validate", &file, json!({})).await;
+            let ended = stack.ended(&job).await;
+            assert_eq!((&ended["status"], &ended["itemCount"]), (&json!("completed"), &json!(0)), "{ended}");
+        }
+    });
+}
+
+#[test]
+fn jobs_are_listed_newest_first_page_by_page() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a\n1\n").await;
+        let mut created = Vec::new();
+        for _ in 0..5 {
+            created.push(stack.create("validate", &file, json!({})).await);
+        }
+        for job in &created {
+            stack.ended(job).await;
+        }
+        let (mut listed, mut after) = (Vec::new(), String::new());
+        while !created.iter().all(|job| listed.contains(job)) {
+            let path = format!("/api/jobs?limit=2&status=completed&jobType=validate{after}");
+            let (_, page) = answer(stack.get(&path)).await;
+            let jobs = page["jobs"].as_array().expect("jobs");
+            assert!(jobs.iter().all(|job| job["status"] == "completed" && job["jobType"] == "validate"));
+            listed.extend(jobs.iter().map(|job| job["jobGuid"].as_str().expect("a guid").to_owned()));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        assert!(created.iter().all(|job| listed.contains(job)));
+        assert!(listed.is_sorted_by(|a, b| a > b), "newest first, each once: {listed:?}");
+    });
+}
+
+/// The job's counters against the `csv` crate over the bytes of the committed chunks, tally by tally.
+async fn check_against_the_oracle(stack: &LocalStack, job: &str, file: &[u8]) {
+    let rows = stack.job_rows(job).await;
+    let job_row = &rows["job"];
+    assert_eq!((job_row.text("status"), job_row.number("completions")), ("completed", 1));
+    let tallies: Vec<&Row> = rows.iter().filter(|(key, _)| key.starts_with("tally#1#")).map(|(_, row)| row).collect();
+    assert_eq!(tallies.len() as u64, job_row.number("tallies"));
+    let starts = tallies.iter().map(|tally| (tally.number("startOffset"), tally.number("startRow")));
+    let starts: Vec<_> = starts.chain([(job_row.number("cursorOffset"), job_row.number("cursorRow"))]).collect();
+    let mut row = 1;
+    for (tally, border) in tallies.iter().zip(starts.windows(2)) {
+        let [(offset, first_row), (next_offset, _)] = *border else { unreachable!("windows of two") };
+        assert_eq!(first_row, row);
+        let records = oracle::csv_records(oracle::range(file, offset..next_offset));
+        let committed = tally.number("succeeded") + tally.number("failed") + tally.number("skipped");
+        assert_eq!((records, committed), (tally.number("items"), records));
+        row += records;
+    }
+    assert_eq!(oracle::csv_records(oracle::range(file, starts[starts.len() - 1].0..file.len() as u64)), 0);
+    let shown: Value = stack.job(job).await;
+    assert_eq!(shown["itemCount"], row - 1);
+}

@@ -1,0 +1,124 @@
+//! Requests that cannot be served: each a problem that says what, where and what to do.
+
+use reqwest::{RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+
+use crate::stack::{answer, on_the_stack};
+
+const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
+
+async fn problem(request: RequestBuilder, status: StatusCode, code: &str) -> Value {
+    let response = request.send().await.expect("the API answers");
+    let (found, content_type) = (response.status(), response.headers().get("content-type").cloned());
+    let text = response.text().await.expect("a body");
+    assert_eq!(found, status, "{text}");
+    assert_eq!(content_type.expect("a content type"), "application/problem+json", "{text}");
+    let problem: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status.as_u16())), "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
+    problem
+}
+
+#[test]
+fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a,b\n1,2\n").await;
+        let wish = |body: Value| stack.post("/api/jobs").json(&body);
+        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+        let refused =
+            problem(wish(json!({ "jobType": "explode", "fileGuid": file })), unprocessable, "unknown_job_type");
+        assert!(refused.await["detail"].as_str().expect("a detail").contains("import, validate"));
+        problem(wish(json!({ "jobType": "validate", "fileGuid": UNKNOWN })), unprocessable, "unknown_upload").await;
+        let no_dataset = wish(json!({ "jobType": "import", "fileGuid": file }));
+        assert_eq!(problem(no_dataset, unprocessable, "invalid_params").await["field"], "params.dataset");
+        let no_column = json!({ "jobType": "import", "fileGuid": file, "params": { "dataset": "d", "key": "c" } });
+        assert_eq!(problem(wish(no_column), unprocessable, "invalid_params").await["field"], "params.key");
+        let late = json!({ "jobType": "validate", "fileGuid": file, "deadlineSeconds": 9_999_999 });
+        assert_eq!(problem(wish(late), unprocessable, "invalid_request").await["field"], "deadlineSeconds");
+        let twice = stack.upload("text/csv", "a,a\n1,2\n").await;
+        problem(wish(json!({ "jobType": "validate", "fileGuid": twice })), unprocessable, "unreadable_file").await;
+    });
+}
+
+#[test]
+fn json_that_cannot_be_read_is_refused_with_the_place() {
+    on_the_stack(async |stack| {
+        let post = |body: &'static str| stack.post("/api/jobs").header("content-type", "application/json").body(body);
+        let broken = problem(post("{\"jobType\": "), StatusCode::BAD_REQUEST, "invalid_json").await;
+        assert!(broken["detail"].as_str().expect("a detail").contains("line 1"), "{broken}");
+        problem(post("{\"jobType\": 5}"), StatusCode::BAD_REQUEST, "invalid_body").await;
+        problem(post("{\"jobType\":\"validate\",\"fileGuid\":\"no guid\"}"), StatusCode::BAD_REQUEST, "invalid_body")
+            .await;
+        problem(post("[]"), StatusCode::BAD_REQUEST, "invalid_body").await;
+        problem(post("{\"jobTipe\":\"validate\"}"), StatusCode::BAD_REQUEST, "invalid_body").await;
+        let text = stack.post("/api/jobs").header("content-type", "text/plain").body("{}");
+        problem(text, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
+    });
+}
+
+#[test]
+fn a_file_that_is_too_large_is_refused_with_the_limit() {
+    on_the_stack(async |stack| {
+        let body = vec![b'x'; 5_000_001];
+        let direct = stack.post("/api/uploads").header("content-type", "text/csv").body(body);
+        let refused = problem(direct, StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
+        assert_eq!(refused["limitBytes"], 5_000_000);
+        let huge = json!({ "fileName": "h.csv", "contentType": "text/csv", "size": 1_u64 << 50 });
+        problem(stack.post("/api/uploads").json(&huge), StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
+    });
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    on_the_stack(async |stack| {
+        let not_found = StatusCode::NOT_FOUND;
+        problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
+        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/items?outcome=failed")), not_found, "not_found").await;
+        problem(stack.get(&format!("/api/uploads/{UNKNOWN}")), not_found, "not_found").await;
+        problem(stack.post(&format!("/api/uploads/{UNKNOWN}/complete")), not_found, "not_found").await;
+    });
+}
+
+#[test]
+fn a_query_that_makes_no_sense_is_refused() {
+    on_the_stack(async |stack| {
+        for query in ["status=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
+            problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
+        }
+    });
+}
+
+#[test]
+fn a_repeated_idempotency_key_finds_the_same_job_and_no_other_payload() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a\n1\n").await;
+        let wish = |metadata: &str| {
+            let body = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": metadata } });
+            stack.post("/api/jobs").header("idempotency-key", format!("once-{file}")).json(&body)
+        };
+        let (status, first) = answer(wish("7")).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{first}");
+        let job = first["jobGuid"].as_str().expect("a guid").to_owned();
+        stack.ended(&job).await;
+        let (status, again) = answer(wish("7")).await;
+        assert_eq!((status, &again["jobGuid"]), (StatusCode::ACCEPTED, &first["jobGuid"]));
+        assert_eq!(again["status"], "completed", "the job in its current state");
+        problem(wish("8"), StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").await;
+    });
+}
+
+#[test]
+fn a_job_that_has_not_changed_is_not_sent_again() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a\n1\n").await;
+        let job = stack.create("validate", &file, json!({})).await;
+        stack.ended(&job).await;
+        let path = format!("/api/jobs/{job}");
+        let response = stack.get(&path).send().await.expect("the API answers");
+        assert!(response.headers().get("retry-after").is_none(), "it has ended");
+        let etag = response.headers().get("etag").expect("an ETag").clone();
+        let response = stack.get(&path).header("if-none-match", etag).send().await.expect("the API answers");
+        assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
+        assert!(response.bytes().await.expect("no body").is_empty());
+    });
+}

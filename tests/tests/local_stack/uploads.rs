@@ -1,0 +1,92 @@
+//! The three ways a file comes in.
+
+use acceptance::files;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::stack::{LocalStack, answer, on_the_stack};
+
+async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&str>) -> Value {
+    let wish = json!({ "fileName": name, "contentType": "text/csv", "size": size, "sha256": sha256 });
+    let (status, upload) = answer(stack.post("/api/uploads").json(&wish)).await;
+    assert_eq!(status, StatusCode::CREATED, "{upload}");
+    assert_eq!(upload["status"], "pending");
+    upload
+}
+
+/// Sends bytes with a presigned request exactly as the API gave it.
+async fn send(stack: &LocalStack, signed: &Value, bytes: Vec<u8>) -> StatusCode {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let mut request = stack.request(&text(&signed["method"]), &text(&signed["url"]));
+    for (name, value) in signed["headers"].as_object().expect("headers") {
+        // The HTTP client writes the length itself, and it must be the same.
+        match name.as_str() {
+            "content-length" => assert_eq!(text(value), bytes.len().to_string()),
+            _ => request = request.header(name, text(value)),
+        }
+    }
+    request.body(bytes).send().await.expect("the bucket answers").status()
+}
+
+#[test]
+fn a_small_file_is_stored_at_once() {
+    on_the_stack(async |stack| {
+        let bytes = files::plain_csv(10);
+        let request = stack.post("/api/uploads?fileName=ten.csv").header("content-type", "text/csv");
+        let (status, upload) = answer(request.body(bytes.clone())).await;
+        assert_eq!((status, &upload["status"]), (StatusCode::CREATED, &json!("ready")));
+        assert_eq!((&upload["size"], &upload["fileName"]), (&json!(bytes.len()), &json!("ten.csv")));
+        let path = format!("/api/uploads/{}", upload["fileGuid"].as_str().expect("a guid"));
+        assert_eq!(answer(stack.get(&path)).await, (StatusCode::OK, upload));
+    });
+}
+
+#[test]
+fn a_bigger_file_goes_straight_into_the_bucket() {
+    on_the_stack(async |stack| {
+        let bytes = files::plain_csv(1000);
+        let upload = announce(stack, "thousand.csv", bytes.len(), None).await;
+        let file = upload["fileGuid"].as_str().expect("a guid");
+        let wish = json!({ "jobType": "validate", "fileGuid": file });
+        let (status, problem) = answer(stack.post("/api/jobs").json(&wish)).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("upload_incomplete")));
+
+        assert_eq!(send(stack, &upload["upload"], bytes).await, StatusCode::OK);
+        let (_, shown) = answer(stack.get(&format!("/api/uploads/{file}"))).await;
+        assert_eq!(shown["status"], "ready");
+        let job = stack.create("validate", file, json!({})).await;
+        assert_eq!(stack.ended(&job).await["itemsSucceeded"], 1000);
+    });
+}
+
+#[test]
+fn a_big_file_goes_in_parts() {
+    on_the_stack(async |stack| {
+        // Above 64 MiB, in rows of a mebibyte less a little, so that there are few of them.
+        let mut bytes = b"id,text\n".to_vec();
+        for row in 1..=70_u32 {
+            bytes.extend_from_slice(format!("{row},{}\n", "x".repeat((1 << 20) - 100)).as_bytes());
+        }
+        let upload = announce(stack, "big.csv", bytes.len(), None).await;
+        let file = upload["fileGuid"].as_str().expect("a guid");
+        let parts = upload["parts"].as_array().expect("parts").clone();
+        assert_eq!(parts.iter().map(|part| part["size"].as_u64().expect("a size")).sum::<u64>(), bytes.len() as u64);
+
+        let complete = format!("/api/uploads/{file}/complete");
+        let (status, problem) = answer(stack.post(&complete)).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("upload_incomplete")));
+
+        let mut rest = bytes.as_slice();
+        for part in &parts {
+            let (head, tail) = rest.split_at(usize::try_from(part["size"].as_u64().expect("a size")).expect("fits"));
+            assert_eq!(send(stack, part, head.to_vec()).await, StatusCode::OK);
+            rest = tail;
+        }
+        for _ in 0..2 {
+            let (status, upload) = answer(stack.post(&complete)).await;
+            assert_eq!((status, &upload["status"]), (StatusCode::OK, &json!("ready")), "{upload}");
+        }
+        let job = stack.create("validate", file, json!({})).await;
+        assert_eq!(stack.ended(&job).await["itemsSucceeded"], 70);
+    });
+}

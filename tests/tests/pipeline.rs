@@ -1,0 +1,264 @@
+//! The whole pipeline in one process: the real use cases of all functions over in-memory ports.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use acceptance::faults::Death;
+use acceptance::world::{World, WorldLimits};
+use acceptance::{files, oracle};
+use create_job::create::CreateJobError;
+use process_items::process::ChunkEnd;
+use proptest::prelude::*;
+use rowmill_core::job::StopCode;
+use rowmill_core::ports::{Admission, Ceilings, JobStore};
+use rowmill_core::states::{Outcome, Status};
+use rowmill_core::text::ChunkLimits;
+use serde_json::json;
+use split_job::split::SplitEnd;
+
+fn small_chunks(max_items: u32) -> WorldLimits {
+    let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
+    WorldLimits { chunks, range_bytes: 97, ..WorldLimits::default() }
+}
+
+#[tokio::test]
+async fn every_character_of_the_real_file_becomes_a_record() {
+    let world = World::new(WorldLimits::default());
+    let file = world.store("text/csv", files::unicode_csv()).await;
+    let job = world.create("import", file, json!({ "dataset": "unicode", "key": "codepoint" })).await.unwrap();
+    assert_eq!(world.show(job.job_guid).await.message, "Waiting for job to start...");
+    world.run().await;
+    let shown = world.show(job.job_guid).await;
+    assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(Outcome::Succeeded), 100));
+    assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (11_231, 11_231, 0));
+    let records = world.records.dataset("unicode");
+    assert_eq!(records.len(), 11_231);
+    assert_eq!(world.jobs.active("system"), 0);
+}
+
+#[tokio::test]
+async fn each_malformed_row_fails_by_its_number_and_code() {
+    let world = World::new(small_chunks(3));
+    let long = "x".repeat(400);
+    let csv = format!("a,b\n1,2\n\n3\n4,5,6\n\"q\"\"\n\",7\n8,{long}\n9,10\n");
+    let mut bytes = csv.into_bytes();
+    bytes.extend_from_slice(b"11,\xff\xfe\n12,13\n");
+    let file = world.store("text/csv", bytes.clone()).await;
+    let job = world.create("validate", file, json!({})).await.unwrap();
+    world.run().await;
+    let failed = world.all_failed(job.job_guid).await;
+    let found: Vec<_> = failed.iter().map(|item| (item.row, item.code.as_str())).collect();
+    assert_eq!(found, [(2, "ragged_row"), (3, "ragged_row"), (5, "row_too_long"), (7, "invalid_utf8")]);
+    assert_eq!(oracle::ragged_rows(&bytes), [2, 3]);
+    assert_eq!(failed[0].raw.as_deref(), Some("3"));
+    assert!(failed[3].raw.is_none() && failed[3].raw_base64.is_some());
+    let shown = world.show(job.job_guid).await;
+    assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (8, 4, 4));
+    assert_eq!(shown.outcome, Some(Outcome::Partial));
+}
+
+#[tokio::test]
+async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts() {
+    let world = World::new(small_chunks(2));
+    let file = world.store("text/csv", "a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
+    let job = world.create("validate", file, json!({})).await.unwrap();
+    world.run().await;
+    let shown = world.show(job.job_guid).await;
+    let error = shown.error.expect("an error");
+    assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote, Some(4)));
+    assert_eq!((shown.item_count, shown.item_progress), (3, 3));
+    assert_eq!(world.jobs.active("owner#local"), 0, "slots are given back");
+}
+
+#[tokio::test]
+async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
+    for bytes in ["", "a,b\n", "\u{feff}a,b", "a,b\r\n\r\n"] {
+        let world = World::new(WorldLimits::default());
+        let file = world.store("text/csv", bytes).await;
+        let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap();
+        world.run().await;
+        let shown = world.show(job.job_guid).await;
+        assert_eq!((shown.status, shown.item_count, shown.percent), (Status::Completed, 0, 100), "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_or_replaced_stops_the_job() {
+    for replace in [false, true] {
+        let world = World::new(small_chunks(2));
+        let file = world.store("text/csv", files::plain_csv(50)).await;
+        let job = world.create("validate", file, json!({})).await.unwrap();
+        let split = world.splits.take().remove(0);
+        assert_eq!(world.splitter.split(&split, world.deadline()).await.unwrap(), SplitEnd::Finished);
+        let key = rowmill_core::upload::object_key(file);
+        match replace {
+            true => drop(rowmill_core::ports::Objects::put(&*world.objects, &key, "", "x".into(), None).await.unwrap()),
+            false => world.objects.delete(&key),
+        }
+        world.run().await;
+        let shown = world.show(job.job_guid).await;
+        assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SourceChanged));
+        assert_eq!((shown.item_count, shown.items_skipped), (50, 50));
+    }
+}
+
+#[tokio::test]
+async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
+    let world = World::new(small_chunks(1));
+    let file = world.store("text/csv", files::plain_csv(1000)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap();
+    let mut continuations = 0;
+    while let Some(message) = world.splits.take().pop() {
+        // Less than the margin is left: every invocation dispatches one tally and hands over.
+        let deadline = rowmill_core::ports::Clock::now(&*world.clock) + Duration::from_secs(1);
+        if world.splitter.split(&message, deadline).await.unwrap() == SplitEnd::Continued {
+            continuations += 1;
+        }
+    }
+    assert_eq!(continuations, 1000_u32.div_ceil(64));
+    world.run().await;
+    assert_eq!(world.show(job.job_guid).await.items_succeeded, 1000);
+}
+
+#[tokio::test]
+async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() {
+    let world = World::new(small_chunks(1));
+    let file = world.store("text/csv", "key,value\na,1\nb,2\na,3\nc,4\na,5\n").await;
+    let job = world.create("import", file, json!({ "dataset": "d", "key": ["key"] })).await.unwrap();
+    let split = world.splits.take().remove(0);
+    world.splitter.split(&split, world.deadline()).await.unwrap();
+    for message in world.chunks.take().iter().rev() {
+        world.process(message, false).await;
+    }
+    world.run().await;
+    let shown = world.show(job.job_guid).await;
+    assert_eq!((shown.items_succeeded, shown.items_failed), (5, 0), "a superseded row counts as succeeded");
+    let values: Vec<_> = world.records.dataset("d").iter().map(|record| record.fields["value"].clone()).collect();
+    assert_eq!(values, ["5", "2", "4"]);
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_become_a_job_writes_nothing() {
+    let ceilings = Ceilings { owner: 1, job_type: 5, system: 5 };
+    let world = World::new(WorldLimits { ceilings, ..WorldLimits::default() });
+    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let error = async |job_type, file, params| world.create(job_type, file, params).await.unwrap_err();
+    assert!(matches!(error("nope", file, json!({})).await, CreateJobError::UnknownJobType { .. }));
+    assert!(matches!(error("import", file, json!({})).await, CreateJobError::Params(_)));
+    assert!(matches!(error("import", file, json!({"dataset": "d", "key": "z"})).await, CreateJobError::Params(_)));
+    assert!(matches!(error("validate", file, json!({"schema": 5})).await, CreateJobError::Params(_)));
+    assert!(matches!(error("validate", file, json!({"delimiter": 5})).await, CreateJobError::Field(_)));
+    let unknown = "00000000-0000-4000-8000-0000000000ff".parse().unwrap();
+    assert!(matches!(error("validate", unknown, json!({})).await, CreateJobError::UnknownUpload(_)));
+    assert_eq!(world.jobs.active("system"), 0);
+    world.create("validate", file, json!({})).await.unwrap();
+    let full = error("validate", file, json!({})).await;
+    assert!(matches!(full, CreateJobError::Full(Admission::OwnerFull)));
+    assert_eq!((world.jobs.active("system"), world.splits.take().len()), (1, 1));
+    world.run().await;
+}
+
+/// The process dies at every call to a port there is, once before and once after the call took effect: 71 chunks in two
+/// tallies, one of them with a bad row.
+#[tokio::test]
+async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
+    let mut csv = files::plain_csv(70);
+    csv.extend_from_slice(b"ragged\n");
+    let mut crashes = 0;
+    // With time for everything, and with so little that every invocation of the splitter hands over after one tally.
+    let split_times = [Duration::from_secs(300), Duration::from_secs(1)];
+    for (death, split_time) in split_times.iter().flat_map(|time| [(Death::Before, *time), (Death::After, *time)]) {
+        for call in 0.. {
+            let world = World::new(small_chunks(1));
+            let file = world.store("text/csv", csv.clone()).await;
+            let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+            world.faults.plan(call, death);
+            world.run_through_crashes(split_time).await;
+            let row = world.jobs.job(job).await.unwrap();
+            let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash {death:?} call {call}"));
+            assert_eq!((counts.succeeded, counts.failed, counts.skipped), (70, 1, 0), "{death:?} call {call}");
+            assert_eq!((row.status, row.completions), (Status::Completed, 1), "{death:?} call {call}");
+            assert_eq!(world.jobs.active("system"), 0, "{death:?} call {call}");
+            assert_eq!(world.all_failed(job).await.len(), 1, "{death:?} call {call}");
+            if world.faults.is_pending() {
+                break;
+            }
+            crashes += 1;
+        }
+    }
+    assert!(crashes > 1000, "only {crashes} calls");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Hostile bytes, tiny chunks, every message delivered one to three times in any order.
+    #[test]
+    fn counts_are_exact_whatever_the_file_and_however_messages_repeat(
+        body in prop::collection::vec(prop::sample::select(b"ab,\"\n\r1\xff\x00".to_vec()), 0..600),
+        max_items in 1..6_u32,
+        seed in any::<u64>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = World::new(small_chunks(max_items));
+            let mut file = b"a,b\n".to_vec();
+            file.extend_from_slice(&body);
+            let job = world.store("text/csv", file.clone()).await;
+            let job = world.create("validate", job, json!({})).await.unwrap().job_guid;
+            let mut chance = seed;
+            let mut dice = |sides: u64| {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (chance >> 33) % sides
+            };
+            let (mut splits, mut chunks, mut completions) = (Vec::new(), Vec::new(), Vec::new());
+            loop {
+                splits.extend(world.splits.take());
+                chunks.extend(world.chunks.take());
+                completions.extend(world.completions.take());
+                let queued = [splits.len(), chunks.len(), completions.len()];
+                if queued.iter().sum::<usize>() == 0 {
+                    break;
+                }
+                let repeats = dice(3) == 0;
+                match dice(3) {
+                    0 if queued[0] > 0 => {
+                        let message = take(&mut splits, dice(queued[0] as u64), repeats);
+                        world.splitter.split(&message, world.deadline()).await.unwrap();
+                    }
+                    1 if queued[1] > 0 => {
+                        let message = take(&mut chunks, dice(queued[1] as u64), repeats);
+                        let end = world.process(&message, dice(2) == 0).await;
+                        assert!(!matches!(end, ChunkEnd::Committed(counts) if counts.sum() != u64::from(message.chunk.items)));
+                    }
+                    2 if queued[2] > 0 => {
+                        let message = take(&mut completions, dice(queued[2] as u64), repeats);
+                        world.completer.complete(&message).await.unwrap();
+                    }
+                    _ => {}
+                }
+            }
+            let row = world.jobs.job(job).await.unwrap();
+            let shown = world.show(job).await;
+            assert!(shown.status.is_terminal());
+            assert_eq!(row.completions, 1);
+            assert_eq!(world.jobs.active("system"), 0);
+            assert_eq!(shown.item_progress, shown.item_count);
+            let data = oracle::range(&file, 4..row.split.cursor.offset.max(4));
+            assert_eq!(shown.item_count, oracle::csv_records(data));
+            let failed = world.all_failed(job).await;
+            let rows: BTreeSet<u64> = failed.iter().map(|item| item.row).collect();
+            assert_eq!(rows.len() as u64, shown.items_failed, "each failed item is listed once");
+            assert_eq!(failed.len(), rows.len());
+        });
+    }
+}
+
+/// A message at random; put back where it is to be delivered again.
+fn take<M: Clone>(queue: &mut Vec<M>, at: u64, repeats: bool) -> M {
+    let message = queue.swap_remove(usize::try_from(at).unwrap());
+    if repeats {
+        queue.push(message.clone());
+    }
+    message
+}
