@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rowmill_core::job::{Job, Lease, Stop, StopCode, outcome};
 use rowmill_core::messages::CompletionMessage;
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost, expiry};
 use rowmill_core::states::Status;
 use rowmill_core::tally::{Counts, Totals};
 
@@ -97,7 +97,7 @@ impl Completer {
             outcome: (status == Status::Completed).then(|| outcome(counts)),
             counts,
             finished_at,
-            expires_at: finished_at + self.retention,
+            expires_at: expiry(finished_at, self.retention),
         }
     }
 

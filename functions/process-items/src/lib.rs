@@ -11,3 +11,6 @@ pub mod prepared;
 pub mod process;
 pub mod run;
 pub mod watch;
+
+#[cfg(test)]
+mod run_tests;

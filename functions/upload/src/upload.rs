@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::ids::{FileGuid, Owner};
-use rowmill_core::ports::{Clock, DirectTransfers, Entropy, Objects, PortError, UploadStore, UploadedPart};
+use rowmill_core::ports::{Clock, DirectTransfers, Entropy, Objects, PortError, UploadStore, UploadedPart, expiry};
 use rowmill_core::upload::{Upload, UploadState, object_key};
 
 use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
@@ -267,7 +267,7 @@ impl Uploads {
             key: object_key(file_guid),
             state: UploadState::Pending { multipart: None },
             created_at: now,
-            expires_at: now + self.limits.retention,
+            expires_at: expiry(now, self.limits.retention),
         }
     }
 }

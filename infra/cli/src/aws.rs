@@ -74,7 +74,7 @@ impl Aws {
     ///
     /// [`NoRegion`] where AWS is meant and neither the target nor the environment names a region.
     pub async fn connect(target: Target) -> Result<Self, NoRegion> {
-        let config = configuration(&target).await;
+        let config = sdk_config(&target).await;
         let region = config.region().ok_or(NoRegion)?.to_string();
         let s3 = aws_sdk_s3::config::Builder::from(&config)
             // Emulators serve buckets by path: `bucket.127.0.0.1` is no host name.
@@ -107,7 +107,8 @@ impl Aws {
     }
 }
 
-async fn configuration(target: &Target) -> SdkConfig {
+/// The SDK's configuration for `target`, for a client that is not among [`Aws`].
+pub async fn sdk_config(target: &Target) -> SdkConfig {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build();
     let loader = aws_config::defaults(BehaviorVersion::latest())

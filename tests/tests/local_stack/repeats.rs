@@ -39,14 +39,14 @@ fn chunk_messages(job: &str, file: &[u8]) -> Vec<ChunkMessage> {
 async fn send<M: Serialize>(stack: &LocalStack, queue: &str, message: &M) {
     let body = serde_json::to_string(message).expect("a message");
     let url = stack.output(queue);
-    let sent = stack.sqs().send_message().queue_url(url).message_body(body).send().await;
+    let sent = stack.sqs.send_message().queue_url(url).message_body(body).send().await;
     sent.expect("the queue takes it");
 }
 
 async fn queues_are_empty(stack: &LocalStack) -> bool {
     for queue in ["JobsQueueUrl", "ItemsQueueUrl", "CompletionsQueueUrl"] {
         let attributes = stack
-            .sqs()
+            .sqs
             .get_queue_attributes()
             .queue_url(stack.output(queue))
             .attribute_names(aws_sdk_sqs::types::QueueAttributeName::All)

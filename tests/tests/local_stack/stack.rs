@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use reqwest::{Client, RequestBuilder, StatusCode};
-use rowmill::aws::{Aws, Target};
+use rowmill::aws::{Target, sdk_config};
 use rowmill::progress::Progress;
 use rowmill::stack::{Stack, StackOptions};
 use serde_json::{Value, json};
@@ -19,8 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// The one stack of this process.
 pub struct LocalStack {
     stack: Stack,
-    /// Where a test's own requests to the emulated services go.
-    pub aws: Aws,
+    /// The emulated tables.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// The emulated queues.
+    pub sqs: aws_sdk_sqs::Client,
     http: Client,
 }
 
@@ -44,8 +46,9 @@ impl LocalStack {
         };
         let stack = Stack::up(&options).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
         let target = Target::Emulator { endpoint_url: stack.endpoint().to_owned() };
-        let aws = Aws::connect(target).await.expect("an emulator has a region");
-        Self { stack, aws, http: Client::new() }
+        let config = sdk_config(&target).await;
+        let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
+        Self { stack, dynamodb, sqs, http: http_client() }
     }
 
     /// One of the template's outputs.
@@ -133,7 +136,7 @@ impl LocalStack {
     /// All rows of a job in the jobs table, by their sort key.
     pub async fn job_rows(&self, job: &str) -> BTreeMap<String, Row> {
         let key = AttributeValue::S(job.to_owned());
-        let query = self.aws.dynamodb.query().table_name(self.output("JobsTable")).consistent_read(true);
+        let query = self.dynamodb.query().table_name(self.output("JobsTable")).consistent_read(true);
         let query = query.key_condition_expression("jobId = :job").expression_attribute_values(":job", key);
         let rows =
             query.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await.expect("the table answers");
@@ -145,7 +148,7 @@ impl LocalStack {
         let mut records = Vec::new();
         for bucket in 0..16 {
             let key = AttributeValue::S(format!("{dataset}#{bucket}"));
-            let query = self.aws.dynamodb.query().table_name(self.output("RecordsTable")).consistent_read(true);
+            let query = self.dynamodb.query().table_name(self.output("RecordsTable")).consistent_read(true);
             let query = query
                 .key_condition_expression("#bucket = :bucket")
                 .expression_attribute_names("#bucket", "bucket")
@@ -155,6 +158,12 @@ impl LocalStack {
         }
         records
     }
+}
+
+fn http_client() -> Client {
+    // The client checks no certificate here, and still wants somebody who could.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    Client::new()
 }
 
 /// A row of a table.

@@ -15,7 +15,7 @@ use super::UploadError;
 /// Bytes read at a time; with the parts under way at once this bounds the memory an upload takes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A regular, non-empty, readable file as it was when the upload began.
+/// A regular, readable file as it was when the upload began.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// Where it is.
@@ -33,15 +33,12 @@ impl SourceFile {
     ///
     /// # Errors
     ///
-    /// [`UploadError::Missing`], [`UploadError::NotAFile`], [`UploadError::Empty`] or [`UploadError::Unreadable`]; the
+    /// [`UploadError::Missing`], [`UploadError::NotAFile`] or [`UploadError::Unreadable`]; the
     /// file is opened once, so that a forbidden one is found here and not half-way.
     pub async fn open(path: &Path, fallback_type: Option<&'static str>) -> Result<Self, UploadError> {
         let metadata = tokio::fs::metadata(path).await.map_err(|error| unreadable(path, error))?;
         if !metadata.is_file() {
             return Err(UploadError::NotAFile(path.to_owned()));
-        }
-        if metadata.len() == 0 {
-            return Err(UploadError::Empty(path.to_owned()));
         }
         File::open(path).await.map_err(|error| unreadable(path, error))?;
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -164,9 +161,6 @@ mod tests {
         let open = async |name: &str| SourceFile::open(&folder.path().join(name), None).await;
         assert!(matches!(open("none.csv").await, Err(UploadError::Missing(_))));
         assert!(matches!(open("").await, Err(UploadError::NotAFile(_))));
-        std::fs::write(folder.path().join("empty.csv"), "").unwrap();
-        let empty = open("empty.csv").await.unwrap_err();
-        assert!(empty.to_string().contains("empty.csv` is empty"), "{empty}");
     }
 
     #[test]

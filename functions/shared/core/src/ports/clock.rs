@@ -29,3 +29,9 @@ pub trait Entropy: Send + Sync {
     /// A number from 0 up to and not including 1, for jitter.
     fn fraction(&self) -> f64;
 }
+
+/// When something made at `now` goes away, in whole seconds: what the stores keep of it.
+pub fn expiry(now: Timestamp, lifetime: Duration) -> Timestamp {
+    let end = now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
+    Timestamp::from_second(end.as_second()).unwrap_or(end)
+}

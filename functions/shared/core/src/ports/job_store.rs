@@ -106,7 +106,8 @@ pub trait JobStore: Send + Sync {
     /// [`WriteLost::Condition`] with the job as it is.
     async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost>;
 
-    /// Stops an attempt that has not ended and is not stopped.
+    /// Stops an attempt that has not ended and is not stopped. Stopping it again with the very same stop is stopping it
+    /// now: the first reply was lost.
     ///
     /// # Errors
     /// `NotFound`.
@@ -148,7 +149,8 @@ pub trait JobStore: Send + Sync {
     /// `Unavailable`.
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
 
-    /// Ends an attempt and gives its slots back, all or nothing; on condition that its status and stop are as seen.
+    /// Ends an attempt and gives its slots back, all or nothing; on condition that its status and stop are as seen. Doing
+    /// it again with the very same completion changes nothing and is no loss: the first reply was lost.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the job as it is.

@@ -8,7 +8,7 @@ mod queue;
 mod record_store;
 mod upload_store;
 
-pub use clock::{Clock, Entropy};
+pub use clock::{Clock, Entropy, expiry};
 pub use job_store::{
     Admission, Ceilings, Committed, Completion, CreateError, Created, Idempotency, JobFilter, JobPage, JobStore,
     Leased, NewJob, Stopped, WriteLost,

@@ -133,7 +133,8 @@ pub async fn of_one_request_repeated_at_once_one_job_comes_out(store: &impl JobS
     let mut new = jobs.iter().zip(&results).filter(|(_, result)| matches!(result, Ok(Created::New)));
     let (winner, _) = new.next().expect("one is new");
     assert!(new.next().is_none(), "and only one");
-    let others = results.iter().filter(|result| matches!(result, Ok(Created::Before(job)) if *job == winner.job.job_guid));
+    let others =
+        results.iter().filter(|result| matches!(result, Ok(Created::Before(job)) if *job == winner.job.job_guid));
     assert_eq!(others.count(), 19);
     // The others took no slots.
     created(store, 21, "you").await;

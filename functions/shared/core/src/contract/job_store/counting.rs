@@ -37,8 +37,8 @@ pub async fn a_range_of_tallies_is_in_order_and_without_those_that_are_not_there
     };
     assert_eq!(numbers(0..100).await, [0, 2, 9, 10, 11]);
     assert_eq!(numbers(2..11).await, [2, 9, 10]);
-    assert_eq!(numbers(3..9).await, []);
-    assert_eq!(numbers(5..5).await, []);
+    assert!(numbers(3..9).await.is_empty());
+    assert!(numbers(5..5).await.is_empty());
 }
 
 pub async fn a_chunk_is_counted_once_whoever_commits_it(store: &impl JobStore) {
@@ -118,7 +118,10 @@ pub async fn the_number_of_tallies_can_be_noted_again(store: &impl JobStore) {
         assert_eq!((totals.final_tallies, totals.closed.len()), (Some(1), 1));
         assert!(totals.is_complete());
     }
-    assert!(store.set_final_tallies(guid(2), 1, 0).await.unwrap().is_complete(), "a file of no items is complete at once");
+    assert!(
+        store.set_final_tallies(guid(2), 1, 0).await.unwrap().is_complete(),
+        "a file of no items is complete at once"
+    );
 }
 
 pub async fn attempts_are_counted_apart(store: &impl JobStore) {

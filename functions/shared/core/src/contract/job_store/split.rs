@@ -115,7 +115,11 @@ pub async fn the_end_of_the_split_gives_the_lease_back(store: &impl JobStore) {
     assert!(done.split.done);
     assert_eq!((done.split.tallies, done.split.dispatched, done.lease, done.moved_at), (1, 1, None, at(4)));
     assert_eq!(store.job(job).await.unwrap(), done);
-    assert_eq!(lost(store.finish_split(job, 1, run(1), at(5)).await), done, "whose reply was lost sees that it is done");
+    assert_eq!(
+        lost(store.finish_split(job, 1, run(1), at(5)).await),
+        done,
+        "whose reply was lost sees that it is done"
+    );
 }
 
 pub async fn a_job_is_stopped_once(store: &impl JobStore) {

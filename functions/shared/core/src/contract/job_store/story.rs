@@ -41,7 +41,10 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         },
         limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
         scanner_version: SCANNER_VERSION,
-        params: serde_json::json!({"dataset": "d", "schema": {"maximum": 0.1}}).as_object().cloned().unwrap_or_default(),
+        params: serde_json::json!({"dataset": "d", "schema": {"maximum": 0.1}})
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
         tolerance: None,
         max_concurrency: None,
     };

@@ -1,0 +1,213 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, ManualClock};
+use rowmill_core::job::{Job, SplitState, Stop, StopCode};
+use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob};
+use rowmill_core::processor::{Item, ItemError, ItemProcessor, Outcome};
+use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::states::Status;
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position};
+use serde_json::Map;
+
+use crate::prepared::Prepared;
+use crate::run::{ChunkOutcome, ChunkRun, RunError, RunLimits};
+use crate::watch::JobWatch;
+
+/// Does with each row what the script says, call by call, and with a row without a script what is good.
+#[derive(Default)]
+struct Scripted {
+    script: HashMap<u64, Vec<ItemError>>,
+    calls: Mutex<HashMap<u64, usize>>,
+    /// Stops the job at this row.
+    stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
+}
+
+#[async_trait]
+impl ItemProcessor for Scripted {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        if let Some((row, jobs)) = &self.stop_at
+            && *row == item.row
+        {
+            jobs.stop(item.job_guid, 1, &stop()).await.unwrap();
+        }
+        let call = {
+            let mut calls = self.calls.lock().unwrap();
+            let calls = calls.entry(item.row).or_default();
+            *calls += 1;
+            *calls - 1
+        };
+        let error = self.script.get(&item.row).and_then(|errors| errors.get(call.min(errors.len() - 1)));
+        error.map_or(Ok(Outcome::Succeeded), |error| Err(error.clone()))
+    }
+
+    fn batch_items(&self) -> usize {
+        2
+    }
+}
+
+fn stop() -> Stop {
+    let at = Timestamp::UNIX_EPOCH;
+    Stop { code: StopCode::Cancelled, message: "enough".into(), row: None, offset: None, at }
+}
+
+const FILE: &[u8] = b"1\n2\n3\n4\n5\n";
+
+struct Bench {
+    jobs: Arc<InMemoryJobStore>,
+    clock: Arc<ManualClock>,
+    entropy: CountingEntropy,
+    job_guid: JobGuid,
+    spec: Spec,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let (jobs, clock) = (Arc::new(InMemoryJobStore::default()), Arc::new(ManualClock::default()));
+        let entropy = CountingEntropy::default();
+        let (job_guid, file_guid) = (entropy.job_guid(clock.now()), entropy.file_guid());
+        let spec = spec(job_guid, file_guid, clock.now());
+        let new = NewJob {
+            job: job(&spec, clock.now()),
+            spec: spec.clone(),
+            ceilings: Ceilings { owner: 1, job_type: 1, system: 1 },
+            idempotency: None,
+        };
+        jobs.create(&new).await.unwrap();
+        Self { jobs, clock, entropy, job_guid, spec }
+    }
+
+    async fn run(&self, processor: Scripted, time: Duration) -> Result<ChunkOutcome, RunError> {
+        let columns = self.spec.head.columns.clone().into();
+        let prepared = Prepared { spec: self.spec.clone(), columns, processor: Arc::new(processor) };
+        let chunk = Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items: 5, mode: ChunkMode::Items };
+        let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
+        let run = ChunkRun {
+            job_guid: self.job_guid,
+            prepared: &prepared,
+            chunk: &chunk,
+            deadline: self.clock.now() + time,
+            watch: &watch,
+            clock: &*self.clock,
+            entropy: &self.entropy,
+            limits: RunLimits { transient_retries: 2, backoff: Duration::from_secs(1), margin: Duration::from_secs(2) },
+        };
+        run.run(&FILE.into()).await
+    }
+}
+
+fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
+    Spec {
+        job_guid,
+        owner: Owner("local".into()),
+        job_type: "scripted".into(),
+        created_at,
+        file: SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 },
+        head: Head {
+            dialect: Dialect { format: Format::Csv, delimiter: b',' },
+            columns: vec!["n".into()],
+            data_start: 0,
+        },
+        limits: ChunkLimits { max_items: 5, max_bytes: 100, max_record_bytes: 100 },
+        scanner_version: 1,
+        params: Map::new(),
+        tolerance: None,
+        max_concurrency: None,
+    }
+}
+
+fn job(spec: &Spec, now: Timestamp) -> Job {
+    Job {
+        job_guid: spec.job_guid,
+        owner: spec.owner.clone(),
+        job_type: spec.job_type.clone(),
+        file_guid: spec.file.file_guid,
+        data_bytes: spec.file.size,
+        metadata: None,
+        status: Status::Running,
+        outcome: None,
+        attempt: 1,
+        split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false },
+        lease: None,
+        stop: None,
+        counts: None,
+        completions: 0,
+        created_at: now,
+        started_at: Some(now),
+        moved_at: now,
+        deadline_at: now,
+        finished_at: None,
+        wake_at: None,
+        expires_at: None,
+    }
+}
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+#[tokio::test]
+async fn a_permanent_error_fails_its_item_and_no_other() {
+    let error = ItemError::permanent("bad", "not good").in_column("n");
+    let script = HashMap::from([(2, vec![error])]);
+    let outcome = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await.unwrap();
+    assert_eq!((outcome.counts.succeeded, outcome.counts.failed), (4, 1));
+    let failed = &outcome.failed[0];
+    assert_eq!((failed.row, failed.offset, failed.raw.as_deref()), (2, 2, Some("2")));
+    assert_eq!((failed.code.as_str(), failed.column.as_deref()), ("bad", Some("n")));
+}
+
+#[tokio::test]
+async fn a_transient_error_is_tried_again_until_it_passes() {
+    let flaky = ItemError::transient("busy", "not now");
+    let then_bad = ItemError::permanent("bad", "not good");
+    let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
+    let outcome = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await.unwrap();
+    assert_eq!((outcome.counts.succeeded, outcome.counts.failed), (4, 1), "what it says in the end counts");
+}
+
+#[tokio::test]
+async fn a_chunk_whose_items_keep_failing_for_a_passing_reason_goes_back_uncounted() {
+    let script = HashMap::from([(3, vec![ItemError::transient("busy", "not now")])]);
+    let end = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
+    assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_out_of_time_goes_back_uncounted() {
+    let end = Bench::new().await.run(Scripted::default(), Duration::from_secs(2)).await;
+    assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_stop_skips_the_items_behind_it() {
+    let bench = Bench::new().await;
+    let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
+    let outcome = bench.run(processor, MINUTES).await.unwrap();
+    assert_eq!((outcome.counts.succeeded, outcome.counts.skipped, outcome.stopped), (2, 3, true));
+}
+
+#[tokio::test]
+async fn bytes_that_hold_other_items_than_were_cut_are_another_file() {
+    let bench = Bench::new().await;
+    let prepared = Prepared {
+        columns: vec!["n".to_owned()].into(),
+        spec: bench.spec.clone(),
+        processor: Arc::new(Scripted::default()),
+    };
+    let chunk = Chunk { offset: 0, length: 10, first_row: 1, items: 4, mode: ChunkMode::Items };
+    let watch = JobWatch::new(bench.jobs.clone(), bench.clock.clone(), Duration::ZERO);
+    let run = ChunkRun {
+        job_guid: bench.job_guid,
+        prepared: &prepared,
+        chunk: &chunk,
+        deadline: bench.clock.now() + MINUTES,
+        watch: &watch,
+        clock: &*bench.clock,
+        entropy: &bench.entropy,
+        limits: RunLimits { transient_retries: 0, backoff: Duration::ZERO, margin: Duration::ZERO },
+    };
+    assert!(matches!(run.run(&FILE.into()).await, Err(RunError::SourceChanged(_))));
+}

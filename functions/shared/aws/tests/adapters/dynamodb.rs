@@ -1,0 +1,106 @@
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
+use rowmill_core::contract::{self, Records};
+use rowmill_core::ids::JobGuid;
+use rowmill_core::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::dynamodb_server::Server;
+
+/// The record store with a view of its table.
+struct Viewed<'a> {
+    server: &'a Server,
+    store: DynamoDbRecordStore,
+    table: String,
+}
+
+impl<'a> Viewed<'a> {
+    async fn new(server: &'a Server) -> Self {
+        let (store, table) = server.record_store().await;
+        Self { server, store, table }
+    }
+}
+
+#[async_trait]
+impl RecordStore for Viewed<'_> {
+    async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+        self.store.upsert(dataset, upserts).await
+    }
+}
+
+impl Records for Viewed<'_> {
+    async fn record(&self, dataset: &str, key: &str) -> Option<(String, Map<String, Value>)> {
+        let request = self.server.client.get_item().table_name(&self.table).consistent_read(true);
+        let bucket = AttributeValue::S(bucket_of(dataset, key));
+        let request = request.key("bucket", bucket).key("key", AttributeValue::S(key.to_owned()));
+        let item: HashMap<_, _> = request.send().await.unwrap().item?;
+        let version = item["version"].as_s().unwrap().clone();
+        Some((version, serde_dynamo::from_attribute_value(item["fields"].clone()).unwrap()))
+    }
+}
+
+#[tokio::test]
+async fn the_job_store_keeps_the_contract() {
+    // A server for each check: the checks use the same names, and a transaction's token is remembered beyond its tables.
+    contract::job_store(async || Server::start().await.job_store().await).await;
+}
+
+#[tokio::test]
+async fn the_upload_store_keeps_the_contract() {
+    let server = Server::start().await;
+    contract::upload_store(async || server.upload_store().await).await;
+}
+
+#[tokio::test]
+async fn the_record_store_keeps_the_contract() {
+    let server = Server::start().await;
+    contract::record_store(async || Viewed::new(&server).await).await;
+}
+
+fn upsert(key: &str, fields: Value) -> Upsert {
+    let job_guid = JobGuid(Uuid::from_u128(1));
+    let version = RecordVersion { job_created_ms: 1_750_000_000_000, job_guid, row: 1 };
+    Upsert { key: key.to_owned(), version, fields: fields.as_object().cloned().unwrap() }
+}
+
+#[tokio::test]
+async fn a_record_that_dynamodb_refuses_does_not_take_the_others_with_it() {
+    let server = Server::start().await;
+    let store = Viewed::new(&server).await;
+    let upserts = [
+        upsert("a", json!({"n": 1})),
+        upsert("b", json!({"n": 1e300})),
+        upsert("", json!({"n": 1})),
+        upsert(&"k".repeat(2000), json!({"n": 1})),
+        upsert("c", json!({"text": "x".repeat(500_000)})),
+        upsert("d", json!({"n": 2})),
+    ];
+    let results = store.upsert("d", &upserts).await;
+    assert!(matches!(results[0], Ok(Upserted::Written)), "{results:?}");
+    for result in &results[1..5] {
+        assert!(matches!(result, Err(PortError::Invalid { .. })), "{results:?}");
+    }
+    assert!(matches!(results[5], Ok(Upserted::Written)), "{results:?}");
+    assert!(store.record("d", "d").await.is_some());
+}
+
+#[tokio::test]
+async fn many_big_records_are_written_in_requests_of_bearable_size() {
+    let server = Server::start().await;
+    let store = Viewed::new(&server).await;
+    let upserts: Vec<_> = (0..40).map(|n| upsert(&n.to_string(), json!({"text": "x".repeat(300_000)}))).collect();
+    let results = store.upsert("d", &upserts).await;
+    assert!(results.iter().all(|result| matches!(result, Ok(Upserted::Written))), "{results:?}");
+}
+
+#[tokio::test]
+async fn an_unreachable_table_is_unavailable() {
+    let server = Server::start().await;
+    let store = DynamoDbRecordStore::new(server.client.clone(), "no-such-table".to_owned());
+    let results = store.upsert("d", &[upsert("a", json!({}))]).await;
+    assert!(matches!(results[..], [Err(PortError::Unavailable { .. })]), "{results:?}");
+}

@@ -1,0 +1,133 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType,
+};
+use dynoxide::Database;
+use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
+
+use crate::{config, https_client};
+
+/// DynamoDB in memory, on a loopback port.
+pub struct Server {
+    pub client: Client,
+    pub endpoint: String,
+    tables: AtomicU32,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        let endpoint = "http://127.0.0.1:45991".to_owned();
+        reqwest_reset().await;
+        let client = Client::new(&config(&endpoint, https_client()).await);
+        if true {
+            return Self { client, endpoint, tables: AtomicU32::new(0) };
+        }
+        let database = Database::memory().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(dynoxide::server::serve_on(listener, database));
+        let client = Client::new(&config(&endpoint, https_client()).await);
+        Self { client, endpoint, tables: AtomicU32::new(0) }
+    }
+
+    /// Empty tables for a job store: their names.
+    pub async fn job_tables(&self) -> (String, String) {
+        let number = self.tables.fetch_add(1, Ordering::Relaxed);
+        let (jobs, admission) = (format!("jobs-{number}"), format!("admission-{number}"));
+        self.create_jobs_table(&jobs).await;
+        self.create_table(&admission, &["scope"]).await;
+        (jobs, admission)
+    }
+
+    pub async fn job_store(&self) -> DynamoDbJobStore {
+        let (jobs, admission) = self.job_tables().await;
+        DynamoDbJobStore::new(self.client.clone(), jobs, Some(admission))
+    }
+
+    pub async fn upload_store(&self) -> DynamoDbUploadStore {
+        let table = format!("uploads-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        self.create_table(&table, &["fileGuid"]).await;
+        DynamoDbUploadStore::new(self.client.clone(), table)
+    }
+
+    /// An empty records table: its name.
+    pub async fn records_table(&self) -> String {
+        let table = format!("records-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        self.create_table(&table, &["bucket", "key"]).await;
+        table
+    }
+
+    pub async fn record_store(&self) -> (DynamoDbRecordStore, String) {
+        let table = self.records_table().await;
+        (DynamoDbRecordStore::new(self.client.clone(), table.clone()), table)
+    }
+
+    async fn create_table(&self, name: &str, keys: &[&str]) {
+        let mut request = self.client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+        for (key, of) in keys.iter().zip([KeyType::Hash, KeyType::Range]) {
+            request = request.key_schema(element(key, of)).attribute_definitions(text(key));
+        }
+        request.send().await.unwrap();
+    }
+
+    async fn create_jobs_table(&self, name: &str) {
+        let owner_index = GlobalSecondaryIndex::builder()
+            .index_name("owner-index")
+            .key_schema(element("owner", KeyType::Hash))
+            .key_schema(element("jobId", KeyType::Range))
+            .projection(
+                Projection::builder()
+                    .projection_type(ProjectionType::Include)
+                    .non_key_attributes("status")
+                    .non_key_attributes("jobType")
+                    .build(),
+            );
+        let wake_index = GlobalSecondaryIndex::builder()
+            .index_name("wake-index")
+            .key_schema(element("wakeShard", KeyType::Hash))
+            .key_schema(element("wakeAt", KeyType::Range))
+            .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build());
+        self.client
+            .create_table()
+            .table_name(name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .key_schema(element("jobId", KeyType::Hash))
+            .key_schema(element("row", KeyType::Range))
+            .attribute_definitions(text("jobId"))
+            .attribute_definitions(text("row"))
+            .attribute_definitions(text("owner"))
+            .attribute_definitions(number("wakeShard"))
+            .attribute_definitions(number("wakeAt"))
+            .global_secondary_indexes(owner_index.build().unwrap())
+            .global_secondary_indexes(wake_index.build().unwrap())
+            .send()
+            .await
+            .unwrap();
+    }
+}
+
+fn element(name: &str, of: KeyType) -> KeySchemaElement {
+    KeySchemaElement::builder().attribute_name(name).key_type(of).build().unwrap()
+}
+
+fn text(name: &str) -> AttributeDefinition {
+    attribute(name, ScalarAttributeType::S)
+}
+
+fn number(name: &str) -> AttributeDefinition {
+    attribute(name, ScalarAttributeType::N)
+}
+
+fn attribute(name: &str, of: ScalarAttributeType) -> AttributeDefinition {
+    AttributeDefinition::builder().attribute_name(name).attribute_type(of).build().unwrap()
+}
+
+pub async fn reqwest_reset() {
+    std::process::Command::new("curl")
+        .args(["-s", "-X", "POST", "http://127.0.0.1:45991/_ministack/reset"])
+        .output()
+        .unwrap();
+}

@@ -1,0 +1,169 @@
+//! Replies that are lost on their way: the request took effect, and the SDK sends it again.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::SharedHttpClient;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use jiff::Timestamp;
+use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
+use rowmill_core::job::{Job, Lease, SplitState, Stop, StopCode};
+use rowmill_core::ports::{
+    Ceilings, Committed, Completion, Created, Idempotency, JobStore, Leased, NewJob, RecordStore, RecordVersion,
+    Stopped, Upsert, Upserted,
+};
+use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::states::{Outcome, Status};
+use rowmill_core::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
+use uuid::Uuid;
+
+use crate::dynamodb_server::Server;
+use crate::{config, https_client};
+
+/// Sends each request on, and loses the first reply to each different one.
+#[derive(Clone, Debug)]
+struct Lossy {
+    inner: SharedHttpConnector,
+    seen: Arc<Mutex<HashSet<Vec<u8>>>>,
+}
+
+impl HttpConnector for Lossy {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let body = request.body().bytes().unwrap_or_default().to_vec();
+        let first = self.seen.lock().unwrap().insert(body);
+        let reply = self.inner.call(request);
+        HttpConnectorFuture::new(async move {
+            let reply = reply.await?;
+            if first { Err(ConnectorError::io("the reply was lost".into())) } else { Ok(reply) }
+        })
+    }
+}
+
+async fn lossy(server: &Server) -> Client {
+    let inner: SharedHttpClient = https_client();
+    let seen = Arc::default();
+    let http = http_client_fn(move |settings: &HttpConnectorSettings, components| {
+        let inner = inner.http_connector(settings, components);
+        SharedHttpConnector::new(Lossy { inner, seen: Arc::clone(&seen) })
+    });
+    Client::new(&config(&server.endpoint, http).await)
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_750_000_000 + second).unwrap()
+}
+
+fn new_job() -> NewJob {
+    let (job_guid, file_guid) = (JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | 1)), FileGuid(Uuid::from_u128(2)));
+    let start = Position { offset: 0, row: 1 };
+    let (owner, job_type) = (Owner("me".into()), "validate".to_owned());
+    let spec = Spec {
+        job_guid,
+        owner: owner.clone(),
+        job_type: job_type.clone(),
+        created_at: at(0),
+        file: SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 },
+        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
+        limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
+        scanner_version: SCANNER_VERSION,
+        params: serde_json::Map::new(),
+        tolerance: None,
+        max_concurrency: None,
+    };
+    let job = Job {
+        job_guid,
+        owner,
+        job_type,
+        file_guid,
+        data_bytes: 10,
+        metadata: None,
+        status: Status::Waiting,
+        outcome: None,
+        attempt: 1,
+        split: SplitState { tallies: 0, dispatched: 0, cursor: start, done: false },
+        lease: None,
+        stop: None,
+        counts: None,
+        completions: 0,
+        created_at: at(0),
+        started_at: None,
+        moved_at: at(0),
+        deadline_at: at(9),
+        finished_at: None,
+        wake_at: Some(at(5)),
+        expires_at: None,
+    };
+    let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
+    let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
+    NewJob { job, spec, ceilings, idempotency: Some(idempotency) }
+}
+
+#[tokio::test]
+async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
+    let server = Server::start().await;
+    let (jobs, admission) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let new = new_job();
+    let job = new.job.job_guid;
+    assert_eq!(store.create(&new).await.unwrap(), Created::New);
+    assert_eq!(store.create(&new).await.unwrap(), Created::New, "made again by the caller");
+
+    let holder = RunId::from_bytes([1; 7]);
+    let leased = store.lease(job, 1, Lease { holder, until: at(50) }, at(1)).await.unwrap();
+    assert!(matches!(leased, Leased::Taken(_)));
+
+    let chunk = Chunk { offset: 0, length: 10, first_row: 1, items: 5, mode: ChunkMode::Items };
+    store.put_tally(job, &Tally::of(1, 0, Position { offset: 0, row: 1 }, &[chunk], at(2))).await.unwrap();
+    let commit = Commit {
+        chunk: ChunkAddress { attempt: 1, tally: 0, index: 0 },
+        mark: Mark { kind: MarkKind::Clean, run: holder },
+        counts: Counts { succeeded: 5, ..Counts::default() },
+        bytes: 10,
+        at: at(3),
+    };
+    let Committed::Won(tally) = store.commit(job, &commit).await.unwrap() else { panic!("lost its own commit") };
+    assert_eq!((tally.done, tally.counts.succeeded), (1, 5));
+    assert_eq!(store.fold(job, &tally).await.unwrap().counts.succeeded, 5);
+
+    let stop = Stop { code: StopCode::SourceChanged, message: "m".into(), row: None, offset: None, at: at(4) };
+    let Stopped::Now(seen) = store.stop(job, 1, &stop).await.unwrap() else { panic!("lost its own stop") };
+    let completion = Completion {
+        seen,
+        status: Status::Failed,
+        outcome: Some(Outcome::Partial),
+        counts: tally.counts,
+        finished_at: at(5),
+        expires_at: at(500),
+    };
+    store.complete(&completion).await.unwrap();
+    assert_eq!(store.job(job).await.unwrap().completions, 1);
+
+    // One slot was taken and one given back: exactly one job has room.
+    let named = |number: u128| {
+        let mut new = new_job();
+        new.job.job_guid = JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | number));
+        NewJob { idempotency: None, ..new }
+    };
+    assert_eq!(store.create(&named(2)).await.unwrap(), Created::New);
+    assert!(store.create(&named(3)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_record_whose_reply_was_lost_is_settled() {
+    let server = Server::start().await;
+    let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await);
+    for (row, key) in [(1, "a"), (2, "a"), (3, "b")] {
+        let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)), row };
+        let upsert = Upsert { key: key.into(), version, fields: serde_json::Map::new() };
+        let results = store.upsert("d", &[upsert]).await;
+        // That it is there is all that can be known.
+        assert!(matches!(results[..], [Ok(Upserted::Written | Upserted::Superseded)]), "{results:?}");
+    }
+}

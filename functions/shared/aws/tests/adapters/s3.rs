@@ -1,0 +1,182 @@
+use std::ops::Range;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use bytes::Bytes;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use rowmill_aws::clients::Clients;
+use rowmill_aws::s3::S3Objects;
+use rowmill_core::contract::{self, Client};
+use rowmill_core::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use s3s_fs::FileSystem;
+use tempfile::TempDir;
+
+use crate::s3_server::ConditionalFileSystem;
+use crate::{config, https_client};
+
+/// S3 on a temporary folder, on a loopback port, with an empty bucket.
+struct Server {
+    objects: S3Objects,
+    http: reqwest::Client,
+    _folder: TempDir,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut service = S3ServiceBuilder::new(ConditionalFileSystem::new(FileSystem::new(folder.path()).unwrap()));
+        service.set_auth(SimpleAuth::from_single("test", "test"));
+        let service = service.build();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = service.clone();
+                tokio::spawn(async move {
+                    Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        crate::dynamodb_server::reqwest_reset().await;
+        let endpoint = "http://127.0.0.1:45991".to_owned();
+        let config: SdkConfig = config(&endpoint, https_client()).await;
+        let client = Clients::new(config).s3();
+        client.create_bucket().bucket("files").send().await.unwrap();
+        rustls::crypto::ring::default_provider().install_default().ok();
+        Self { objects: S3Objects::new(client, "files".to_owned()), http: reqwest::Client::new(), _folder: folder }
+    }
+}
+
+#[async_trait]
+impl Objects for Server {
+    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
+        self.objects.head(key).await
+    }
+
+    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        self.objects.read_range(key, etag, range).await
+    }
+
+    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
+        self.objects.read(key).await
+    }
+
+    async fn put(&self, key: &str, of: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> Result<String, PortError> {
+        self.objects.put(key, of, bytes, sha256).await
+    }
+}
+
+#[async_trait]
+impl DirectTransfers for Server {
+    async fn presign_put(
+        &self,
+        key: &str,
+        content_type: &str,
+        size: u64,
+        sha256: Option<[u8; 32]>,
+        expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        self.objects.presign_put(key, content_type, size, sha256, expires_in).await
+    }
+
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
+        self.objects.begin_multipart(key, content_type).await
+    }
+
+    async fn presign_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        part: u32,
+        size: u64,
+        expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        self.objects.presign_part(key, multipart, part, size, expires_in).await
+    }
+
+    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
+        self.objects.parts(key, multipart).await
+    }
+
+    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
+        self.objects.complete_multipart(key, multipart, parts).await
+    }
+}
+
+impl Client for Server {
+    async fn send(&self, request: &PresignedRequest, body: Bytes) -> bool {
+        let mut sent = self.http.request(request.method.parse().unwrap(), &request.url);
+        for (name, value) in &request.headers {
+            sent = sent.header(name, value);
+        }
+        let answer = sent.body(body).send().await.unwrap();
+        let taken = answer.status().is_success();
+        if !taken {
+            println!("{}: {}", answer.status(), answer.text().await.unwrap());
+        }
+        taken
+    }
+}
+
+#[tokio::test]
+async fn the_objects_keep_the_contract() {
+    contract::objects(Server::start).await;
+}
+
+#[tokio::test]
+async fn the_direct_transfers_keep_the_contract() {
+    contract::direct_transfers(Server::start).await;
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn length_type_and_checksum_are_part_of_the_signature() {
+    let server = Server::start().await;
+    let request = server.presign_put("uploads/a", "text/csv", 5, Some([7; 32]), HOUR).await.unwrap();
+    let signed = request.url.split("X-Amz-SignedHeaders=").nth(1).unwrap().split('&').next().unwrap();
+    let query = request.url.to_ascii_lowercase();
+    for name in ["content-length", "content-type"] {
+        assert!(signed.contains(name), "{name} is not among {signed}");
+    }
+    assert!(signed.contains("x-amz-checksum-sha256") || query.contains("x-amz-checksum-sha256="), "{}", request.url);
+    assert!(!query.contains("crc32"), "no checksum of a body nobody has yet: {}", request.url);
+    let part = server.presign_part("uploads/a", "m", 1, 5, HOUR).await.unwrap();
+    assert!(part.url.split("X-Amz-SignedHeaders=").nth(1).unwrap().contains("content-length"));
+    assert!(!part.url.to_ascii_lowercase().contains("crc32"), "{}", part.url);
+}
+
+#[tokio::test]
+async fn a_request_signed_for_one_object_stores_no_other() {
+    let server = Server::start().await;
+    let signed = server.presign_put("uploads/a", "text/csv", 5, None, HOUR).await.unwrap();
+    let with = |name: &str, value: &str| {
+        let mut request = signed.clone();
+        for (header, old) in &mut request.headers {
+            if header.eq_ignore_ascii_case(name) {
+                value.clone_into(old);
+            }
+        }
+        request
+    };
+    assert!(!server.send(&with("content-type", "text/html"), Bytes::from_static(b"hello")).await);
+    assert!(!server.send(&with("content-length", "7"), Bytes::from_static(b"goodbye")).await);
+    let mut elsewhere = signed.clone();
+    elsewhere.url = elsewhere.url.replace("uploads/a", "uploads/b");
+    assert!(!server.send(&elsewhere, Bytes::from_static(b"hello")).await);
+    assert!(matches!(server.head("uploads/a").await, Err(PortError::NotFound)));
+    assert!(server.send(&signed, Bytes::from_static(b"hello")).await);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_not_there_is_unavailable() {
+    let server = Server::start().await;
+    let elsewhere =
+        S3Objects::new(Clients::new(config("http://127.0.0.1:9", https_client()).await).s3(), "files".to_owned());
+    drop(server);
+    assert!(matches!(elsewhere.read("uploads/a").await, Err(PortError::Unavailable { .. })));
+}

@@ -1,0 +1,132 @@
+//! `s3s-fs` with what S3 does beyond it: reads on condition of an entity tag, nothing stored under a wrong
+//! checksum, and a memory of the uploads in parts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use s3s::dto::{
+    CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CreateBucketInput, CreateBucketOutput,
+    CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, ETag, ETagCondition, GetObjectInput,
+    GetObjectOutput, HeadObjectInput, HeadObjectOutput, ListPartsInput, ListPartsOutput, PutObjectInput,
+    PutObjectOutput, UploadPartInput, UploadPartOutput,
+};
+use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use s3s_fs::FileSystem;
+
+pub struct ConditionalFileSystem {
+    files: FileSystem,
+    /// The entity tags of the parts of each upload that is going on.
+    uploads: Mutex<HashMap<String, BTreeMap<i32, Option<ETag>>>>,
+}
+
+impl ConditionalFileSystem {
+    pub fn new(files: FileSystem) -> Self {
+        Self { files, uploads: Mutex::default() }
+    }
+}
+
+fn check(wanted: Option<&ETagCondition>, etag: Option<&ETag>) -> S3Result<()> {
+    match wanted {
+        Some(ETagCondition::ETag(wanted)) if etag != Some(wanted) => Err(s3_error!(PreconditionFailed)),
+        _ => Ok(()),
+    }
+}
+
+/// A request like this one, for something else.
+fn alike<T, U>(request: &S3Request<T>, input: U) -> S3Request<U> {
+    S3Request {
+        input,
+        method: request.method.clone(),
+        uri: request.uri.clone(),
+        headers: request.headers.clone(),
+        extensions: request.extensions.clone(),
+        credentials: request.credentials.clone(),
+        region: request.region.clone(),
+        service: request.service.clone(),
+        trailing_headers: None,
+    }
+}
+
+#[async_trait::async_trait]
+impl S3 for ConditionalFileSystem {
+    async fn create_bucket(&self, request: S3Request<CreateBucketInput>) -> S3Result<S3Response<CreateBucketOutput>> {
+        self.files.create_bucket(request).await
+    }
+
+    async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+        let delete = DeleteObjectInput {
+            bucket: request.input.bucket.clone(),
+            key: request.input.key.clone(),
+            ..DeleteObjectInput::default()
+        };
+        let delete = alike(&request, delete);
+        let stored = self.files.put_object(request).await;
+        if stored.is_err() {
+            // It finds out that a checksum is wrong when the file is there already.
+            self.files.delete_object(delete).await?;
+        }
+        stored
+    }
+
+    async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        let wanted = request.input.if_match.clone();
+        let head = HeadObjectInput {
+            bucket: request.input.bucket.clone(),
+            key: request.input.key.clone(),
+            if_match: wanted,
+            ..HeadObjectInput::default()
+        };
+        let head = alike(&request, head);
+        // Before the range is looked at: a range beyond the end of another object is no answer.
+        match self.head_object(head).await {
+            Err(error) if error.status_code().is_some_and(|status| status.as_u16() == 404) => Err(s3_error!(NoSuchKey)),
+            Err(error) => Err(error),
+            Ok(_) => self.files.get_object(request).await,
+        }
+    }
+
+    async fn head_object(&self, request: S3Request<HeadObjectInput>) -> S3Result<S3Response<HeadObjectOutput>> {
+        let wanted = request.input.if_match.clone();
+        let response = self.files.head_object(request).await?;
+        check(wanted.as_ref(), response.output.e_tag.as_ref())?;
+        Ok(response)
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        request: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        let response = self.files.create_multipart_upload(request).await?;
+        let name = response.output.upload_id.clone().unwrap_or_default();
+        self.uploads.lock().unwrap().insert(name, BTreeMap::new());
+        Ok(response)
+    }
+
+    async fn upload_part(&self, request: S3Request<UploadPartInput>) -> S3Result<S3Response<UploadPartOutput>> {
+        let (name, number) = (request.input.upload_id.clone(), request.input.part_number);
+        let response = self.files.upload_part(request).await?;
+        let etag = response.output.e_tag.clone();
+        self.uploads.lock().unwrap().entry(name).or_default().insert(number, etag);
+        Ok(response)
+    }
+
+    async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
+        let name = request.input.upload_id.clone();
+        let known = self.uploads.lock().unwrap().get(&name).cloned().ok_or_else(|| s3_error!(NoSuchUpload))?;
+        let mut response = self.files.list_parts(request).await?;
+        for part in response.output.parts.iter_mut().flatten() {
+            part.e_tag = known.get(&part.part_number.unwrap_or_default()).cloned().flatten();
+        }
+        Ok(response)
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        request: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let name = request.input.upload_id.clone();
+        let response = self.files.complete_multipart_upload(request).await?;
+        self.uploads.lock().unwrap().remove(&name);
+        Ok(response)
+    }
+}

@@ -1,0 +1,165 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_types::body::SdkBody;
+use rowmill_aws::sqs::SqsQueue;
+use rowmill_core::contract::{self, Receiver};
+use rowmill_core::ids::{JobGuid, Owner};
+use rowmill_core::messages::{ChunkMessage, CompletionMessage};
+use rowmill_core::ports::{PortError, Queue};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::config;
+
+/// A queue as SQS has it: takes batches, and refuses as it is told.
+#[derive(Clone, Debug, Default)]
+struct FakeSqs(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    requests: Vec<Vec<Value>>,
+    taken: Vec<Value>,
+    /// What becomes of the next entries: none is taken, `Some(sender_fault)` is refused.
+    refusals: VecDeque<Option<bool>>,
+}
+
+impl State {
+    fn answer(&mut self, request: &Value) -> Value {
+        let entries = request["Entries"].as_array().cloned().unwrap_or_default();
+        let (mut successful, mut failed) = (Vec::new(), Vec::new());
+        for entry in &entries {
+            match self.refusals.pop_front().flatten() {
+                None => {
+                    self.taken.push(entry.clone());
+                    successful.push(json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": md5_of_nothing()}));
+                }
+                Some(sender_fault) => {
+                    failed.push(json!({"Id": entry["Id"], "Code": "InternalError", "SenderFault": sender_fault}));
+                }
+            }
+        }
+        self.requests.push(entries);
+        json!({"Successful": successful, "Failed": failed})
+    }
+}
+
+/// The adapter does not check it.
+const fn md5_of_nothing() -> &'static str {
+    "d41d8cd98f00b204e9800998ecf8427e"
+}
+
+impl HttpConnector for FakeSqs {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+        let answer = self.0.lock().unwrap().answer(&body).to_string();
+        let mut response = HttpResponse::new(200.try_into().unwrap(), SdkBody::from(answer));
+        response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+        HttpConnectorFuture::ready(Ok(response))
+    }
+}
+
+impl FakeSqs {
+    fn refusing(refusals: impl IntoIterator<Item = Option<bool>>) -> Self {
+        let fake = Self::default();
+        fake.0.lock().unwrap().refusals.extend(refusals);
+        fake
+    }
+
+    async fn queue<M>(&self) -> SqsQueue<M> {
+        let connector = SharedHttpConnector::new(self.clone());
+        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
+        let client = aws_sdk_sqs::Client::new(&config("http://127.0.0.1:9", http).await);
+        SqsQueue::new(client, "http://127.0.0.1:9/1/items".to_owned())
+    }
+
+    fn request_sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<_> = self.0.lock().unwrap().requests.iter().map(Vec::len).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    fn taken(&self) -> Vec<Value> {
+        std::mem::take(&mut self.0.lock().unwrap().taken)
+    }
+}
+
+struct Received {
+    fake: FakeSqs,
+    queue: SqsQueue<ChunkMessage>,
+}
+
+#[async_trait]
+impl Queue<ChunkMessage> for Received {
+    async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {
+        self.queue.send(messages).await
+    }
+}
+
+impl Receiver for Received {
+    async fn take(&self) -> Vec<ChunkMessage> {
+        let bodies = self.fake.taken();
+        bodies.iter().map(|entry| serde_json::from_str(entry["MessageBody"].as_str().unwrap()).unwrap()).collect()
+    }
+}
+
+fn messages(count: u32, owner: &str) -> Vec<CompletionMessage> {
+    let message =
+        |attempt| CompletionMessage { job_guid: JobGuid(Uuid::from_u128(1)), attempt, owner: Owner(owner.to_owned()) };
+    (0..count).map(message).collect()
+}
+
+fn attempts(taken: &[Value]) -> Vec<u64> {
+    let body = |entry: &Value| serde_json::from_str::<Value>(entry["MessageBody"].as_str().unwrap()).unwrap();
+    let mut attempts: Vec<_> = taken.iter().map(|entry| body(entry)["attempt"].as_u64().unwrap()).collect();
+    attempts.sort_unstable();
+    attempts
+}
+
+#[tokio::test]
+async fn the_queue_keeps_the_contract() {
+    contract::queue(async || {
+        let fake = FakeSqs::default();
+        Received { queue: fake.queue().await, fake }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_messages_go_in_a_request() {
+    let fake = FakeSqs::default();
+    fake.queue().await.send(&messages(64, "me")).await.unwrap();
+    assert_eq!(fake.request_sizes(), [4, 10, 10, 10, 10, 10, 10]);
+    let taken = fake.taken();
+    assert_eq!(attempts(&taken), (0..64).collect::<Vec<_>>());
+    assert!(taken.iter().all(|entry| entry["MessageGroupId"] == "me"));
+}
+
+#[tokio::test]
+async fn entries_refused_for_the_moment_are_sent_again_and_no_others() {
+    let fake = FakeSqs::refusing([None, Some(false), None, Some(false), Some(false), None]);
+    fake.queue().await.send(&messages(4, "me")).await.unwrap();
+    assert_eq!(attempts(&fake.taken()), [0, 1, 2, 3]);
+    assert_eq!(fake.request_sizes(), [1, 2, 4]);
+}
+
+#[tokio::test]
+async fn an_entry_that_is_wrong_is_not_sent_again() {
+    let fake = FakeSqs::refusing([Some(true)]);
+    let sent = fake.queue().await.send(&messages(1, "me")).await;
+    assert!(matches!(sent, Err(PortError::Invalid { .. })), "{sent:?}");
+    assert_eq!(fake.request_sizes(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_keeps_refusing_is_unavailable() {
+    let fake = FakeSqs::refusing([Some(false); 100]);
+    let sent = fake.queue().await.send(&messages(1, "me")).await;
+    assert!(matches!(sent, Err(PortError::Unavailable { .. })), "{sent:?}");
+    assert_eq!(fake.request_sizes().len(), 13);
+}
