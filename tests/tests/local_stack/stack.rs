@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,8 @@ impl LocalStack {
         let options = StackOptions {
             state_dir: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"),
             progress: Progress::Shown,
+            // What a killed function held is back after six times this.
+            parameters: vec![("ProcessTimeoutSeconds".to_owned(), "10".to_owned())],
             ..StackOptions::for_workspace(workspace)
         };
         let stack = Stack::up(&options).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -49,6 +52,21 @@ impl LocalStack {
         let config = sdk_config(&target).await;
         let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
         Self { stack, dynamodb, sqs, http: http_client() }
+    }
+
+    /// Kills the processes of a function, as they are; how many there were.
+    pub fn kill_processes_of(&self, function: &str) -> usize {
+        let of_function = |environment: &[u8]| {
+            let wanted = format!("AWS_LAMBDA_FUNCTION_NAME=rowmill-{function}");
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        let children = format!("/proc/{pid}/task/{pid}/children", pid = self.stack.pid());
+        let children = std::fs::read_to_string(children).expect("the emulator runs");
+        let pids = children.split_whitespace().filter(|pid| {
+            // One that has ended meanwhile has no environment any more.
+            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| of_function(&environment))
+        });
+        pids.filter(|pid| Command::new("kill").args(["-9", pid]).status().is_ok_and(|status| status.success())).count()
     }
 
     /// One of the template's outputs.
@@ -191,7 +209,8 @@ pub async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// The error with its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

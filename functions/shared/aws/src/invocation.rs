@@ -75,6 +75,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_line_has_the_form_that_the_bench_reads() {
+        let line = Finished {
+            timestamp: Timestamp::UNIX_EPOCH,
+            level: "INFO",
+            message: "invocation finished",
+            function: "process-items",
+            request_id: None,
+            duration_ms: 12,
+            requests: Requests { dynamodb: 3, s3: 1, sqs: 0 },
+            capacity: Capacity { read: 1.0, write: 2.5 },
+            peak_rss_bytes: Some(23_456_789),
+        };
+        let expected = serde_json::json!({
+            "timestamp": "1970-01-01T00:00:00Z", "level": "INFO", "message": "invocation finished",
+            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "s3": 1, "sqs": 0},
+            "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
+        });
+        assert_eq!(serde_json::to_value(&line).unwrap(), expected);
+    }
+
+    #[test]
     fn the_peak_is_read_from_what_the_kernel_says() {
         assert_eq!(parse_peak_rss("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
         assert_eq!(parse_peak_rss("Name:\tx\n"), None);

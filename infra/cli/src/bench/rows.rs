@@ -35,7 +35,7 @@ pub fn write(rows: u64, to: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The schema every row of [`write`] fulfils.
+/// The schema every row of [`write()`] fulfils.
 pub fn schema() -> Value {
     json!({
         "type": "object",

@@ -18,6 +18,9 @@ pub const RECORD_BUCKETS: u64 = 16;
 /// How many bytes an item may have.
 const ITEM_MAX_BYTES: usize = 400 * 1024;
 
+/// How many bytes a sort key may have.
+const KEY_MAX_BYTES: usize = 1024;
+
 /// How many significant digits DynamoDB keeps of a number.
 const DIGITS_MAX: usize = 38;
 
@@ -92,8 +95,12 @@ impl Record {
     /// The record that an upsert writes.
     ///
     /// # Errors
-    /// `Invalid` where a number has more digits than DynamoDB keeps, or the record is over 400 KB.
+    /// `Invalid` where its key cannot be one, a number has more digits than DynamoDB keeps, or it is over 400 KB.
     pub fn of(dataset: &str, upsert: &Upsert) -> Result<Self, PortError> {
+        if upsert.key.is_empty() || upsert.key.len() > KEY_MAX_BYTES {
+            let error = format!("the key has {} bytes; it must have 1 to {KEY_MAX_BYTES}", upsert.key.len());
+            return Err(PortError::invalid(DOING, error));
+        }
         let (fields, field_bytes) = map(&upsert.fields).map_err(|error| PortError::invalid(DOING, error))?;
         let (bucket, version) = (bucket_of(dataset, &upsert.key), upsert.version.to_string());
         let bytes = bucket.len() + upsert.key.len() + version.len() + field_bytes + "bucketkeyversionfields".len();

@@ -41,8 +41,6 @@ impl Server {
                 });
             }
         });
-        crate::dynamodb_server::reqwest_reset().await;
-        let endpoint = "http://127.0.0.1:45991".to_owned();
         let config: SdkConfig = config(&endpoint, https_client()).await;
         let client = Clients::new(config).s3();
         client.create_bucket().bucket("files").send().await.unwrap();

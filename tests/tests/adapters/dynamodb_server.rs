@@ -19,12 +19,6 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Self {
-        let endpoint = "http://127.0.0.1:45991".to_owned();
-        reqwest_reset().await;
-        let client = Client::new(&config(&endpoint, https_client()).await);
-        if true {
-            return Self { client, endpoint, tables: AtomicU32::new(0) };
-        }
         let database = Database::memory().unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -123,11 +117,4 @@ fn number(name: &str) -> AttributeDefinition {
 
 fn attribute(name: &str, of: ScalarAttributeType) -> AttributeDefinition {
     AttributeDefinition::builder().attribute_name(name).attribute_type(of).build().unwrap()
-}
-
-pub async fn reqwest_reset() {
-    std::process::Command::new("curl")
-        .args(["-s", "-X", "POST", "http://127.0.0.1:45991/_ministack/reset"])
-        .output()
-        .unwrap();
 }

@@ -1,0 +1,46 @@
+//! Functions killed while they work, and stacks that cannot be: neither hangs, neither loses a count.
+
+use std::path::Path;
+use std::time::Duration;
+
+use acceptance::files;
+use rowmill::progress::Progress;
+use rowmill::stack::{Stack, StackOptions};
+use serde_json::json;
+
+use crate::stack::on_the_stack;
+
+#[test]
+fn a_job_whose_functions_are_killed_ends_with_exact_counts() {
+    on_the_stack(async |stack| {
+        let rows = 30_000;
+        let file = stack.upload("text/csv", files::plain_csv(rows)).await;
+        let job = stack.create("import", &file, json!({ "dataset": "killed", "key": "id" })).await;
+        let mut killed = 0;
+        while killed < 5 {
+            let shown = stack.job(&job).await;
+            assert!(shown["finishedAt"].is_null(), "it ended after {killed} kills: {shown}");
+            killed += stack.kill_processes_of("process-items");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(rows)), "{ended}");
+        assert_eq!(stack.records("killed").await.len() as u64, rows);
+        assert_eq!(stack.job_rows(&job).await["job"].number("completions"), 1);
+    });
+}
+
+#[tokio::test]
+async fn a_template_that_cannot_be_deployed_is_refused_with_the_reason() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace");
+    let options = StackOptions {
+        state_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused"),
+        progress: Progress::Shown,
+        parameters: vec![("ProcessTimeoutSeconds".to_owned(), "61".to_owned())],
+        ..StackOptions::for_workspace(workspace)
+    };
+    let refused = Stack::up(&options).await.expect_err("no such timeout is allowed");
+    let text = crate::stack::chain(&refused);
+    assert!(text.contains("ProcessTimeoutSeconds"), "{text}");
+    assert!(!options.state_dir.join("stack.json").exists(), "nothing is left running");
+}
