@@ -169,6 +169,9 @@ mod tests {
         assert!(error(&["--param", "mode"]).contains("NAME=JSON"));
         assert!(error(&["--delimiter", "ab"]).contains("one character"));
         assert!(error(&["--dataset", "d", "--param", "dataset=1"]).contains("given twice"));
-        assert!(error(&["--schema", "/nonexistent"]).contains("cannot use `/nonexistent`: No such"));
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("schema.json");
+        let missing = missing.to_str().unwrap();
+        assert!(error(&["--schema", missing]).contains(&format!("cannot use `{missing}`: No such")));
     }
 }
