@@ -212,6 +212,10 @@ impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
         pass!(self.commit(job, commit))
     }
 
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
+        pass!(self.skip_rest(job, seen, at))
+    }
+
     async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
         pass!(self.tally(job, attempt, number))
     }

@@ -7,14 +7,17 @@ use acceptance::faults::Death;
 use acceptance::world::{World, WorldLimits};
 use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
+use job_status::items::ItemsCursor;
 use process_items::process::ChunkEnd;
 use proptest::prelude::*;
-use rowmill_core::job::StopCode;
-use rowmill_core::ports::{Admission, Ceilings, JobStore};
+use rowmill_core::ids::Owner;
+use rowmill_core::job::{Stop, StopCode};
+use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, JobStore, PortError};
 use rowmill_core::states::{Outcome, Status};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 use split_job::split::SplitEnd;
+use upload::upload::UploadError;
 
 fn small_chunks(max_items: u32) -> WorldLimits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
@@ -102,6 +105,75 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
     }
 }
 
+/// A tally that counts, whose messages never left, and which will not be cut again: it must not keep the job for ever.
+#[tokio::test]
+async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
+    for source_is_gone in [false, true] {
+        for call in 0..40 {
+            let world = World::new(small_chunks(1));
+            let file = world.store("text/csv", files::plain_csv(100)).await;
+            let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+            let message = world.splits.take().remove(0);
+            world.faults.plan(call, Death::Before);
+            if world.splitter.split(&message, world.deadline()).await.is_ok() {
+                break;
+            }
+            world.faults.revive();
+            world.clock.advance(Duration::from_secs(600));
+            if source_is_gone {
+                world.objects.delete(&rowmill_core::upload::object_key(file));
+            } else {
+                let stop = Stop::source_changed("was replaced", None, world.clock.now());
+                world.jobs.stop(job, 1, &stop).await.unwrap();
+            }
+            // What had been sent in part may come before or after the splitter ends the split.
+            let early = world.chunks.take();
+            world.splitter.split(&message, world.deadline()).await.unwrap();
+            for chunk in &early {
+                world.process(chunk, false).await;
+            }
+            world.run().await;
+            let row = world.jobs.job(job).await.unwrap();
+            let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash at call {call}"));
+            assert_eq!((row.status, counts.sum()), (Status::Failed, row.items_dispatched()), "call {call}");
+            assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "call {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_border_too_far_away_for_an_invocation_stops_the_job() {
+    let world = World::new(small_chunks(1));
+    let file = world.store("text/csv", format!("a\n1\n\"{}", "x".repeat(10_000))).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let message = world.splits.take().remove(0);
+    assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Finished);
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitTimeout));
+}
+
+#[tokio::test]
+async fn a_page_of_failed_items_is_bounded_in_bytes_too() {
+    let limits = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
+    let world = World::new(WorldLimits { chunks: limits, ..WorldLimits::default() });
+    let row = format!("{},ragged,row\n", "x".repeat(1 << 20));
+    let giant = format!("{},ragged,row\n", "x".repeat(3 << 20));
+    let file = world.store("text/csv", format!("a,b\n{}{giant}", row.repeat(7))).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.run().await;
+    let job = world.jobs.job(job).await.unwrap();
+    let (mut rows, mut after) = (Vec::new(), ItemsCursor::default());
+    loop {
+        let page = world.failed_items.page(&job, after, 100).await.unwrap();
+        assert!(serde_json::to_vec(&page.items).unwrap().len() < 3_000_000);
+        rows.extend(page.items.iter().map(|item| (item.row, item.raw.is_some())));
+        let Some(next) = page.next else { break };
+        after = next;
+    }
+    assert_eq!(rows, (1..=8).map(|row| (row, row < 8)).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
     let world = World::new(small_chunks(1));
@@ -110,7 +182,7 @@ async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
     let mut continuations = 0;
     while let Some(message) = world.splits.take().pop() {
         // Less than the margin is left: every invocation dispatches one tally and hands over.
-        let deadline = rowmill_core::ports::Clock::now(&*world.clock) + Duration::from_secs(1);
+        let deadline = world.clock.now() + Duration::from_secs(10);
         if world.splitter.split(&message, deadline).await.unwrap() == SplitEnd::Continued {
             continuations += 1;
         }
@@ -135,6 +207,40 @@ async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() 
     assert_eq!((shown.items_succeeded, shown.items_failed), (5, 0), "a superseded row counts as succeeded");
     let values: Vec<_> = world.records.dataset("d").iter().map(|record| record.fields["value"].clone()).collect();
     assert_eq!(values, ["5", "2", "4"]);
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_owner_is_not_there() {
+    let world = World::new(WorldLimits::default());
+    let (mine, theirs) = (World::owner(), Owner("somebody else".to_owned()));
+    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let job = world.create("validate", file, json!({})).await.unwrap();
+    world.run().await;
+    assert!(world.status.owned(&mine, job.job_guid).await.is_ok());
+    assert!(matches!(world.status.owned(&theirs, job.job_guid).await, Err(PortError::NotFound)));
+    let filter = JobFilter { limit: 10, ..JobFilter::default() };
+    assert_eq!(world.status.list(&mine, &filter).await.unwrap().jobs.len(), 1);
+    assert_eq!(world.status.list(&theirs, &filter).await.unwrap().jobs.len(), 0);
+    assert!(matches!(world.uploads.show(&theirs, file).await, Err(UploadError::Unknown(_))));
+    assert!(matches!(world.uploads.complete(&theirs, file).await, Err(UploadError::Unknown(_))));
+    let wish = json!({ "jobType": "validate", "fileGuid": file });
+    let stolen = world.creator.create(&theirs, &serde_json::from_value(wish).unwrap(), None).await;
+    assert!(matches!(stolen, Err(CreateJobError::UnknownUpload(_))));
+}
+
+#[tokio::test]
+async fn what_has_expired_is_not_shown() {
+    let world = World::new(WorldLimits::default());
+    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let job = world.create("validate", file, json!({})).await.unwrap();
+    world.run().await;
+    world.clock.advance(Duration::from_secs(7 * 86_400 + 1));
+    assert!(matches!(world.uploads.show(&World::owner(), file).await, Err(UploadError::Unknown(_))));
+    assert!(world.status.owned(&World::owner(), job.job_guid).await.is_ok());
+    world.clock.advance(Duration::from_secs(23 * 86_400));
+    assert!(matches!(world.status.owned(&World::owner(), job.job_guid).await, Err(PortError::NotFound)));
+    let filter = JobFilter { limit: 10, ..JobFilter::default() };
+    assert_eq!(world.status.list(&World::owner(), &filter).await.unwrap().jobs.len(), 0);
 }
 
 #[tokio::test]
@@ -166,7 +272,7 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     csv.extend_from_slice(b"ragged\n");
     let mut crashes = 0;
     // With time for everything, and with so little that every invocation of the splitter hands over after one tally.
-    let split_times = [Duration::from_secs(300), Duration::from_secs(1)];
+    let split_times = [Duration::from_secs(300), Duration::from_secs(10)];
     for (death, split_time) in split_times.iter().flat_map(|time| [(Death::Before, *time), (Death::After, *time)]) {
         for call in 0.. {
             let world = World::new(small_chunks(1));

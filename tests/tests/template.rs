@@ -125,7 +125,7 @@ fn batches_are_answered_message_by_message_and_workers_are_capped_where_the_queu
     let template = template();
     for (queue, function, source) in event_sources(&template) {
         assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{queue}");
-        let expected = if queue == "JobsQueue" { 1 } else { 10 };
+        let expected = if queue == "ItemsQueue" { 10 } else { 1 };
         assert_eq!(source["BatchSize"], json!(expected), "{queue}");
         let cap = target(&source["ScalingConfig"]["MaximumConcurrency"]);
         assert_eq!(cap, queue.replace("Queue", "MaximumConcurrency"));
@@ -314,6 +314,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
         "create-job" => vec![
             ("dynamodb:GetItem", "JobsTable"),
             ("dynamodb:PutItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
             ("dynamodb:GetItem", "AdmissionTable"),
             ("dynamodb:PutItem", "AdmissionTable"),
             ("dynamodb:UpdateItem", "AdmissionTable"),

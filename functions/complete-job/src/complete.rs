@@ -13,6 +13,13 @@ use rowmill_core::tally::{Counts, Totals};
 /// How many tallies the audit reads at once.
 const AUDIT_TALLIES: u32 = 1000;
 
+/// How often the lease is asked for while another run holds it, and how long after each refusal. The other run is most
+/// likely about to end the job.
+const LEASE_TRIES: u32 = 20;
+
+/// See [`LEASE_TRIES`].
+const LEASE_WAIT: Duration = Duration::from_millis(100);
+
 /// How often a completion starts over because the job was stopped meanwhile. A stop is set once, so twice is enough.
 const TRIES: usize = 3;
 
@@ -35,7 +42,7 @@ pub struct Completer {
 pub enum CompletionEnd {
     /// The job has ended like this, now.
     Ended(Status),
-    /// Nothing to do here: the job is gone or past, is not complete, or another run is at it.
+    /// Nothing to do here: the job is gone or past, or is not complete.
     NotOurs,
 }
 
@@ -56,20 +63,25 @@ impl Completer {
         if !totals.is_complete() {
             return Ok(CompletionEnd::NotOurs);
         }
-        let now = self.clock.now();
         let run = self.entropy.run_id();
-        let lease = Lease { holder: run, until: now + self.lease };
-        match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
-            Leased::Refused(_) => Ok(CompletionEnd::NotOurs),
-            Leased::Taken(job) => {
-                let end = self.end(job, &totals).await;
-                if end.is_err() {
-                    // Let the redelivered message begin at once instead of after the lease.
-                    self.jobs.release(message.job_guid, run).await.ok();
+        for _ in 0..LEASE_TRIES {
+            let now = self.clock.now();
+            let lease = Lease { holder: run, until: now + self.lease };
+            match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
+                Leased::Refused(job) if job.is_past(message.attempt) => return Ok(CompletionEnd::NotOurs),
+                Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
+                Leased::Taken(job) => {
+                    let end = self.end(job, &totals).await;
+                    if end.is_err() {
+                        // Whoever gets the message next need not wait for the lease to run out.
+                        self.jobs.release(message.job_guid, run).await.ok();
+                    }
+                    return end;
                 }
-                end
             }
         }
+        // Not to be acknowledged: this may be the same message that the other run was given, and it may have died.
+        Err(PortError::unavailable("taking the lease", "another run holds it"))
     }
 
     async fn end(&self, job: Job, totals: &Totals) -> Result<CompletionEnd, PortError> {

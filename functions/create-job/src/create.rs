@@ -133,11 +133,7 @@ impl Creator {
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
             if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {
-                return if known == fingerprint {
-                    Ok(self.jobs.job(job).await?)
-                } else {
-                    Err(CreateJobError::KeyReused)
-                };
+                return if known == fingerprint { self.before(job).await } else { Err(CreateJobError::KeyReused) };
             }
         }
         let new = self.new_job(owner, request, idempotency_key.map(|key| (key, fingerprint))).await?;
@@ -146,14 +142,24 @@ impl Creator {
                 self.wake_splitter(&new.job).await;
                 Ok(new.job)
             }
-            Ok(Created::Before(job)) => Ok(self.jobs.job(job).await?),
+            Ok(Created::Before(job)) => self.before(job).await,
             Err(CreateError::Full(full)) => Err(CreateJobError::Full(full)),
             Err(CreateError::KeyReused) => Err(CreateJobError::KeyReused),
             Err(CreateError::Port(error)) => Err(error.into()),
         }
     }
 
-    /// The job is there whether its message leaves or not: a message that is lost is sent again by the sweep.
+    /// A job that an earlier try of the same request created. That try may have died before it sent the message, so one is
+    /// sent as long as nobody has taken the job up; a repeated one does nothing.
+    async fn before(&self, job: JobGuid) -> Result<Job, CreateJobError> {
+        let job = self.jobs.job(job).await?;
+        if job.status == Status::Waiting {
+            self.wake_splitter(&job).await;
+        }
+        Ok(job)
+    }
+
+    /// The job is there whether its message leaves or not, so a failure to send is not the client's.
     async fn wake_splitter(&self, job: &Job) {
         let message = SplitMessage { job_guid: job.job_guid, attempt: job.attempt, owner: job.owner.clone() };
         if let Err(error) = self.splits.send(&[message]).await {

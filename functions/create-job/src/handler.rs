@@ -27,7 +27,7 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     // A key that is no text is as wrong as an empty one, and must not pass for none.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let job = creator.create(&owner, &wish, key.map(Option::unwrap_or_default)).await.map_err(problem)?;
-    let mut response = json_response(202, &JobView::new(&job, None));
+    let mut response = json_response(202, &JobView::read(&*creator.jobs, &job).await?);
     let headers = response.headers_mut();
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         headers.insert("location", location);

@@ -15,6 +15,9 @@ use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, MarkKind, Tally};
 /// How many tallies are read at once.
 const TALLIES_READ: u32 = 64;
 
+/// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped once more.
+const PAGE_MAX_BYTES: usize = 2_500_000;
+
 /// How many segments a page looks into at most, so that a page of very few items still comes soon.
 const SEGMENTS_READ: usize = 200;
 
@@ -75,7 +78,7 @@ impl FailedItems {
     /// # Errors
     /// `Unavailable`.
     pub async fn page(&self, job: &Job, after: ItemsCursor, limit: usize) -> Result<ItemsPage, PortError> {
-        let mut page = Page { items: Vec::new(), limit, segments_left: SEGMENTS_READ };
+        let mut page = Page { items: Vec::new(), limit, segments_left: SEGMENTS_READ, bytes_left: PAGE_MAX_BYTES };
         let mut first = after.tally;
         while first < job.split.tallies {
             let next = first.saturating_add(TALLIES_READ).min(job.split.tallies);
@@ -110,11 +113,10 @@ impl FailedItems {
             let items = read_segment(&bytes).map_err(|error| PortError::invalid("reading failed items", error))?;
             let behind = if (tally.number, index) == (after.tally, after.index) { after.row } else { 0 };
             for item in items.into_iter().filter(|item| item.row > behind) {
-                if page.items.len() == page.limit {
+                if !page.takes(item)? {
                     let row = page.items.last().map_or(0, |last| last.row);
                     return Ok(Some(ItemsCursor { tally: tally.number, index, row }));
                 }
-                page.items.push(item);
             }
         }
         Ok(None)
@@ -125,6 +127,28 @@ struct Page {
     items: Vec<FailedItem>,
     limit: usize,
     segments_left: usize,
+    bytes_left: usize,
+}
+
+impl Page {
+    /// Adds an item, unless the page is full. An item that no page can hold is shown without its text.
+    fn takes(&mut self, mut item: FailedItem) -> Result<bool, PortError> {
+        let size = |item: &FailedItem| {
+            let json = serde_json::to_vec(item);
+            json.map(|json| json.len()).map_err(|error| PortError::invalid("showing a failed item", error))
+        };
+        let mut bytes = size(&item)?;
+        if bytes > PAGE_MAX_BYTES {
+            (item.raw, item.raw_base64) = (None, None);
+            bytes = size(&item)?;
+        }
+        if self.items.len() == self.limit || bytes > self.bytes_left {
+            return Ok(false);
+        }
+        self.bytes_left -= bytes;
+        self.items.push(item);
+        Ok(true)
+    }
 }
 
 #[cfg(test)]

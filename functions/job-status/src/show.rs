@@ -6,8 +6,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::Job;
 use rowmill_core::ports::{Clock, JobFilter, JobStore, PortError};
-use rowmill_core::progress::{Counters, JobView};
-use rowmill_core::states::Status;
+use rowmill_core::progress::JobView;
 
 /// How many jobs' counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
@@ -44,12 +43,7 @@ impl Jobs {
     /// # Errors
     /// `Unavailable`.
     pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
-        // What has completed carries its counts; what waits has none.
-        let counters = match job.status {
-            Status::Waiting | Status::Completed => None,
-            _ => Some(Counters::read(&*self.jobs, job).await?),
-        };
-        Ok(JobView::new(job, counters.as_ref()))
+        JobView::read(&*self.jobs, job).await
     }
 
     /// The owner's jobs, newest first.

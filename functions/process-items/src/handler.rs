@@ -25,7 +25,7 @@ pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> V
             let watch = &watch;
             async move {
                 let work = process(processor, &delivery, batch.deadline, watch);
-                // One processor that hangs must not take the other chunks of the batch with it.
+                // One processor that waits for ever must not take the other chunks of the batch with it.
                 let result = tokio::time::timeout(time_left, work).await;
                 let result = result.unwrap_or_else(|_| Err(RunError::TryAgain("it took too long".into())));
                 result.err().map(|error| failed(&delivery, &error))

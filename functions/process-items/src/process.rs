@@ -12,7 +12,7 @@ use rowmill_core::messages::{ChunkMessage, CompletionMessage};
 use rowmill_core::ports::{Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
 use rowmill_core::segment;
 use rowmill_core::tally::{Commit, Counts, Mark, MarkKind, Tally};
-use rowmill_core::text::ChunkMode;
+use rowmill_core::text::{Chunk, ChunkMode, Position};
 
 use crate::prepared::PreparedJobs;
 use crate::run::{ChunkOutcome, ChunkRun, RunError, RunLimits, too_long};
@@ -76,7 +76,14 @@ impl ChunkProcessor {
         }
         match self.run(message, deadline, watch).await {
             Ok(outcome) => self.commit_outcome(message, run, outcome).await,
-            Err(RunError::SourceChanged(how)) => self.stop_and_skip(message, run, how).await,
+            Err(RunError::SourceChanged(how)) => {
+                let stop = Stop::source_changed(how, Some(place(&message.chunk)), self.clock.now());
+                self.stop_and_skip(message, run, &stop).await
+            }
+            Err(error @ RunError::OtherItems { .. }) => {
+                tracing::error!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, %error, "misread");
+                self.stop_and_skip(message, run, &self.misread(message)).await
+            }
             Err(error) => Err(error),
         }
     }
@@ -146,19 +153,21 @@ impl ChunkProcessor {
         self.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await
     }
 
-    /// The file is not the job's file any more: the job is stopped, and only then is anything skipped.
-    async fn stop_and_skip(&self, message: &ChunkMessage, run: RunId, how: &str) -> Result<ChunkEnd, RunError> {
-        let stop = Stop {
-            code: StopCode::SourceChanged,
-            message: format!(
-                "the uploaded file {how} while the job was reading it; upload it again and create a new job"
-            ),
-            row: Some(message.chunk.first_row),
-            offset: Some(message.chunk.offset),
-            at: self.clock.now(),
-        };
-        self.jobs.stop(message.job_guid, message.address.attempt, &stop).await?;
+    /// The job cannot go on: it is stopped, and only then is anything skipped.
+    async fn stop_and_skip(&self, message: &ChunkMessage, run: RunId, stop: &Stop) -> Result<ChunkEnd, RunError> {
+        self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
         self.skip(message, run).await
+    }
+
+    fn misread(&self, message: &ChunkMessage) -> Stop {
+        let Position { offset, row } = place(&message.chunk);
+        Stop {
+            code: StopCode::AuditFailed,
+            message: "rows are read otherwise than they were cut; please report this, with the file if you can".into(),
+            row: Some(row),
+            offset: Some(offset),
+            at: self.clock.now(),
+        }
     }
 
     async fn commit(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<ChunkEnd, RunError> {
@@ -186,4 +195,8 @@ impl ChunkProcessor {
         }
         Ok(())
     }
+}
+
+const fn place(chunk: &Chunk) -> Position {
+    Position { offset: chunk.offset, row: chunk.first_row }
 }

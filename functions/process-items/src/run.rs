@@ -43,6 +43,14 @@ pub enum RunError {
     /// The file is not the one any more that was cut; says how so.
     #[error("the uploaded file {0}")]
     SourceChanged(&'static str),
+    /// The very bytes that were cut into so many items are read as another number of them: an error of Rowmill's own.
+    #[error("the chunk is read as {found} items where {expected} were cut")]
+    OtherItems {
+        /// Items in the message.
+        expected: u32,
+        /// Items found.
+        found: usize,
+    },
     /// Items kept failing for a passing reason, or the time is up: the chunk goes back to the queue.
     #[error("the chunk goes back to the queue: {0}")]
     TryAgain(String),
@@ -81,18 +89,15 @@ impl ChunkRun<'_> {
         let processor = &self.prepared.processor;
         let mut batch = Batch::with_capacity(processor.batch_items().max(1));
         let dialect = &self.prepared.spec.head.dialect;
-        let mut found = 0;
-        for raw in read_items(self.chunk, bytes, dialect, &self.prepared.columns) {
-            found += 1;
+        let items: Vec<RawItem> = read_items(self.chunk, bytes, dialect, &self.prepared.columns).collect();
+        if items.len() != self.chunk.items as usize {
+            return Err(RunError::OtherItems { expected: self.chunk.items, found: items.len() });
+        }
+        for raw in items {
             batch.push(self.job_guid, raw, &mut outcome);
             if batch.is_full() {
                 self.run_batch(&mut batch, &mut outcome).await?;
             }
-        }
-        if found != self.chunk.items {
-            let (expected, row) = (self.chunk.items, self.chunk.first_row);
-            tracing::error!(job.id = %self.job_guid, chunk.row = row, expected, found, "other items than were cut");
-            return Err(RunError::SourceChanged("holds other rows than it was cut into"));
         }
         self.run_batch(&mut batch, &mut outcome).await?;
         outcome.failed.sort_by_key(|failed| failed.row);

@@ -190,7 +190,7 @@ async fn a_stop_skips_the_items_behind_it() {
 }
 
 #[tokio::test]
-async fn bytes_that_hold_other_items_than_were_cut_are_another_file() {
+async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
     let bench = Bench::new().await;
     let prepared = Prepared {
         columns: vec!["n".to_owned()].into(),
@@ -209,5 +209,5 @@ async fn bytes_that_hold_other_items_than_were_cut_are_another_file() {
         entropy: &bench.entropy,
         limits: RunLimits { transient_retries: 0, backoff: Duration::ZERO, margin: Duration::ZERO },
     };
-    assert!(matches!(run.run(&FILE.into()).await, Err(RunError::SourceChanged(_))));
+    assert!(matches!(run.run(&FILE.into()).await, Err(RunError::OtherItems { expected: 4, found: 5 })));
 }

@@ -14,7 +14,7 @@ use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost};
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
-use rowmill_core::text::{Chunk, ChunkCutter, Position};
+use rowmill_core::text::{Chunk, ChunkCutter, Position, SCANNER_VERSION};
 
 use crate::source::SourceReader;
 
@@ -87,7 +87,7 @@ impl Splitter {
             Leased::Taken(job) => {
                 let end = self.split_leased(&job, run, deadline).await;
                 if end.is_err() {
-                    // Let the redelivered message begin at once instead of after the lease.
+                    // Whoever gets the message next need not wait for the lease to run out.
                     self.jobs.release(job.job_guid, run).await.ok();
                 }
                 end
@@ -96,33 +96,41 @@ impl Splitter {
     }
 
     async fn split_leased(&self, job: &Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
+        let mut tally = self.resume_point(job).await?;
         if job.stop.is_some() || job.split.done {
-            return self.finish(job, run).await;
+            return self.finish(job, run, &tally).await;
         }
         let spec = self.jobs.spec(job.job_guid).await?;
-        let resumed = self.resume_point(job).await?;
-        let mut cut = Cut::new(self, &spec, resumed.start);
-        let mut tally = resumed;
+        if spec.scanner_version != SCANNER_VERSION {
+            return self.stop(job, run, &tally, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
+        }
+        let mut cut = Cut::new(self, &spec, tally.start);
+        let resumed = tally.number;
         loop {
-            let chunks = match cut.next_tally().await {
+            // Less than the margin, which is for what comes after the cut.
+            let chunks = match cut.next_tally(deadline - self.limits.margin / 4).await {
                 Ok(chunks) => chunks,
                 Err(CutError::Stopped(stop)) => {
                     self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
-                    return self.finish(job, run).await;
+                    return self.finish(job, run, &tally).await;
+                }
+                Err(CutError::OutOfTime) if tally.number > resumed => return self.hand_over(job, run).await,
+                // The next invocation would get no further than this one.
+                Err(CutError::OutOfTime) => {
+                    return self.stop(job, run, &tally, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
                 }
                 Err(CutError::Port(error)) => return Err(error),
             };
             if chunks.is_empty() {
-                return self.finish(job, run).await;
+                return self.finish(job, run, &tally).await;
             }
             if tally.number >= TALLIES_MAX {
-                self.jobs.stop(job.job_guid, job.attempt, &self.too_long(&tally)).await?;
-                return self.finish(job, run).await;
+                return self.stop(job, run, &tally, StopCode::FileTooLong, too_long()).await;
             }
             let next = cut.border();
             match self.dispatch(job, run, &tally, &chunks, next).await? {
                 Dispatched::Sent => {}
-                Dispatched::Stopped => return self.finish(job, run).await,
+                Dispatched::Stopped => return self.finish(job, run, &tally).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
             tally = TallyPoint { number: tally.number + 1, start: next, counted: false };
@@ -130,6 +138,21 @@ impl Splitter {
                 return self.hand_over(job, run).await;
             }
         }
+    }
+
+    /// Stops the job at the tally it cannot get past.
+    async fn stop(
+        &self,
+        job: &Job,
+        run: RunId,
+        tally: &TallyPoint,
+        code: StopCode,
+        message: String,
+    ) -> Result<SplitEnd, PortError> {
+        let Position { offset, row } = tally.start;
+        let stop = Stop { code, message, row: Some(row), offset: Some(offset), at: self.clock.now() };
+        self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
+        self.finish(job, run, tally).await
     }
 
     /// Where to go on: at the tally whose messages may not all have been sent, else behind the last one.
@@ -175,8 +198,12 @@ impl Splitter {
         Ok(Dispatched::Sent)
     }
 
-    /// There will be no more tallies: the job row says so, then the totals.
-    async fn finish(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
+    /// There will be no more tallies: the job row says so, then the totals. A tally that counts and whose messages may
+    /// never leave now is closed without them.
+    async fn finish(&self, job: &Job, run: RunId, tally: &TallyPoint) -> Result<SplitEnd, PortError> {
+        if tally.counted {
+            self.close_unsent(job, tally.number).await?;
+        }
         match self.jobs.finish_split(job.job_guid, job.attempt, run, self.clock.now()).await {
             Ok(job) => self.announce_end(&job).await,
             Err(WriteLost::Condition(now)) if now.split.done && !now.is_past(job.attempt) => {
@@ -185,6 +212,15 @@ impl Splitter {
             Err(WriteLost::Condition(_)) => Ok(SplitEnd::NotOurs),
             Err(WriteLost::Port(error)) => Err(error),
         }
+    }
+
+    async fn close_unsent(&self, job: &Job, number: u32) -> Result<(), PortError> {
+        let mut tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
+        while !tally.is_closed() {
+            tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
+        }
+        self.jobs.fold(job.job_guid, &tally).await?;
+        Ok(())
     }
 
     /// Tells the totals how many tallies there are; if they are all closed already, nobody else will announce it.
@@ -210,19 +246,18 @@ impl Splitter {
         self.splits.send(&[SplitMessage { job_guid, attempt, owner }]).await?;
         Ok(SplitEnd::Continued)
     }
+}
 
-    fn too_long(&self, tally: &TallyPoint) -> Stop {
-        let message = format!(
-            "the file needs more than {TALLIES_MAX} tallies of {CHUNKS_PER_TALLY} chunks; split it, or raise the chunk limits"
-        );
-        Stop {
-            code: StopCode::FileTooLong,
-            message,
-            row: Some(tally.start.row),
-            offset: Some(tally.start.offset),
-            at: self.clock.now(),
-        }
-    }
+const SCANNER_CHANGED: &str =
+    "another version of Rowmill began to cut the file, and this one would cut it otherwise; create a new job";
+
+const SPLIT_TIMEOUT: &str = "64 chunks could not be cut from here within the time limit of split-job; look for a quote that is \
+     never closed, or raise SplitTimeoutSeconds";
+
+fn too_long() -> String {
+    format!(
+        "the file needs more than {TALLIES_MAX} tallies of {CHUNKS_PER_TALLY} chunks; split it, or raise the chunk limits"
+    )
 }
 
 /// A tally about to be dispatched.
@@ -267,6 +302,8 @@ struct Cut<'a> {
 enum CutError {
     /// The file cannot be cut any further.
     Stopped(Stop),
+    /// The next border is too far away for this invocation.
+    OutOfTime,
     Port(PortError),
 }
 
@@ -284,8 +321,11 @@ impl<'a> Cut<'a> {
     }
 
     /// The next 64 chunks; fewer at the end of the file, none behind it.
-    async fn next_tally(&mut self) -> Result<Vec<Chunk>, CutError> {
+    async fn next_tally(&mut self, time_limit: Timestamp) -> Result<Vec<Chunk>, CutError> {
         while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
+            if self.splitter.clock.now() >= time_limit {
+                return Err(CutError::OutOfTime);
+            }
             match self.reader.next().await {
                 Ok(Some(bytes)) => self.cutter.push(&bytes, &mut self.ready),
                 Ok(None) => self.ended = Some(self.end_of_file()),
@@ -328,14 +368,6 @@ impl<'a> Cut<'a> {
     }
 
     fn source_changed(&self, how: &str) -> CutError {
-        CutError::Stopped(Stop {
-            code: StopCode::SourceChanged,
-            message: format!(
-                "the uploaded file {how} while the job was reading it; upload it again and create a new job"
-            ),
-            row: None,
-            offset: None,
-            at: self.splitter.clock.now(),
-        })
+        CutError::Stopped(Stop::source_changed(how, None, self.splitter.clock.now()))
     }
 }

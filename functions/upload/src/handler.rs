@@ -34,11 +34,25 @@ async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, P
         Some("application/json") => uploads.announce(&owner, &read_json::<AnnounceRequest>(request)?).await,
         Some(_) => {
             let content_type = header(request, "content-type").unwrap_or_default();
+            check_unaltered(request)?;
             let file_name: Option<String> = query_parameter(request, "fileName", "a file name")?;
             uploads.store(&owner, content_type, file_name.as_deref(), body_of(request)).await
         }
     };
     Ok(json_response(201, &view.map_err(problem)?))
+}
+
+/// The gateway hands a body of a text type on as text. Bytes that are no UTF-8 do not survive that, and would be counted as
+/// what they have become.
+fn check_unaltered(request: &Request) -> Result<(), Problem> {
+    let sent: Option<usize> = header(request, "content-length").and_then(|length| length.parse().ok());
+    let body: &[u8] = request.body().as_ref();
+    if sent.is_none_or(|sent| sent == body.len()) {
+        return Ok(());
+    }
+    let detail = "the file is not UTF-8 as its content type has it; announce it with a JSON body and send it to the URL you \
+                  are given, or send it as application/octet-stream";
+    Err(Problem::unprocessable("body_altered", detail))
 }
 
 fn body_of(request: &Request) -> Bytes {

@@ -17,12 +17,12 @@ fn a_job_whose_functions_are_killed_ends_with_exact_counts() {
         let file = stack.upload("text/csv", files::plain_csv(rows)).await;
         let job = stack.create("import", &file, json!({ "dataset": "killed", "key": "id" })).await;
         let mut killed = 0;
-        while killed < 5 {
-            let shown = stack.job(&job).await;
-            assert!(shown["finishedAt"].is_null(), "it ended after {killed} kills: {shown}");
+        // Whoever is at work is killed, again and again for a while; how many that are is the machine's affair.
+        while killed < 5 && stack.job(&job).await["finishedAt"].is_null() {
             killed += stack.kill_processes_of("process-items");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        assert!(killed > 0, "nobody was at work");
         let ended = stack.ended(&job).await;
         assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(rows)), "{ended}");
         assert_eq!(stack.records("killed").await.len() as u64, rows);

@@ -120,6 +120,21 @@ pub struct Stop {
     pub at: Timestamp,
 }
 
+impl Stop {
+    /// The job's file is not the one any more that it was created on; `how` says how so, `place` where that was noticed.
+    pub fn source_changed(how: &str, place: Option<Position>, at: Timestamp) -> Self {
+        Self {
+            code: StopCode::SourceChanged,
+            message: format!(
+                "the uploaded file {how} while the job was reading it; upload it again and create a new job"
+            ),
+            row: place.map(|place| place.row),
+            offset: place.map(|place| place.offset),
+            at,
+        }
+    }
+}
+
 /// What stops a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -136,8 +151,12 @@ pub enum StopCode {
     SourceChanged,
     /// The file would need more tallies than a job can have.
     FileTooLong,
-    /// The job's counters did not add up at its end.
+    /// The job's counters did not add up at its end, or its file reads otherwise than it was cut.
     AuditFailed,
+    /// An invocation of the splitter is too short to get from one border of the file to the next.
+    SplitTimeout,
+    /// The file was begun to be cut by another version of the scanner.
+    ScannerChanged,
 }
 
 impl StopCode {
@@ -151,6 +170,8 @@ impl StopCode {
             Self::SourceChanged => "source_changed",
             Self::FileTooLong => "file_too_long",
             Self::AuditFailed => "audit_failed",
+            Self::SplitTimeout => "split_timeout",
+            Self::ScannerChanged => "scanner_changed",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How a job is shown: its row together with its counters, as the API's JSON.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,6 +12,9 @@ use crate::job::{Job, StopCode};
 use crate::ports::{JobStore, PortError};
 use crate::states::{Outcome, Status};
 use crate::tally::{Counts, Tally, Totals};
+
+/// So many closed tallies between two open ones are read along: cheaper than a request of its own.
+const RANGE_GAP: u32 = 16;
 
 /// The counters of a running attempt, read in an order that makes them exact: the totals before the tallies, so that a
 /// tally folded in between is counted as a tally, once.
@@ -29,21 +33,22 @@ impl Counters {
     /// `Unavailable`.
     pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
         let totals = jobs.totals(job.job_guid, job.attempt).await?;
-        let first_open = (0..job.split.tallies).find(|number| !totals.closed.contains(number));
-        let open = match first_open {
-            None => Vec::new(),
-            Some(first) => {
-                let mut tallies = jobs.tallies(job.job_guid, job.attempt, first..job.split.tallies).await?;
-                tallies.retain(|tally| !totals.closed.contains(&tally.number));
-                tallies
-            }
-        };
+        let mut open = Vec::new();
+        for numbers in open_ranges(&totals, job.split.tallies) {
+            open.extend(jobs.tallies(job.job_guid, job.attempt, numbers).await?);
+        }
+        open.retain(|tally| !totals.closed.contains(&tally.number));
         Ok(Self { totals, open })
     }
 
     /// Items accounted for, by how they ended.
     pub fn counts(&self) -> Counts {
         self.open.iter().fold(self.totals.counts, |sum, tally| sum + tally.counts)
+    }
+
+    /// Items of the tallies, accounted for or not.
+    pub fn items(&self) -> u64 {
+        self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
     }
 
     /// Bytes of the committed chunks.
@@ -55,6 +60,18 @@ impl Counters {
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).max()
     }
+}
+
+/// The tallies that are not closed, as few ranges: one that is stuck must not have all those behind it read at every look.
+fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for number in (0..tallies).filter(|number| !totals.closed.contains(number)) {
+        match ranges.last_mut() {
+            Some(range) if number - range.end < RANGE_GAP => range.end = number + 1,
+            _ => ranges.push(number..number + 1),
+        }
+    }
+    ranges
 }
 
 /// How much of the file is done, in whole percent: at most 99 before the end, which alone is 100.
@@ -155,7 +172,19 @@ pub struct JobError {
 }
 
 impl JobView {
-    /// The job as it stands; `counters` are needed, and looked at, only while it has not ended.
+    /// The job as it stands, with its counters where it has any that its row does not tell.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let counters = match job.status {
+            Status::Waiting | Status::Completed => None,
+            _ => Some(Counters::read(jobs, job).await?),
+        };
+        Ok(Self::new(job, counters.as_ref()))
+    }
+
+    /// The job with these counters.
     pub fn new(job: &Job, counters: Option<&Counters>) -> Self {
         let counts = match (job.status.is_terminal(), job.counts, counters) {
             (true, Some(counts), _) => counts,
@@ -178,7 +207,8 @@ impl JobView {
             stage,
             message: message(job, percent),
             percent,
-            item_count: job.items_dispatched(),
+            // The counters are read after the job row: meanwhile more may have been dispatched, and even counted.
+            item_count: job.items_dispatched().max(counters.map_or(0, Counters::items)),
             item_count_final: job.split.done,
             item_progress: counts.sum(),
             items_succeeded: counts.succeeded,

@@ -302,7 +302,7 @@ impl JobStore for DynamoDbJobStore {
             doing: DOING,
             change: "SET #mark = :mark, #at = :at ADD #done :one, #succeeded :succeeded, #failed :failed, \
                      #skipped :skipped, #bytes :bytes",
-            condition: "attribute_exists(#expected) AND attribute_not_exists(#mark)",
+            condition: "attribute_exists(#expected) AND attribute_not_exists(#mark) AND #done < #expected",
         };
         let values = [
             (":mark", binary(commit.mark.to_bytes())),
@@ -322,6 +322,20 @@ impl JobStore for DynamoDbJobStore {
                 let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
                 Ok(if own { Committed::Won(tally) } else { Committed::Lost(tally) })
             }
+        }
+    }
+
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
+        let update = Update {
+            doing: "closing a tally",
+            change: "SET #done = #expected, #at = :at ADD #skipped :rest",
+            condition: "attribute_exists(#expected) AND #done = :done",
+        };
+        let rest = seen.items.saturating_sub(seen.counts.sum());
+        let values = [(":done", number(seen.done)), (":at", time(at)), (":rest", number(rest))];
+        let request = self.update(job, &tally_key(seen.attempt, seen.number));
+        match update.apply(request, values).await? {
+            Written::Applied(item) | Written::Refused(item) => tally_of(update.doing, item),
         }
     }
 

@@ -30,7 +30,9 @@ impl DynamoDbJobStore {
         let mut jobs: Vec<Job> = Vec::new();
         let mut from = None;
         while filter.limit > 0 && jobs.len() <= filter.limit {
-            let wanted = (filter.limit + 1 - jobs.len()).min(BATCH_KEYS);
+            // A filter is applied to what a query has read, so a small limit would make for many queries.
+            let filtered = filter.status.is_some() || filter.job_type.is_some();
+            let wanted = if filtered { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
             let page_items = i32::try_from(wanted).unwrap_or(i32::MAX);
             let query = self.query(owner, filter).limit(page_items).set_exclusive_start_key(from);
             let page = query.send().await.map_err(|error| port_error(DOING, error))?;

@@ -42,11 +42,6 @@ impl Problem {
         Self::new(404, "not_found", "There is no such thing", detail)
     }
 
-    /// 405: the path is there, the method is not.
-    pub fn method_not_allowed(detail: impl Into<String>) -> Self {
-        Self::new(405, "method_not_allowed", "The method is not allowed here", detail)
-    }
-
     /// 409: it does not fit the state the thing is in.
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(409, code, "The request does not fit the present state", detail)

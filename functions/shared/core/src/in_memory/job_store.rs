@@ -233,8 +233,8 @@ impl JobStore for InMemoryJobStore {
         let tally = tables.tallies.get_mut(&place).ok_or(PortError::NotFound)?;
         match tally.mark(commit.chunk.index) {
             Some(mark) if mark.run == commit.mark.run => return Ok(Committed::Won(tally.clone())),
-            Some(_) => return Ok(Committed::Lost(tally.clone())),
-            None => {}
+            None if !tally.is_closed() => {}
+            _ => return Ok(Committed::Lost(tally.clone())),
         }
         tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
         tally.done += 1;
@@ -242,6 +242,17 @@ impl JobStore for InMemoryJobStore {
         tally.bytes += commit.bytes;
         tally.at = commit.at;
         Ok(Committed::Won(tally.clone()))
+    }
+
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
+        let mut tables = lock(&self.0);
+        let tally = tables.tallies.get_mut(&(job, seen.attempt, seen.number)).ok_or(PortError::NotFound)?;
+        if tally.done == seen.done {
+            tally.counts.skipped += tally.items - tally.counts.sum();
+            tally.done = tally.expected;
+            tally.at = at;
+        }
+        Ok(tally.clone())
     }
 
     async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::validate::{check, compile_schema};
@@ -51,7 +52,7 @@ impl JobType for Import {
             dataset: dataset(spec)?,
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
-            job_created_ms: spec.created_at.as_millisecond(),
+            job_created_at: spec.created_at,
         }))
     }
 }
@@ -95,7 +96,7 @@ struct RowImport {
     dataset: String,
     key: Vec<String>,
     schema: RowSchema,
-    job_created_ms: i64,
+    job_created_at: Timestamp,
 }
 
 #[async_trait]
@@ -110,33 +111,37 @@ impl ItemProcessor for RowImport {
         BATCH_ITEMS
     }
 
-    /// Writes the batch with few requests. Of several rows with one key only the last is written; should that one fail
-    /// for good, nothing is lost, since the store only fails for reasons that make the whole chunk be tried again.
+    /// Writes the batch with few requests: of several rows with one key the last, and one before it only where that one is
+    /// refused for good.
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
-        let mut upserts: Vec<Upsert> = Vec::with_capacity(items.len());
-        let mut place_of_key: HashMap<String, usize> = HashMap::with_capacity(items.len());
-        let places: Vec<Result<usize, ItemError>> = items
-            .iter()
-            .map(|item| {
-                let upsert = self.upsert_of(item)?;
-                let place = *place_of_key.entry(upsert.key.clone()).or_insert(upserts.len());
-                match upserts.get_mut(place) {
-                    Some(earlier) if earlier.version < upsert.version => *earlier = upsert,
-                    Some(_) => {}
-                    None => upserts.push(upsert),
-                }
-                Ok(place)
-            })
-            .collect();
-        let written = self.write(&upserts).await;
-        let outcome = |item: &Item, place: usize| match (upserts.get(place), written.get(place)) {
-            (Some(upsert), Some(Ok(outcome))) => {
-                Ok(if upsert.version.row == item.row { *outcome } else { Outcome::Superseded })
+        let mut outcomes: Vec<Option<Result<Outcome, ItemError>>> = vec![None; items.len()];
+        // The rows of each key in the order of their versions, which is that of the file.
+        let mut open: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
+        for (place, item) in items.iter().enumerate() {
+            match self.upsert_of(item) {
+                Ok(upsert) => open.entry(upsert.key.clone()).or_default().push((place, upsert)),
+                Err(error) => outcomes[place] = Some(Err(error)),
             }
-            (_, Some(Err(error))) => Err(error.clone()),
-            _ => Err(no_answer()),
-        };
-        items.iter().zip(places).map(|(item, place)| place.and_then(|place| outcome(item, place))).collect()
+        }
+        let mut rows: Vec<Vec<(usize, Upsert)>> = open.into_values().collect();
+        while !rows.is_empty() {
+            let (places, upserts): (Vec<usize>, Vec<Upsert>) = rows.iter_mut().filter_map(Vec::pop).unzip();
+            let written = self.write(&upserts).await;
+            let mut refused = Vec::new();
+            for ((mut earlier, place), result) in rows.into_iter().zip(places).zip(written) {
+                match &result {
+                    Err(error) if !error.transient && !earlier.is_empty() => refused.push(earlier),
+                    // Written, or to be tried again: either way nothing is left to do for the rows before it, but theirs
+                    // is to be tried again with it.
+                    _ => earlier.drain(..).for_each(|(place, _)| {
+                        outcomes[place] = Some(result.clone().map(|_| Outcome::Superseded));
+                    }),
+                }
+                outcomes[place] = Some(result);
+            }
+            rows = refused;
+        }
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(no_answer()))).collect()
     }
 }
 
@@ -149,7 +154,7 @@ impl RowImport {
             let message = format!("the record takes {size} bytes, more than the {RECORD_MAX_BYTES} a record may have");
             return Err(ItemError::permanent("record_too_large", message));
         }
-        let version = RecordVersion { job_created_ms: self.job_created_ms, job_guid: item.job_guid, row: item.row };
+        let version = RecordVersion::new(self.job_created_at, item.job_guid, item.row);
         Ok(Upsert { key, version, fields })
     }
 

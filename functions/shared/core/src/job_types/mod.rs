@@ -3,6 +3,9 @@
 mod import;
 mod validate;
 
+#[cfg(test)]
+mod import_tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

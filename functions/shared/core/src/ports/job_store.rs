@@ -119,11 +119,19 @@ pub trait JobStore: Send + Sync {
     /// `Unavailable`.
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;
 
-    /// Commits a chunk on its tally, unless it is committed already.
+    /// Commits a chunk on its tally, unless it is committed already or the tally was closed without it.
     ///
     /// # Errors
     /// `NotFound` where there is no such tally.
     async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
+
+    /// Closes a tally of a stopped job without its missing chunks: their items are skipped, and none of them can be
+    /// committed any more. On condition that exactly the chunks of `seen` are committed; the tally as it is then, closed or
+    /// not.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such tally.
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
 
     /// One tally.
     ///

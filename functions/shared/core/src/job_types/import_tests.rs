@@ -1,0 +1,94 @@
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::Import;
+use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::ports::{PortError, RecordStore, Upsert, Upserted};
+use crate::processor::{Item, ItemError, JobType, Outcome};
+use crate::spec::{SourceFile, Spec};
+use crate::text::{ChunkLimits, Dialect, Format, Head, Record};
+
+/// Writes down what it is given, and answers by the field `then` of each record.
+#[derive(Default)]
+struct Recording(Mutex<Vec<Value>>);
+
+#[async_trait]
+impl RecordStore for Recording {
+    async fn upsert(&self, _dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+        let answer = |upsert: &Upsert| {
+            self.0.lock().unwrap().push(upsert.fields["n"].clone());
+            match upsert.fields["then"].as_str() {
+                Some("refuse") => Err(PortError::invalid("writing", "not like this")),
+                Some("outage") => Err(PortError::unavailable("writing", "not now")),
+                _ => Ok(Upserted::Written),
+            }
+        };
+        upserts.iter().map(answer).collect()
+    }
+}
+
+async fn import(rows: &[(&str, &str)]) -> (Vec<Result<Outcome, ItemError>>, Vec<Value>) {
+    let records = Arc::new(Recording::default());
+    let spec = spec();
+    let processor = Import::new(Some(records.clone())).prepare(&spec).unwrap();
+    let item = |(row, (key, then)): (u64, &(&str, &str))| Item {
+        job_guid: spec.job_guid,
+        row,
+        record: Record::Json(json!({ "key": key, "then": then, "n": row })),
+    };
+    let items: Vec<Item> = (1..).zip(rows).map(item).collect();
+    let outcomes = processor.process_batch(&items).await;
+    let mut written = records.0.lock().unwrap().clone();
+    written.sort_by_key(Value::as_u64);
+    (outcomes, written)
+}
+
+fn spec() -> Spec {
+    Spec {
+        job_guid: JobGuid(uuid::Uuid::nil()),
+        owner: Owner("local".into()),
+        job_type: "import".into(),
+        created_at: Timestamp::UNIX_EPOCH,
+        file: SourceFile { file_guid: FileGuid(uuid::Uuid::nil()), key: "k".into(), etag: "e".into(), size: 1 },
+        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
+        limits: ChunkLimits { max_items: 1, max_bytes: 1, max_record_bytes: 1 },
+        scanner_version: 1,
+        params: Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]),
+        tolerance: None,
+        max_concurrency: None,
+    }
+}
+
+#[tokio::test]
+async fn of_several_rows_with_one_key_only_the_last_is_written() {
+    let (outcomes, written) = import(&[("a", ""), ("b", ""), ("a", ""), ("a", "")]).await;
+    let (superseded, succeeded) = (Ok(Outcome::Superseded), Ok(Outcome::Succeeded));
+    assert_eq!(outcomes, [superseded.clone(), succeeded.clone(), superseded, succeeded]);
+    assert_eq!(written, [2, 4]);
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_does_not_take_the_row_before_it_along() {
+    let (outcomes, written) = import(&[("a", ""), ("a", ""), ("a", "refuse")]).await;
+    assert_eq!(outcomes[..2], [Ok(Outcome::Superseded), Ok(Outcome::Succeeded)]);
+    assert_eq!(outcomes[2].as_ref().unwrap_err().code, "record_refused");
+    assert_eq!(written, [2, 3], "the one before is written in its place");
+}
+
+#[tokio::test]
+async fn in_an_outage_all_rows_of_the_key_are_tried_again() {
+    let (outcomes, _) = import(&[("a", ""), ("a", "outage"), ("b", "")]).await;
+    let transient = |outcome: &Result<Outcome, ItemError>| outcome.as_ref().is_err_and(|error| error.transient);
+    assert_eq!(outcomes.iter().map(transient).collect::<Vec<_>>(), [true, true, false]);
+}
+
+#[tokio::test]
+async fn a_row_without_a_key_fails_and_says_in_which_column() {
+    let (outcomes, written) = import(&[("", ""), ("b", "")]).await;
+    let error = outcomes[0].as_ref().unwrap_err();
+    assert_eq!((error.code.as_str(), error.column.as_deref()), ("missing_key", Some("key")));
+    assert_eq!(written, [2]);
+}
