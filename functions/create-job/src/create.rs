@@ -177,6 +177,7 @@ impl Creator {
             name: request.job_type.chars().take(64).collect(),
             known: self.job_types.names(),
         })?;
+        check_params(request, job_type.params())?;
         let now = self.clock.now();
         let (upload, file) = self.source_file(owner, request.file_guid).await?;
         let head = self.read_head(&upload, &file, request).await?;
@@ -276,5 +277,18 @@ impl Creator {
         };
         let whole = length == file.size;
         Ok(read_head(&prefix, whole, &params, Some(&upload.content_type), upload.file_name.as_deref())?)
+    }
+}
+
+/// Every param must be one that somebody knows.
+fn check_params(request: &CreateJobRequest, of_type: &[&str]) -> Result<(), ParamsError> {
+    let known: Vec<&str> = of_type.iter().chain(&TextParams::NAMES).copied().collect();
+    match request.params.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let name: String = name.chars().take(64).collect();
+            let message = format!("`{}` has no such param; there are {}", request.job_type, known.join(", "));
+            Err(ParamsError::new(format!("params.{name}"), message))
+        }
     }
 }

@@ -31,6 +31,11 @@ async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, P
                 "send the file with its own content type, such as text/csv, or announce it with application/json";
             return Err(Problem::unsupported_media_type(detail));
         }
+        Some(form @ ("multipart/form-data" | "application/x-www-form-urlencoded")) => {
+            let detail =
+                format!("a form ({form}) is not taken; send the file alone as the body, with its own content type");
+            return Err(Problem::unsupported_media_type(detail));
+        }
         Some("application/json") => uploads.announce(&owner, &read_json::<AnnounceRequest>(request)?).await,
         Some(_) => {
             let content_type = header(request, "content-type").unwrap_or_default();

@@ -280,7 +280,12 @@ fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), Upload
         let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters");
         return Err(UploadError::Field { field: "fileName", message });
     }
-    if content_type.len() > CONTENT_TYPE_MAX_BYTES || !printable(content_type) || !content_type.is_ascii() {
+    let is_media_type = content_type.split(';').next().is_some_and(|name| name.trim().split('/').count() == 2);
+    if content_type.len() > CONTENT_TYPE_MAX_BYTES
+        || !printable(content_type)
+        || !content_type.is_ascii()
+        || !is_media_type
+    {
         let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as text/csv");
         return Err(UploadError::Field { field: "contentType", message });
     }

@@ -33,6 +33,8 @@ fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
         assert_eq!(problem(no_dataset, unprocessable, "invalid_params").await["field"], "params.dataset");
         let no_column = json!({ "jobType": "import", "fileGuid": file, "params": { "dataset": "d", "key": "c" } });
         assert_eq!(problem(wish(no_column), unprocessable, "invalid_params").await["field"], "params.key");
+        let slip = json!({ "jobType": "validate", "fileGuid": file, "params": { "scema": {} } });
+        assert_eq!(problem(wish(slip), unprocessable, "invalid_params").await["field"], "params.scema");
         let late = json!({ "jobType": "validate", "fileGuid": file, "deadlineSeconds": 9_999_999 });
         assert_eq!(problem(wish(late), unprocessable, "invalid_request").await["field"], "deadlineSeconds");
         let twice = stack.upload("text/csv", "a,a\n1,2\n").await;

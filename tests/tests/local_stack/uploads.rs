@@ -11,6 +11,13 @@ async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&s
     let (status, upload) = answer(stack.post("/api/uploads").json(&wish)).await;
     assert_eq!(status, StatusCode::CREATED, "{upload}");
     assert_eq!(upload["status"], "pending");
+    let mut requests: Vec<&Value> = upload["parts"].as_array().map(|parts| parts.iter().collect()).unwrap_or_default();
+    requests.extend(upload.get("upload"));
+    for request in requests {
+        let headers = request["headers"].as_object().expect("headers");
+        assert!(headers.contains_key("content-length"), "the size is signed in: {request}");
+        assert!(!headers.contains_key("x-amzn-trace-id"), "what is not signed is not asked for: {request}");
+    }
     upload
 }
 
@@ -38,6 +45,19 @@ fn a_small_file_is_stored_at_once() {
         assert_eq!((&upload["size"], &upload["fileName"]), (&json!(bytes.len()), &json!("ten.csv")));
         let path = format!("/api/uploads/{}", upload["fileGuid"].as_str().expect("a guid"));
         assert_eq!(answer(stack.get(&path)).await, (StatusCode::OK, upload));
+    });
+}
+
+#[test]
+fn a_body_that_would_not_survive_the_gateway_is_refused() {
+    on_the_stack(async |stack| {
+        let post = |content_type: &str| stack.post("/api/uploads").header("content-type", content_type.to_owned());
+        let (status, problem) = answer(post("text/csv").body(&b"a,b\n\xff,1\n"[..])).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("body_altered")));
+        let (status, upload) = answer(post("application/octet-stream").body(&b"a,b\n\xff,1\n"[..])).await;
+        assert_eq!((status, &upload["size"]), (StatusCode::CREATED, &json!(8)));
+        let form = post("multipart/form-data; boundary=x").body("--x\r\n\r\na,b\r\n--x--\r\n");
+        assert_eq!(answer(form).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     });
 }
 

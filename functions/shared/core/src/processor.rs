@@ -57,6 +57,12 @@ pub trait JobType: Send + Sync {
     /// What clients call it, `jobType` in the API.
     fn name(&self) -> &'static str;
 
+    /// The names of the params it knows, besides those that say how the file is read. A job with any other is refused, so
+    /// that a slip of the pen does not pass for a wish; none by default.
+    fn params(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Makes the processor of a job's items. Called when a job is created, to refuse bad params while the client
     /// listens, and once per process that works on the job; so this is the place to compile what the params hold.
     ///

@@ -1,5 +1,6 @@
 //! `rowmill jobs`: the latest jobs.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use super::connection::ApiArgs;
@@ -20,8 +21,8 @@ pub struct JobsArgs {
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
     /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub limit: NonZeroUsize,
     /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
@@ -38,7 +39,7 @@ pub struct JobsArgs {
 pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     let connection = args.api.connect().await?;
     let filter = JobFilter { status: args.status, job_type: args.job_type };
-    let jobs = newest(&connection.api, &filter, args.limit).await?;
+    let jobs = newest(&connection.api, &filter, args.limit.get()).await?;
     if args.json {
         jobs.iter().try_for_each(print_json)?;
     } else if jobs.is_empty() {

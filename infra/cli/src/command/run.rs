@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -71,14 +72,20 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
         result = run => result,
         () = interrupted() => {
             // `run` is dropped by now, and with it a stack this command had started.
-            tell_interrupted(started.get(), local.as_ref()).await;
+            tell_interrupted(&started, local.as_ref()).await;
             Ok(interrupt::exit_code())
         }
     }
 }
 
-/// The command that shows the job again, once there is one.
-type Started = OnceLock<String>;
+/// How far a run has got.
+#[derive(Default)]
+struct Started {
+    /// The job is being asked for: from now on there may be one.
+    asked: AtomicBool,
+    /// The command that shows the job again, once its name is known.
+    look_again: OnceLock<String>,
+}
 
 async fn run(
     args: &RunArgs,
@@ -97,8 +104,9 @@ async fn run(
         params,
         deadline_seconds: args.deadline.map(|deadline| deadline.as_secs()),
     };
+    started.asked.store(true, Ordering::Relaxed);
     let job = connection.api.create_job(&new_job, Uuid::new_v4()).await?;
-    let look_again = started.get_or_init(|| connection.look_again(&job.job_guid));
+    let look_again = started.look_again.get_or_init(|| connection.look_again(&job.job_guid));
     let job = follow(&connection.api, job, &args.patience.patience(), &mut reporter)
         .await
         .map_err(|source| CommandError::Follow { source, look_again: look_again.clone() })?;
@@ -107,17 +115,20 @@ async fn run(
 }
 
 /// Says what becomes of the job.
-async fn tell_interrupted(look_again: Option<&String>, local: Option<&StackOptions>) {
+async fn tell_interrupted(started: &Started, local: Option<&StackOptions>) {
     let stopped = match local {
         Some(options) => stack::running(&options.state_dir).await.is_err(),
         None => false,
     };
-    match (look_again, stopped) {
+    match (started.look_again.get(), stopped) {
         (Some(look_again), false) => {
             eprintln!("Interrupted; the job goes on without this command.");
             eprintln!("Look at it again: {look_again}");
         }
         (Some(_), true) => eprintln!("Interrupted; the local stack is stopped, and the job with it."),
+        (None, false) if started.asked.load(Ordering::Relaxed) => {
+            eprintln!("Interrupted while the job was being created: there may be one, see `rowmill jobs`.");
+        }
         (None, false) => eprintln!("Interrupted; no job was created."),
         (None, true) => eprintln!("Interrupted; no job was created, the local stack is stopped."),
     }

@@ -30,7 +30,8 @@ pub struct UploadArgs {
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
     let file = SourceFile::open(&args.file, None).await?;
     let connection = args.api.connect().await?;
-    let report = Reporter::new(args.json).upload(&file);
+    let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
+    let report = reporter.upload(&file);
     let stored = store(&connection.api, &file, &report.progress).await?;
     drop(report);
     if args.json {

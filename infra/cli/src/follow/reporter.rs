@@ -80,10 +80,12 @@ impl Reporter {
             if let Some(bar) = &shown {
                 return bar.set_position(sent);
             }
-            let percent = sent * 100 / size;
-            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say.
+            let percent = (sent * 100).checked_div(size).unwrap_or(100);
+            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say. The end is always told.
+            let ended = sent >= size;
             let Ok(mut throttle) = throttle.try_lock() else { return };
-            if !throttle.lets_pass(Instant::now(), "upload", &percent.to_string()) {
+            let status = if ended { "uploaded" } else { "uploading" };
+            if !throttle.lets_pass(Instant::now(), status, &percent.to_string()) {
                 return;
             }
             let line = match json {

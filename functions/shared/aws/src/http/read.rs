@@ -38,13 +38,22 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
         let detail = format!("the body has {} bytes, more than the {JSON_MAX_BYTES} it may have", body.len());
         return Err(Problem::too_large(JSON_MAX_BYTES as u64, detail));
     }
-    serde_json::from_slice(body).map_err(|error| {
-        let code = match error.classify() {
-            Category::Data => "invalid_body",
-            Category::Syntax | Category::Eof | Category::Io => "invalid_json",
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        let problem = match error.classify() {
+            Category::Data if path == "." => Problem::bad_request("invalid_body", error.to_string()),
+            Category::Data => Problem::bad_request("invalid_body", format!("{path}: {error}")).with("field", path),
+            Category::Syntax | Category::Eof | Category::Io => Problem::bad_request("invalid_json", error.to_string()),
         };
-        Problem::bad_request(code, error.to_string()).with("line", error.line()).with("column", error.column())
-    })
+        problem.with("line", error.line()).with("column", error.column())
+    })?;
+    deserializer.end().map_err(|error| Problem::bad_request("invalid_json", error.to_string()))?;
+    // A list of the fields' values would be read too.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(Problem::bad_request("invalid_body", "the body must be a JSON object"));
+    }
+    Ok(read)
 }
 
 /// A part of the path. One that cannot be read names nothing.
@@ -107,6 +116,8 @@ mod tests {
         assert_eq!(code("{\"size\": \"three\"}"), "invalid_body");
         assert_eq!(code("{\"size\": 3, \"more\": 1}"), "invalid_body");
         assert_eq!(code("{}"), "invalid_body");
+        assert_eq!(code("[3]"), "invalid_body");
+        assert_eq!(code("{\"size\": 3} {"), "invalid_json");
     }
 
     #[test]

@@ -27,7 +27,12 @@ fn length(size: u64) -> Result<i64, PortError> {
 
 /// The request with the headers that its signature covers.
 fn presigned(signed: &SignedRequest) -> PresignedRequest {
-    let headers = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    // The SDK adds headers of its own (Lambda's trace) that no signature covers and no client should send.
+    let query = signed.uri().split('?').nth(1).unwrap_or_default();
+    let covered = query.split('&').find_map(|pair| pair.strip_prefix("X-Amz-SignedHeaders=")).unwrap_or_default();
+    let is_covered = |name: &str| covered.split("%3B").any(|covered| covered.eq_ignore_ascii_case(name));
+    let headers = signed.headers().filter(|(name, _)| is_covered(name));
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
     PresignedRequest { method: signed.method().to_owned(), url: signed.uri().to_owned(), headers: headers.collect() }
 }
 

@@ -46,6 +46,10 @@ impl JobType for Import {
         "import"
     }
 
+    fn params(&self) -> &'static [&'static str] {
+        &["dataset", "key", "schema"]
+    }
+
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         Ok(Arc::new(RowImport {
             records: self.records.clone(),

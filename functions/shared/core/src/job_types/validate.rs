@@ -18,6 +18,10 @@ impl JobType for Validate {
         "validate"
     }
 
+    fn params(&self) -> &'static [&'static str] {
+        &["schema"]
+    }
+
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         Ok(Arc::new(RowCheck { schema: compile_schema(spec)?, has_schema: spec.params.contains_key("schema") }))
     }

@@ -52,6 +52,11 @@ pub struct TextParams {
     pub encoding: Option<String>,
 }
 
+impl TextParams {
+    /// The names of these params.
+    pub const NAMES: [&'static str; 4] = ["format", "delimiter", "header", "encoding"];
+}
+
 /// What the first bytes of a file have said.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -115,6 +120,12 @@ pub enum HeadError {
         /// Number of the column, the first one being 1.
         column: usize,
     },
+    /// A column's name holds NUL, as text in UTF-16 read byte by byte does.
+    #[error("The name of column {column} holds a NUL byte; the file looks like UTF-16. Convert it to UTF-8.")]
+    NulInColumn {
+        /// Number of the column, counted from 1.
+        column: usize,
+    },
     /// A column has no name.
     #[error("Column {column} of the header has no name. Name it, or remove it from the file.")]
     EmptyColumn {
@@ -144,6 +155,7 @@ impl HeadError {
             Self::UnterminatedQuote { .. } => "unterminated_quote",
             Self::InvalidUtf8 { .. } => "invalid_utf8",
             Self::EmptyColumn { .. } => "empty_column",
+            Self::NulInColumn { .. } => "nul_in_column",
             Self::DuplicateColumn { .. } => "duplicate_column",
         }
     }
@@ -286,6 +298,9 @@ fn check_names(columns: &[String]) -> Result<(), HeadError> {
     for (index, name) in columns.iter().enumerate() {
         if name.is_empty() {
             return Err(HeadError::EmptyColumn { column: index + 1 });
+        }
+        if name.contains('\0') {
+            return Err(HeadError::NulInColumn { column: index + 1 });
         }
         if let Some(first) = seen.insert(name.as_str(), index) {
             return Err(HeadError::DuplicateColumn { name: shortened(name), first: first + 1, second: index + 1 });
