@@ -20,7 +20,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: SplitLimits {
-            range_bytes: runtime.setting("ROWMILL_SPLIT_RANGE_BYTES", 8 * 1024 * 1024)?,
+            range_bytes: runtime.setting("ROWMILL_SPLIT_RANGE_BYTES", 4 * 1024 * 1024)?,
             margin,
             lease: timeout + margin,
         },
