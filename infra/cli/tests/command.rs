@@ -1,0 +1,172 @@
+//! The `rowmill` command itself, run as a process against an API that answers from a script: exit codes, what goes to which
+//! stream, interruption.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
+
+/// Serves an API on which every job is as given, for as long as the test runs; its base URL.
+fn api(job: Value) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let job = job.clone();
+            thread::spawn(move || answer(&connection.unwrap(), &job));
+        }
+    });
+    url
+}
+
+fn answer(connection: &TcpStream, job: &Value) {
+    let mut reader = BufReader::new(connection);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if header.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["POST", path] if path.starts_with("/api/uploads") => (201, json!({ "fileGuid": GUID, "status": "ready" })),
+        ["POST", _] => (202, job.clone()),
+        ["GET", path] if path.contains("/items") => {
+            let item =
+                json!({ "row": 2, "code": "ragged_row", "message": "3 cells", "column": null, "raw": "a,\u{1b}[31mb" });
+            (200, json!({ "items": [item], "next": null }))
+        }
+        _ => (200, job.clone()),
+    };
+    let body = body.to_string();
+    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    let mut connection = connection;
+    write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+}
+
+fn job(status: &str, outcome: Option<&str>, succeeded: u64, failed: u64) -> Value {
+    let ended = status != "running";
+    json!({
+        "jobGuid": GUID, "jobType": "validate", "fileGuid": GUID, "status": status, "outcome": outcome, "stage": "ended",
+        "message": "", "percent": if ended { 100 } else { 37 }, "itemCount": succeeded + failed, "itemCountFinal": true,
+        "itemProgress": succeeded + failed, "itemsSucceeded": succeeded, "itemsFailed": failed, "itemsSkipped": 0,
+        "attempt": 1, "createdAt": "2026-11-20T15:00:00Z", "startedAt": "2026-11-20T15:00:00Z",
+        "heartbeatAt": "2026-11-20T15:00:01Z", "deadlineAt": "2026-11-20T19:00:00Z",
+        "finishedAt": ended.then_some("2026-11-20T15:00:02Z"), "expiresAt": null,
+        "error": (status == "failed").then(|| json!({ "code": "unterminated_quote", "message": "the quote", "row": 4 })),
+        "metadata": null, "links": {},
+    })
+}
+
+struct File(#[expect(dead_code, reason = "removed with the value")] tempfile::TempDir, PathBuf);
+
+fn file(content: &str) -> File {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, content).unwrap();
+    File(folder, path)
+}
+
+fn rowmill(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowmill"));
+    command.args(arguments).env_remove("ROWMILL_URL").env_remove("ROWMILL_TOKEN").stdin(Stdio::null());
+    command
+}
+
+fn run(url: &str, content: &str, more: &[&str]) -> Output {
+    let file = file(content);
+    let path = file.1.to_str().unwrap();
+    rowmill(&[&["run", path, "--type", "validate", "--url", url], more].concat()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_exit_code_tells_how_the_job_went() {
+    let code = |job: Value| run(&api(job), "a\n1\n", &[]).status.code();
+    assert_eq!(code(job("completed", Some("succeeded"), 2, 0)), Some(0));
+    assert_eq!(code(job("completed", Some("partial"), 1, 1)), Some(3));
+    assert_eq!(code(job("failed", None, 1, 0)), Some(1));
+    assert_eq!(rowmill(&["run"]).output().unwrap().status.code(), Some(2), "no file, no type");
+    assert_eq!(run("http://127.0.0.1:9", "a\n", &["--key"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_empty_file_is_run_like_any_other() {
+    let output = run(&api(job("completed", Some("succeeded"), 0, 0)), "", &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn failed_rows_are_shown_and_cannot_drive_the_terminal() {
+    let output = run(&api(job("completed", Some("partial"), 1, 1)), "a\n1\n2\n", &[]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Job complete") && shown.contains("ragged_row"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn a_program_reads_json_lines_of_which_the_last_is_the_job() {
+    let output = run(&api(job("completed", Some("succeeded"), 2, 0)), "a\n1\n2\n", &["--json"]);
+    let shown = text(&output.stdout);
+    let lines: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.last().unwrap()["jobGuid"], GUID);
+    assert!(lines.len() > 1, "{shown}");
+}
+
+#[test]
+fn an_upload_puts_its_guid_alone_on_standard_output() {
+    let (file, url) = (file("a\n1\n"), api(Value::Null));
+    let output = rowmill(&["upload", file.1.to_str().unwrap(), "--url", &url]).output().unwrap();
+    assert_eq!(text(&output.stdout), format!("{GUID}\n"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let output =
+        rowmill(&["run", "/no/such.csv", "--type", "validate", "--url", "http://127.0.0.1:9"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/no/such.csv"));
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_look_at_the_job_again() {
+    let (file, url) = (file("a\n1\n"), api(job("running", None, 1, 0)));
+    let mut command = rowmill(&["run", file.1.to_str().unwrap(), "--type", "validate", "--url", &url]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().contains("37%")).expect("it follows the job").unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(ended(&mut child), Some(130));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains(&format!("job {GUID}")), "{said}");
+}
+
+fn ended(child: &mut Child) -> Option<i32> {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    panic!("it does not end");
+}
