@@ -108,13 +108,14 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
 /// A tally that counts, whose messages never left, and which will not be cut again: it must not keep the job for ever.
 #[tokio::test]
 async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
-    for source_is_gone in [false, true] {
+    let cases = [(false, Death::Before), (false, Death::After), (true, Death::Before), (true, Death::After)];
+    for (source_is_gone, death) in cases {
         for call in 0..40 {
             let world = World::new(small_chunks(1));
             let file = world.store("text/csv", files::plain_csv(100)).await;
             let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
             let message = world.splits.take().remove(0);
-            world.faults.plan(call, Death::Before);
+            world.faults.plan(call, death);
             if world.splitter.split(&message, world.deadline()).await.is_ok() {
                 break;
             }
@@ -126,7 +127,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
                 let stop = Stop::source_changed("was replaced", None, world.clock.now());
                 world.jobs.stop(job, 1, &stop).await.unwrap();
             }
-            // What had been sent in part may come before or after the splitter ends the split.
+            // What had been sent, its reply lost, comes after the splitter has ended the split.
             let early = world.chunks.take();
             world.splitter.split(&message, world.deadline()).await.unwrap();
             for chunk in &early {
@@ -137,6 +138,9 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
             let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash at call {call}"));
             assert_eq!((row.status, counts.sum()), (Status::Failed, row.items_dispatched()), "call {call}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "call {call}");
+            for tally in world.jobs.tallies(job, 1, 0..row.split.tallies).await.unwrap() {
+                assert_eq!((tally.done, tally.counts.sum()), (tally.expected, tally.items), "call {call}");
+            }
         }
     }
 }

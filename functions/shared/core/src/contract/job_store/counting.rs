@@ -133,3 +133,26 @@ pub async fn attempts_are_counted_apart(store: &impl JobStore) {
     assert_eq!(store.totals(guid(1), 2).await.unwrap().closed.len(), 0);
     assert_eq!(store.tallies(guid(1), 1, 0..9).await.unwrap(), [first]);
 }
+
+pub async fn a_tally_closed_without_its_rest_takes_no_more_chunks(store: &impl JobStore) {
+    store.put_tally(guid(1), &tally(0, 3)).await.unwrap();
+    let seen = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
+    let closed = store.skip_rest(guid(1), &seen, at(9)).await.unwrap();
+    let skipped = Counts { skipped: 11, ..counts(1) };
+    assert_eq!((closed.done, closed.counts, closed.bytes, closed.at), (3, skipped, 50, at(9)));
+    assert!(closed.is_closed() && closed.mark(0).is_none());
+    let Committed::Lost(late) = store.commit(guid(1), &commit(0, 0, 2)).await.unwrap() else { panic!("counted twice") };
+    assert_eq!(late, closed);
+    let Committed::Won(own) = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap() else { panic!("forgotten") };
+    assert_eq!(own, closed);
+    assert_eq!(store.skip_rest(guid(1), &closed, at(10)).await.unwrap().counts, skipped, "nothing is left to skip");
+}
+
+pub async fn a_tally_is_closed_only_as_it_was_seen(store: &impl JobStore) {
+    let put = tally(0, 3);
+    store.put_tally(guid(1), &put).await.unwrap();
+    let moved = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
+    assert_eq!(store.skip_rest(guid(1), &put, at(9)).await.unwrap(), moved, "a chunk was committed meanwhile");
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), moved);
+    assert!(matches!(store.skip_rest(guid(2), &put, at(9)).await, Err(PortError::NotFound)));
+}

@@ -105,6 +105,18 @@ pub async fn nothing_is_counted_once_the_split_is_finished(store: &impl JobStore
     assert!(lost(store.count_tally(job, 1, run(2), 0, NEXT, at(5)).await).split.done);
 }
 
+pub async fn a_paused_split_is_dispatched_and_gives_the_lease_back(store: &impl JobStore) {
+    let job = running(store).await;
+    store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
+    assert_eq!(lost(store.pause_split(job, 1, run(2), at(4)).await).split.dispatched, 0, "not without the lease");
+    assert_eq!(lost(store.pause_split(job, 2, run(1), at(4)).await).split.dispatched, 0, "not for another attempt");
+    store.pause_split(job, 1, run(1), at(5)).await.unwrap();
+    let seen = store.job(job).await.unwrap();
+    assert_eq!((seen.split.tallies, seen.split.dispatched, seen.split.cursor), (1, 1, NEXT));
+    assert_eq!((seen.split.done, seen.lease, seen.moved_at), (false, None, at(5)));
+    assert_eq!(lost(store.pause_split(job, 1, run(1), at(6)).await), seen);
+}
+
 pub async fn the_end_of_the_split_gives_the_lease_back(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
