@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use console::{Term, measure_text_width, truncate_str};
 
-/// Width of lines where no terminal says otherwise.
-const DEFAULT_WIDTH: usize = 100;
+/// Width of lines where there is no terminal: a file has room for a whole message.
+const DEFAULT_WIDTH: usize = 240;
 
 /// Width of the terminal standard output goes to, or a usual one.
 pub fn width() -> usize {
