@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::job::{Job, SplitState};
+use rowmill_core::job::Job;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::messages::SplitMessage;
 use rowmill_core::ports::{
@@ -17,7 +17,7 @@ use rowmill_core::ports::{
 use rowmill_core::processor::ParamsError;
 use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::states::Status;
-use rowmill_core::text::{ChunkLimits, Head, HeadError, Position, SCANNER_VERSION, TextParams, read_head};
+use rowmill_core::text::{ChunkLimits, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
 use rowmill_core::upload::{Upload, UploadState};
 use serde_json::Value;
 
@@ -201,40 +201,14 @@ impl Creator {
             fingerprint,
             expires_at: now + self.limits.idempotency,
         });
-        Ok(NewJob { job: self.job_row(job_guid, &spec, request), spec, ceilings: self.limits.ceilings, idempotency })
+        Ok(NewJob { job: self.job_row(&spec, request), spec, ceilings: self.limits.ceilings, idempotency })
     }
 
-    fn job_row(&self, job_guid: JobGuid, spec: &Spec, request: &CreateJobRequest) -> Job {
+    fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {
         let now = spec.created_at;
         let deadline = request.deadline_seconds.unwrap_or(self.limits.default_deadline_seconds);
-        Job {
-            job_guid,
-            owner: spec.owner.clone(),
-            job_type: spec.job_type.clone(),
-            file_guid: request.file_guid,
-            data_bytes: spec.file.size.saturating_sub(spec.head.data_start),
-            metadata: request.metadata.clone(),
-            status: Status::Waiting,
-            outcome: None,
-            attempt: 1,
-            split: SplitState {
-                tallies: 0,
-                dispatched: 0,
-                cursor: Position { offset: spec.head.data_start, row: 1 },
-                done: false,
-            },
-            lease: None,
-            stop: None,
-            counts: None,
-            completions: 0,
-            created_at: now,
-            started_at: None,
-            moved_at: now,
-            deadline_at: now + Duration::from_secs(deadline),
-            finished_at: None,
-            wake_at: Some(now + self.limits.stale),
-            expires_at: None,
-        }
+        let job = Job::waiting(spec, now + Duration::from_secs(deadline), now + self.limits.stale);
+        Job { metadata: request.metadata.clone(), ..job }
     }
 
     /// The upload, whole and as announced, and its object as it is now.

@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use lambda_http::{Body, Request, Response};
-use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json};
+use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json, to_be_polled};
 use rowmill_core::ports::Admission;
 use rowmill_core::progress::JobView;
 
 use crate::create::{CreateJobError, Creator};
 use crate::request::CreateJobRequest;
-
-/// How many seconds a client does well to wait before it looks at a new job.
-const POLL_SECONDS: &str = "1";
 
 /// How long a client does well to wait for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
@@ -28,14 +25,10 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let job = creator.create(&owner, &wish, key.map(Option::unwrap_or_default)).await.map_err(problem)?;
     let mut response = json_response(202, &JobView::read(&*creator.jobs, &job).await?);
-    let headers = response.headers_mut();
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
-        headers.insert("location", location);
+        response.headers_mut().insert("location", location);
     }
-    if !job.status.is_terminal() {
-        headers.insert("retry-after", lambda_http::http::HeaderValue::from_static(POLL_SECONDS));
-    }
-    Ok(response)
+    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
 fn problem(error: CreateJobError) -> Problem {

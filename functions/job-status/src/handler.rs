@@ -2,7 +2,9 @@
 
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, RequestExt, Response};
-use rowmill_aws::http::{Problem, header, json_response, owner_of, path_parameter, query_parameter, response};
+use rowmill_aws::http::{
+    Problem, header, json_response, owner_of, path_parameter, query_parameter, response, to_be_polled,
+};
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::ports::{JobFilter, PortError};
 use rowmill_core::states::Status;
@@ -11,9 +13,6 @@ use sha2::{Digest, Sha256};
 
 use crate::items::{FailedItems, ItemsCursor};
 use crate::show::Jobs;
-
-/// How many seconds a client does well to wait before it looks at a job again.
-const POLL_SECONDS: &str = "1";
 
 /// How many jobs a page has unless the client says otherwise.
 const JOBS_DEFAULT: usize = 20;
@@ -53,11 +52,8 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let view = pages.jobs.show(&job).await?;
-    let mut response = with_etag(request, json_response(200, &view));
-    if !job.status.is_terminal() {
-        response.headers_mut().insert("retry-after", HeaderValue::from_static(POLL_SECONDS));
-    }
-    Ok(response)
+    let response = with_etag(request, json_response(200, &view));
+    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
 /// The answer with an entity tag of its body; without the body where the client has it already.

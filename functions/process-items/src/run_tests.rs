@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, ManualClock};
-use rowmill_core::job::{Job, SplitState, Stop, StopCode};
+use rowmill_core::job::{Job, Stop, StopCode};
 use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob};
 use rowmill_core::processor::{Item, ItemError, ItemProcessor, Outcome};
 use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::states::Status;
-use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position};
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 use serde_json::Map;
 
 use crate::prepared::Prepared;
@@ -72,7 +72,7 @@ impl Bench {
         let (job_guid, file_guid) = (entropy.job_guid(clock.now()), entropy.file_guid());
         let spec = spec(job_guid, file_guid, clock.now());
         let new = NewJob {
-            job: job(&spec, clock.now()),
+            job: Job { status: Status::Running, ..Job::waiting(&spec, clock.now(), clock.now()) },
             spec: spec.clone(),
             ceilings: Ceilings { owner: 1, job_type: 1, system: 1 },
             idempotency: None,
@@ -82,9 +82,14 @@ impl Bench {
     }
 
     async fn run(&self, processor: Scripted, time: Duration) -> Result<ChunkOutcome, RunError> {
+        self.run_as(5, processor, time).await
+    }
+
+    /// Runs the file as a chunk that was cut into so many items.
+    async fn run_as(&self, items: u32, processor: Scripted, time: Duration) -> Result<ChunkOutcome, RunError> {
         let columns = self.spec.head.columns.clone().into();
         let prepared = Prepared { spec: self.spec.clone(), columns, processor: Arc::new(processor) };
-        let chunk = Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items: 5, mode: ChunkMode::Items };
+        let chunk = Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items };
         let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
         let run = ChunkRun {
             job_guid: self.job_guid,
@@ -117,32 +122,6 @@ fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
         params: Map::new(),
         tolerance: None,
         max_concurrency: None,
-    }
-}
-
-fn job(spec: &Spec, now: Timestamp) -> Job {
-    Job {
-        job_guid: spec.job_guid,
-        owner: spec.owner.clone(),
-        job_type: spec.job_type.clone(),
-        file_guid: spec.file.file_guid,
-        data_bytes: spec.file.size,
-        metadata: None,
-        status: Status::Running,
-        outcome: None,
-        attempt: 1,
-        split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false },
-        lease: None,
-        stop: None,
-        counts: None,
-        completions: 0,
-        created_at: now,
-        started_at: Some(now),
-        moved_at: now,
-        deadline_at: now,
-        finished_at: None,
-        wake_at: None,
-        expires_at: None,
     }
 }
 
@@ -191,23 +170,6 @@ async fn a_stop_skips_the_items_behind_it() {
 
 #[tokio::test]
 async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
-    let bench = Bench::new().await;
-    let prepared = Prepared {
-        columns: vec!["n".to_owned()].into(),
-        spec: bench.spec.clone(),
-        processor: Arc::new(Scripted::default()),
-    };
-    let chunk = Chunk { offset: 0, length: 10, first_row: 1, items: 4, mode: ChunkMode::Items };
-    let watch = JobWatch::new(bench.jobs.clone(), bench.clock.clone(), Duration::ZERO);
-    let run = ChunkRun {
-        job_guid: bench.job_guid,
-        prepared: &prepared,
-        chunk: &chunk,
-        deadline: bench.clock.now() + MINUTES,
-        watch: &watch,
-        clock: &*bench.clock,
-        entropy: &bench.entropy,
-        limits: RunLimits { transient_retries: 0, backoff: Duration::ZERO, margin: Duration::ZERO },
-    };
-    assert!(matches!(run.run(&FILE.into()).await, Err(RunError::OtherItems { expected: 4, found: 5 })));
+    let end = Bench::new().await.run_as(4, Scripted::default(), MINUTES).await;
+    assert!(matches!(end, Err(RunError::OtherItems { expected: 4, found: 5 })), "{end:?}");
 }

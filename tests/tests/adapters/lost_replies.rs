@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, SplitState, Stop, StopCode};
+use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::ports::{
     Ceilings, Committed, Completion, Created, Idempotency, JobStore, Leased, NewJob, RecordStore, RecordVersion,
     Stopped, Upsert, Upserted,
@@ -62,12 +62,10 @@ fn at(second: i64) -> Timestamp {
 
 fn new_job() -> NewJob {
     let (job_guid, file_guid) = (JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | 1)), FileGuid(Uuid::from_u128(2)));
-    let start = Position { offset: 0, row: 1 };
-    let (owner, job_type) = (Owner("me".into()), "validate".to_owned());
     let spec = Spec {
         job_guid,
-        owner: owner.clone(),
-        job_type: job_type.clone(),
+        owner: Owner("me".into()),
+        job_type: "validate".to_owned(),
         created_at: at(0),
         file: SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 },
         head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
@@ -77,29 +75,7 @@ fn new_job() -> NewJob {
         tolerance: None,
         max_concurrency: None,
     };
-    let job = Job {
-        job_guid,
-        owner,
-        job_type,
-        file_guid,
-        data_bytes: 10,
-        metadata: None,
-        status: Status::Waiting,
-        outcome: None,
-        attempt: 1,
-        split: SplitState { tallies: 0, dispatched: 0, cursor: start, done: false },
-        lease: None,
-        stop: None,
-        counts: None,
-        completions: 0,
-        created_at: at(0),
-        started_at: None,
-        moved_at: at(0),
-        deadline_at: at(9),
-        finished_at: None,
-        wake_at: Some(at(5)),
-        expires_at: None,
-    };
+    let job = Job::waiting(&spec, at(9), at(5));
     let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
     let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
     NewJob { job, spec, ceilings, idempotency: Some(idempotency) }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::spec::Spec;
 use crate::states::{Move, Outcome, Status};
 use crate::tally::Counts;
 use crate::text::Position;
@@ -59,6 +60,39 @@ pub struct Job {
 }
 
 impl Job {
+    /// The job of this spec as it is created: nobody has taken it up yet.
+    pub fn waiting(spec: &Spec, deadline_at: Timestamp, wake_at: Timestamp) -> Self {
+        let data_start = spec.head.data_start;
+        Self {
+            job_guid: spec.job_guid,
+            owner: spec.owner.clone(),
+            job_type: spec.job_type.clone(),
+            file_guid: spec.file.file_guid,
+            data_bytes: spec.file.size.saturating_sub(data_start),
+            metadata: None,
+            status: Status::Waiting,
+            outcome: None,
+            attempt: 1,
+            split: SplitState {
+                tallies: 0,
+                dispatched: 0,
+                cursor: Position { offset: data_start, row: 1 },
+                done: false,
+            },
+            lease: None,
+            stop: None,
+            counts: None,
+            completions: 0,
+            created_at: spec.created_at,
+            started_at: None,
+            moved_at: spec.created_at,
+            deadline_at,
+            finished_at: None,
+            wake_at: Some(wake_at),
+            expires_at: None,
+        }
+    }
+
     /// How many items have been dispatched in this attempt.
     pub const fn items_dispatched(&self) -> u64 {
         self.split.cursor.row.saturating_sub(1)

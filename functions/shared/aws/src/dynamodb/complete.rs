@@ -1,5 +1,4 @@
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
-use rowmill_core::job::Job;
 use rowmill_core::ports::{Completion, JobStore, PortError, WriteLost};
 use rowmill_core::states::Status;
 
@@ -35,7 +34,7 @@ impl DynamoDbJobStore {
             Transacted::Refused(_) => {
                 let job = self.job(seen.job_guid).await?;
                 // Our own completion, whose reply was lost.
-                if is_end_of(&job, completion) { Ok(()) } else { Err(WriteLost::Condition(Box::new(job))) }
+                if completion.has_ended(&job) { Ok(()) } else { Err(WriteLost::Condition(Box::new(job))) }
             }
         }
     }
@@ -89,14 +88,4 @@ impl DynamoDbJobStore {
             .build();
         Ok(TransactWriteItem::builder().update(update.map_err(|error| PortError::invalid(DOING, error))?).build())
     }
-}
-
-/// Whether the job has ended by this completion.
-fn is_end_of(job: &Job, completion: &Completion) -> bool {
-    let seen = &completion.seen;
-    job.status == completion.status
-        && job.attempt == seen.attempt
-        && job.completions == seen.completions + 1
-        && job.finished_at == Some(completion.finished_at)
-        && job.counts == Some(completion.counts)
 }

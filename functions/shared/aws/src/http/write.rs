@@ -1,3 +1,4 @@
+use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Response};
 use serde::Serialize;
 
@@ -28,4 +29,10 @@ pub fn response(
         }
     }
     response
+}
+
+/// The same answer, with the advice to look again in a second.
+pub fn to_be_polled(mut answer: Response<Body>) -> Response<Body> {
+    answer.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
+    answer
 }

@@ -61,13 +61,6 @@ fn scopes(job: &Job) -> [String; 3] {
     [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
 }
 
-/// Whether the job has ended by this very completion, whose reply was lost.
-fn is_end_of(job: &Job, completion: &Completion) -> bool {
-    let seen = &completion.seen;
-    (job.status, job.attempt, job.completions) == (completion.status, seen.attempt, seen.completions + 1)
-        && (job.finished_at, job.counts) == (Some(completion.finished_at), Some(completion.counts))
-}
-
 #[async_trait]
 impl JobStore for InMemoryJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
@@ -285,7 +278,7 @@ impl JobStore for InMemoryJobStore {
         let mut tables = lock(&self.0);
         let seen = &completion.seen;
         let job = tables.job(seen.job_guid)?;
-        if is_end_of(job, completion) {
+        if completion.has_ended(job) {
             return Ok(());
         }
         if (job.status, job.attempt, &job.stop) != (seen.status, seen.attempt, &seen.stop)

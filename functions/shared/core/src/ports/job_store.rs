@@ -309,6 +309,14 @@ pub struct Completion {
     pub expires_at: Timestamp,
 }
 
+impl Completion {
+    /// Whether the job has ended by this very completion: it was applied earlier, and its reply lost.
+    pub fn has_ended(&self, job: &Job) -> bool {
+        (job.status, job.attempt, job.completions) == (self.status, self.seen.attempt, self.seen.completions + 1)
+            && (job.finished_at, job.counts) == (Some(self.finished_at), Some(self.counts))
+    }
+}
+
 /// Why a conditional write was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteLost {

@@ -2,10 +2,9 @@ use uuid::Uuid;
 
 use crate::contract::at;
 use crate::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::job::{Job, Lease, SplitState, Stop, StopCode};
+use crate::job::{Job, Lease, Stop, StopCode};
 use crate::ports::{Ceilings, Created, Idempotency, JobStore, Leased, NewJob};
 use crate::spec::{SourceFile, Spec};
-use crate::states::Status;
 use crate::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
@@ -26,12 +25,10 @@ pub const fn run(number: u8) -> RunId {
 /// Job `number` of an owner, ready to be created.
 pub fn new_job(number: u32, owner: &str) -> NewJob {
     let (job_guid, file_guid) = (guid(number), FileGuid(Uuid::from_u128(u128::from(number))));
-    let (owner, job_type) = (Owner(owner.to_owned()), "import".to_owned());
-    let start = Position { offset: 9, row: 1 };
     let spec = Spec {
         job_guid,
-        owner: owner.clone(),
-        job_type: job_type.clone(),
+        owner: Owner(owner.to_owned()),
+        job_type: "import".to_owned(),
         created_at: at(0),
         file: SourceFile { file_guid, key: "uploads/x".into(), etag: "\"e\"".into(), size: 1009 },
         head: Head {
@@ -48,29 +45,8 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         tolerance: None,
         max_concurrency: None,
     };
-    let job = Job {
-        job_guid,
-        owner,
-        job_type,
-        file_guid,
-        data_bytes: 1000,
-        metadata: serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned(),
-        status: Status::Waiting,
-        outcome: None,
-        attempt: 1,
-        split: SplitState { tallies: 0, dispatched: 0, cursor: start, done: false },
-        lease: None,
-        stop: None,
-        counts: None,
-        completions: 0,
-        created_at: at(0),
-        started_at: None,
-        moved_at: at(0),
-        deadline_at: at(14_400),
-        finished_at: None,
-        wake_at: Some(at(900)),
-        expires_at: None,
-    };
+    let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
+    let job = Job { metadata, ..Job::waiting(&spec, at(14_400), at(900)) };
     NewJob { job, spec, ceilings: ROOM, idempotency: None }
 }
 
