@@ -1,4 +1,4 @@
-//! The job row: the small, often written part of a job. What never changes is its [`Spec`](crate::spec::Spec).
+//! The job row: the small, often written part of a job. What never changes is its [`Spec`].
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
