@@ -7,15 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
+use rowmill_core::dead_letter::DeadLetter;
 use rowmill_core::ids::{JobGuid, Owner, RunId};
 use rowmill_core::job::{Job, Lease, Stop};
+use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::Grouped;
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, JobFilter, JobPage, JobStore, Leased, NewJob, ObjectHead, Objects,
-    PortError, Queue, Stopped, WriteLost,
+    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
+    NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, WriteLost,
 };
 use rowmill_core::spec::Spec;
-use rowmill_core::tally::{Commit, Tally, Totals};
+use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::text::Position;
 
 /// When the process dies, as seen from a call to a port.
@@ -113,6 +115,10 @@ macro_rules! pass {
 impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for Mortal<P> {
     async fn send(&self, messages: &[M]) -> Result<(), PortError> {
         pass!(self.send(messages))
+    }
+
+    async fn backlog(&self) -> Result<u64, PortError> {
+        pass!(self.backlog())
     }
 }
 
@@ -230,6 +236,38 @@ impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
 
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
         pass!(self.totals(job, attempt))
+    }
+
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
+        pass!(self.touch(job, attempt, tally, at))
+    }
+
+    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
+        pass!(self.ledger(job, chunk))
+    }
+
+    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+        pass!(self.move_ledger(job, moved))
+    }
+
+    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {
+        pass!(self.record_dead_letter(job, letter))
+    }
+
+    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
+        pass!(self.dead_letters(job, limit))
+    }
+
+    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
+        pass!(self.due(shard, now, limit))
+    }
+
+    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
+        pass!(self.wake_later(due, next, recoveries))
+    }
+
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        pass!(self.redrive(attempt))
     }
 
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {

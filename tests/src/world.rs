@@ -5,30 +5,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cancel_job::cancel::Canceller;
 use complete_job::complete::Completer;
 use create_job::create::{CreateJobError, CreateLimits, Creator};
 use create_job::request::CreateJobRequest;
+use dead_letter::settle::{DeadLetters, DeadMessage};
 use jiff::Timestamp;
-use job_status::items::{FailedItems, ItemsCursor};
+use job_status::items::ItemPages;
 use job_status::show::Jobs;
 use process_items::prepared::PreparedJobs;
 use process_items::process::{ChunkEnd, ChunkProcessor};
 use process_items::run::{RunError, RunLimits};
 use process_items::watch::JobWatch;
+use redrive_job::redrive::{RedriveLimits, Redriver};
+use rowmill_core::accounts::Accounts;
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
     ManualClock,
 };
 use rowmill_core::job::Job;
-use rowmill_core::job_types::JobTypes;
+use rowmill_core::job_types::{Import, JobTypes, Validate};
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{Ceilings, Clock, JobStore};
+use rowmill_core::processor::JobType;
 use rowmill_core::progress::JobView;
 use rowmill_core::segment::FailedItem;
 use rowmill_core::text::ChunkLimits;
 use serde_json::Value;
 use split_job::split::{SplitLimits, Splitter};
+use sweep::sweep::{SweepLimits, Sweeper, Swept};
 use upload::upload::{UploadLimits, Uploads};
 
 use crate::faults::{Faults, Mortal};
@@ -45,6 +51,8 @@ pub struct World {
     pub splits: Arc<InMemoryQueue<SplitMessage>>,
     /// The items queue.
     pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The isolate queue.
+    pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
     /// The completions queue.
     pub completions: Arc<InMemoryQueue<CompletionMessage>>,
     /// The time.
@@ -63,8 +71,16 @@ pub struct World {
     pub completer: Completer,
     /// `job-status`: jobs.
     pub status: Jobs,
-    /// `job-status`: failed items.
-    pub failed_items: FailedItems,
+    /// `job-status`: failed and skipped items.
+    pub items: ItemPages,
+    /// `cancel-job`.
+    pub canceller: Canceller,
+    /// `redrive-job`.
+    pub redriver: Redriver,
+    /// `dead-letter`.
+    pub dead_letters: DeadLetters,
+    /// `sweep`.
+    pub sweeper: Sweeper,
 }
 
 /// What may be different from world to world.
@@ -76,6 +92,15 @@ pub struct WorldLimits {
     pub ceilings: Ceilings,
     /// How many bytes the splitter reads at once.
     pub range_bytes: u64,
+    /// A job type beside the built-in ones.
+    pub job_type: Option<fn() -> Arc<dyn JobType>>,
+}
+
+impl WorldLimits {
+    fn job_types(&self, records: &Arc<InMemoryRecordStore>) -> JobTypes {
+        let built_in: [Arc<dyn JobType>; 2] = [Arc::new(Import::new(Some(records.clone()))), Arc::new(Validate)];
+        JobTypes::of(built_in.into_iter().chain(self.job_type.map(|make| make())))
+    }
 }
 
 impl Default for WorldLimits {
@@ -84,12 +109,18 @@ impl Default for WorldLimits {
             chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
             ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
             range_bytes: 8 << 20,
+            job_type: None,
         }
     }
 }
 
 /// Longer than anything takes.
 const A_WHILE: Duration = Duration::from_secs(300);
+
+/// Without a sign of life for so long, a job is recovered.
+pub const STALE: Duration = Duration::from_secs(900);
+
+const RETENTION: Duration = Duration::from_secs(30 * 86_400);
 
 impl World {
     /// A world of its own.
@@ -100,13 +131,23 @@ impl World {
         let records = Arc::new(InMemoryRecordStore::default());
         let splits = Arc::new(InMemoryQueue::default());
         let chunks = Arc::new(InMemoryQueue::default());
+        let isolated = Arc::new(InMemoryQueue::default());
         let completions = Arc::new(InMemoryQueue::default());
         let clock = Arc::new(ManualClock::default());
         let entropy = Arc::new(CountingEntropy::default());
         let faults = Arc::new(Faults::default());
         let mortal_jobs = Mortal::new(jobs.clone(), &faults);
         let mortal_objects = Mortal::new(objects.clone(), &faults);
-        let mortal_completions = Mortal::new(completions.clone(), &faults);
+        let mortal_chunks = Mortal::new(chunks.clone(), &faults);
+        let mortal_isolated = Mortal::new(isolated.clone(), &faults);
+        let mortal_splits = Mortal::new(splits.clone(), &faults);
+        let accounts = Accounts {
+            jobs: mortal_jobs.clone(),
+            objects: mortal_objects.clone(),
+            chunks: mortal_chunks.clone(),
+            completions: Mortal::new(completions.clone(), &faults),
+            clock: clock.clone(),
+        };
         Self {
             uploads: Uploads {
                 uploads: upload_rows.clone(),
@@ -118,10 +159,10 @@ impl World {
             },
             creator: Creator {
                 jobs: jobs.clone(),
-                uploads: upload_rows,
+                uploads: upload_rows.clone(),
                 objects: objects.clone(),
                 splits: splits.clone(),
-                job_types: JobTypes::built_in(None),
+                job_types: limits.job_types(&records),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 limits: create_limits(limits),
@@ -129,9 +170,9 @@ impl World {
             splitter: Splitter {
                 jobs: mortal_jobs.clone(),
                 objects: mortal_objects.clone(),
-                chunks: Mortal::new(chunks.clone(), &faults),
-                splits: Mortal::new(splits.clone(), &faults),
-                completions: mortal_completions.clone(),
+                chunks: mortal_chunks.clone(),
+                splits: mortal_splits.clone(),
+                accounts: accounts.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 limits: SplitLimits {
@@ -143,30 +184,70 @@ impl World {
             processor: ChunkProcessor {
                 jobs: mortal_jobs.clone(),
                 objects: mortal_objects.clone(),
-                completions: mortal_completions.clone(),
+                chunks: mortal_chunks.clone(),
+                isolated: mortal_isolated.clone(),
+                accounts: accounts.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
-                prepared: PreparedJobs::new(mortal_jobs.clone(), JobTypes::built_in(Some(records.clone()))),
+                prepared: PreparedJobs::new(mortal_jobs.clone(), limits.job_types(&records)),
                 limits: RunLimits {
                     transient_retries: 2,
                     backoff: Duration::from_millis(10),
                     margin: Duration::from_secs(2),
+                    poison_max: 2,
                 },
             },
             completer: Completer {
                 jobs: mortal_jobs.clone(),
                 clock: clock.clone(),
-                entropy,
+                entropy: entropy.clone(),
                 lease: A_WHILE,
-                retention: Duration::from_secs(30 * 86_400),
+                retention: RETENTION,
             },
             status: Jobs { jobs: jobs.clone(), clock: clock.clone() },
-            failed_items: FailedItems { jobs: jobs.clone(), objects: objects.clone() },
+            items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },
+            canceller: Canceller { jobs: jobs.clone(), clock: clock.clone() },
+            redriver: Redriver {
+                jobs: mortal_jobs.clone(),
+                uploads: upload_rows,
+                objects: mortal_objects.clone(),
+                splits: mortal_splits.clone(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                limits: redrive_limits(limits),
+            },
+            dead_letters: DeadLetters {
+                jobs: mortal_jobs.clone(),
+                objects: mortal_objects.clone(),
+                isolated: mortal_isolated.clone(),
+                accounts: accounts.clone(),
+                clock: clock.clone(),
+                lease: A_WHILE,
+                retention: RETENTION,
+            },
+            sweeper: Sweeper {
+                jobs: mortal_jobs,
+                objects: mortal_objects,
+                splits: mortal_splits,
+                chunks: mortal_chunks,
+                isolated: mortal_isolated,
+                accounts,
+                clock: clock.clone(),
+                entropy,
+                limits: SweepLimits {
+                    stale: STALE,
+                    grace: A_WHILE,
+                    jobs_max: 100,
+                    tallies_max: 4,
+                    backoff_max: Duration::from_secs(4 * 3600),
+                },
+            },
             jobs,
             objects,
             records,
             splits,
             chunks,
+            isolated,
             completions,
             clock,
             faults,
@@ -218,7 +299,8 @@ impl World {
     pub async fn run_through_crashes(&self, split_time: Duration) {
         let mut redelivered = false;
         loop {
-            let (splits, chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            chunks.extend(self.isolated.take());
             if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
                 return;
             }
@@ -249,7 +331,8 @@ impl World {
     /// Delivers every message in the order it was sent until there are none.
     pub async fn run(&self) {
         loop {
-            let (splits, chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            chunks.extend(self.isolated.take());
             if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
                 return;
             }
@@ -265,6 +348,67 @@ impl World {
         }
     }
 
+    /// Delivers every message until there are none, each up to three times; then it is a dead letter. Between two deliveries
+    /// everything runs out that a run may have held.
+    pub async fn run_with_dead_letters(&self) {
+        let mut letters = 0;
+        loop {
+            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+            chunks.extend(self.isolated.take());
+            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
+                return;
+            }
+            for message in splits {
+                self.splitter.split(&message, self.deadline()).await.expect("in-memory ports do not fail");
+            }
+            for message in chunks {
+                let mut receives = 0;
+                while self.try_process(&message, receives > 0).await.is_err() {
+                    self.clock.advance(A_WHILE);
+                    receives += 1;
+                    if receives == 3 {
+                        letters += 1;
+                        let dead = DeadMessage::Chunk(message.clone());
+                        let settled = self.dead_letters.settle(&format!("letter-{letters}"), &dead).await;
+                        settled.expect("nobody is at it any more");
+                        break;
+                    }
+                }
+            }
+            for message in completions {
+                self.completer.complete(&message).await.expect("in-memory ports do not fail");
+            }
+        }
+    }
+
+    /// Sweeps, as the schedule does.
+    pub async fn sweep(&self) -> Swept {
+        self.sweeper.sweep().await.expect("in-memory ports do not fail")
+    }
+
+    /// Creates a job of type `validate` with these further fields of the request.
+    pub async fn create_with(&self, file_guid: FileGuid, fields: Value) -> Job {
+        let mut request = serde_json::json!({ "jobType": "validate", "fileGuid": file_guid });
+        let fields = fields.as_object().expect("fields").clone();
+        request.as_object_mut().expect("a request").extend(fields);
+        let request: CreateJobRequest = serde_json::from_value(request).expect("a request");
+        self.creator.create(&Self::owner(), &request, None).await.expect("a job")
+    }
+
+    /// The rows of a job that were skipped, read in small pages.
+    pub async fn all_skipped(&self, job: JobGuid) -> Vec<u64> {
+        let job = self.jobs.job(job).await.expect("the job is there");
+        let (mut rows, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.items.skipped(&job, after, 3).await.expect("in-memory ports do not fail");
+            rows.extend(page.items.iter().map(|item| item.row));
+            match page.next {
+                Some(next) => after = next,
+                None => return rows,
+            }
+        }
+    }
+
     /// The job as the API shows it.
     pub async fn show(&self, job: JobGuid) -> JobView {
         let job = self.jobs.job(job).await.expect("the job is there");
@@ -274,9 +418,9 @@ impl World {
     /// All failed items of a job, read in small pages.
     pub async fn all_failed(&self, job: JobGuid) -> Vec<FailedItem> {
         let job = self.jobs.job(job).await.expect("the job is there");
-        let (mut items, mut after) = (Vec::new(), ItemsCursor::default());
+        let (mut items, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.failed_items.page(&job, after, 3).await.expect("in-memory ports do not fail");
+            let page = self.items.failed(&job, after, 3).await.expect("in-memory ports do not fail");
             assert!(page.items.len() <= 3);
             items.extend(page.items);
             match page.next {
@@ -306,6 +450,18 @@ fn create_limits(limits: WorldLimits) -> CreateLimits {
         default_deadline_seconds: 4 * 3600,
         maximum_deadline_seconds: 3 * 86_400,
         idempotency: Duration::from_secs(86_400),
-        stale: Duration::from_secs(900),
+        stale: STALE,
+        retry_after_max: Duration::from_secs(300),
+    }
+}
+
+fn redrive_limits(limits: WorldLimits) -> RedriveLimits {
+    RedriveLimits {
+        ceilings: limits.ceilings,
+        deadline_seconds: 4 * 3600,
+        maximum_deadline_seconds: 3 * 86_400,
+        stale: STALE,
+        corrected_max_bytes: 1 << 20,
+        retry_after_max: Duration::from_secs(300),
     }
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::job::{Job, Lease, Stop, StopCode, outcome};
+use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::CompletionMessage;
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost, expiry};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost};
 use rowmill_core::states::Status;
 use rowmill_core::tally::{Counts, Totals};
 
@@ -85,12 +85,13 @@ impl Completer {
     }
 
     async fn end(&self, job: Job, totals: &Totals) -> Result<CompletionEnd, PortError> {
+        let job = self.check_tolerance(job, totals).await?;
         let mut job = self.audit(job, totals).await?;
         for _ in 0..TRIES {
-            let Some(status) = job.ending() else { return Ok(CompletionEnd::NotOurs) };
-            let completion = self.completion(&job, status, totals.counts);
+            let ended = Completion::of(&job, totals.counts, self.clock.now(), self.retention);
+            let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
             match self.jobs.complete(&completion).await {
-                Ok(()) => return Ok(CompletionEnd::Ended(status)),
+                Ok(()) => return Ok(CompletionEnd::Ended(completion.status)),
                 // Our own transaction with its reply lost, or somebody else's: it has ended either way.
                 Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
                 // Stopped meanwhile: end it as that says.
@@ -101,16 +102,21 @@ impl Completer {
         Err(PortError::unavailable("ending the job", "its row keeps changing"))
     }
 
-    fn completion(&self, job: &Job, status: Status, counts: Counts) -> Completion {
-        let finished_at = self.clock.now();
-        Completion {
-            seen: job.clone(),
-            status,
-            outcome: (status == Status::Completed).then(|| outcome(counts)),
-            counts,
-            finished_at,
-            expires_at: expiry(finished_at, self.retention),
+    /// Whether more items failed than the job bears: whoever committed the last of them may have died before it looked.
+    async fn check_tolerance(&self, job: Job, totals: &Totals) -> Result<Job, PortError> {
+        if job.attempt > 1 || job.stop.is_some() {
+            return Ok(job);
         }
+        let tolerance = self.jobs.spec(job.job_guid).await?.tolerance;
+        match tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
+            true => self.stop(&job, Stop::tolerance_exceeded(totals.counts, self.clock.now())).await,
+            false => Ok(job),
+        }
+    }
+
+    async fn stop(&self, job: &Job, stop: Stop) -> Result<Job, PortError> {
+        let (Stopped::Now(job) | Stopped::Not(job)) = self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
+        Ok(job)
     }
 
     /// Adds everything up again: the tallies must give the totals, and the totals the items dispatched. Should they ever
@@ -130,15 +136,7 @@ impl Completer {
             return Ok(job);
         }
         tracing::error!(job.id = %job.job_guid, items, ?counts, totals = ?totals.counts, dispatched, "audit failed");
-        let stop = Stop {
-            code: StopCode::AuditFailed,
-            message: "the job's counters do not add up; please report this".into(),
-            row: None,
-            offset: None,
-            at: self.clock.now(),
-        };
-        match self.jobs.stop(job.job_guid, job.attempt, &stop).await? {
-            Stopped::Now(job) | Stopped::Not(job) => Ok(job),
-        }
+        let message = "the job's counters do not add up; please report this";
+        self.stop(&job, Stop::because(StopCode::AuditFailed, message, self.clock.now())).await
     }
 }

@@ -11,8 +11,8 @@ use rowmill_core::job::Job;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::messages::SplitMessage;
 use rowmill_core::ports::{
-    Admission, Ceilings, Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, PortError,
-    Queue, UploadStore,
+    Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
+    UploadStore,
 };
 use rowmill_core::processor::ParamsError;
 use rowmill_core::spec::{SourceFile, Spec};
@@ -60,6 +60,8 @@ pub struct CreateLimits {
     pub idempotency: Duration,
     /// After what time without a sign of life the sweep looks at a job.
     pub stale: Duration,
+    /// The longest a client that is turned away is told to wait.
+    pub retry_after_max: Duration,
 }
 
 /// Why no job was created.
@@ -99,22 +101,14 @@ pub enum CreateJobError {
     #[error(transparent)]
     Params(#[from] ParamsError),
     /// A ceiling is reached.
-    #[error("{}", full_message(*.0))]
-    Full(Admission),
+    #[error("{}", .0.admission.advice())]
+    Full(Full),
     /// The idempotency key was used for another request.
     #[error("the Idempotency-Key was used for another request; use a new key for a new job")]
     KeyReused,
     /// Something cannot be reached.
     #[error(transparent)]
     Port(#[from] PortError),
-}
-
-const fn full_message(full: Admission) -> &'static str {
-    match full {
-        Admission::OwnerFull => "you have as many active jobs as you may have; try again when one has ended",
-        Admission::TypeFull => "there are as many active jobs of this type as there may be; try again later",
-        Admission::SystemFull => "there are as many active jobs as there may be; try again later",
-    }
 }
 
 impl Creator {
@@ -161,8 +155,7 @@ impl Creator {
 
     /// The job is there whether its message leaves or not, so a failure to send is not the client's.
     async fn wake_splitter(&self, job: &Job) {
-        let message = SplitMessage { job_guid: job.job_guid, attempt: job.attempt, owner: job.owner.clone() };
-        if let Err(error) = self.splits.send(&[message]).await {
+        if let Err(error) = self.splits.send(&[SplitMessage::of(job)]).await {
             tracing::error!(job.id = %job.job_guid, error = &error as &dyn std::error::Error, "job created, message not sent");
         }
     }
@@ -193,7 +186,7 @@ impl Creator {
             scanner_version: SCANNER_VERSION,
             params: request.params.clone(),
             tolerance: request.tolerance,
-            max_concurrency: None,
+            max_concurrency: request.max_concurrency,
         };
         job_type.prepare(&spec)?;
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
@@ -207,7 +200,8 @@ impl Creator {
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {
         let now = spec.created_at;
         let deadline = request.deadline_seconds.unwrap_or(self.limits.default_deadline_seconds);
-        let job = Job::waiting(spec, now + Duration::from_secs(deadline), now + self.limits.stale);
+        let deadline_at = now + Duration::from_secs(deadline);
+        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.stale));
         Job { metadata: request.metadata.clone(), ..job }
     }
 

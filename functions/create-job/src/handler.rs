@@ -1,17 +1,11 @@
 //! From the HTTP request to the use case and back.
 
-use std::time::Duration;
-
 use lambda_http::{Body, Request, Response};
 use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json, to_be_polled};
-use rowmill_core::ports::Admission;
 use rowmill_core::progress::JobView;
 
 use crate::create::{CreateJobError, Creator};
 use crate::request::CreateJobRequest;
-
-/// How long a client does well to wait for a slot.
-const SLOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Answers `POST /api/jobs`.
 pub async fn handle(creator: &Creator, request: Request) -> Response<Body> {
@@ -23,7 +17,10 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     let wish: CreateJobRequest = read_json(request)?;
     // A key that is no text is as wrong as an empty one, and must not pass for none.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
-    let job = creator.create(&owner, &wish, key.map(Option::unwrap_or_default)).await.map_err(problem)?;
+    let job = creator
+        .create(&owner, &wish, key.map(Option::unwrap_or_default))
+        .await
+        .map_err(|error| problem(error, creator))?;
     let mut response = json_response(202, &JobView::read(&*creator.jobs, &job).await?);
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
@@ -31,7 +28,7 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-fn problem(error: CreateJobError) -> Problem {
+fn problem(error: CreateJobError, creator: &Creator) -> Problem {
     let detail = error.to_string();
     match error {
         CreateJobError::Field(wrong) => Problem::unprocessable("invalid_request", detail).with("field", wrong.field),
@@ -48,9 +45,7 @@ fn problem(error: CreateJobError) -> Problem {
             Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", head.code())
         }
         CreateJobError::KeyReused => Problem::unprocessable("idempotency_key_reused", detail),
-        CreateJobError::Full(Admission::OwnerFull) => Problem::too_many("owner_full", detail, SLOT_WAIT),
-        CreateJobError::Full(Admission::TypeFull) => Problem::unavailable("job_type_full", detail, SLOT_WAIT),
-        CreateJobError::Full(Admission::SystemFull) => Problem::unavailable("system_full", detail, SLOT_WAIT),
+        CreateJobError::Full(full) => Problem::full(&full, creator.clock.now(), creator.limits.retry_after_max),
         CreateJobError::Port(error) => error.into(),
     }
 }

@@ -37,6 +37,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
             maximum_deadline_seconds: runtime.setting("ROWMILL_MAXIMUM_DEADLINE_SECONDS", 259_200)?,
             idempotency: Duration::from_secs(idempotency_hours * 60 * 60),
             stale: Duration::from_secs(runtime.setting("ROWMILL_STALE_SECONDS", 900)?),
+            retry_after_max: Duration::from_secs(runtime.setting("ROWMILL_RETRY_AFTER_MAX_SECONDS", 300)?),
         },
     });
     runtime

@@ -12,6 +12,9 @@ pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 /// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
 pub const METADATA_MAX_BYTES: usize = 1024;
 
+/// The highest `maxConcurrency`: more chunks than workers can be at.
+pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
+
 /// The longest idempotency key, in characters.
 pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
 
@@ -29,6 +32,9 @@ pub struct CreateJobRequest {
     /// How many failures the job bears.
     #[serde(default)]
     pub tolerance: Option<Tolerance>,
+    /// How many chunks of the job may be in flight at once; as many as there are workers by default.
+    #[serde(default)]
+    pub max_concurrency: Option<u32>,
     /// After how many seconds the job is stopped if it has not ended.
     #[serde(default)]
     pub deadline_seconds: Option<u64>,
@@ -89,6 +95,9 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     }
     if request.metadata.as_ref().is_some_and(|metadata| size(metadata) > METADATA_MAX_BYTES) {
         return error("metadata", format!("takes more than {METADATA_MAX_BYTES} bytes of JSON"));
+    }
+    if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
+        return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}"));
     }
     if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
         return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}"));

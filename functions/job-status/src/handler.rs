@@ -11,7 +11,7 @@ use rowmill_core::states::Status;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::items::{FailedItems, ItemsCursor};
+use crate::items::ItemPages;
 use crate::show::Jobs;
 
 /// How many jobs a page has unless the client says otherwise.
@@ -20,12 +20,15 @@ const JOBS_DEFAULT: usize = 20;
 /// How many items a page has unless the client says otherwise.
 const ITEMS_DEFAULT: usize = 100;
 
+/// How many dead letters of a job are shown: a job that has more has one cause for all of them.
+const DEAD_LETTERS_MAX: usize = 1000;
+
 /// The use cases and the limits of a page.
 pub struct JobPages {
     /// Jobs.
     pub jobs: Jobs,
-    /// Failed items.
-    pub items: FailedItems,
+    /// Failed and skipped items.
+    pub items: ItemPages,
     /// The most jobs of a page.
     pub jobs_page_max: usize,
     /// The most items of a page.
@@ -44,6 +47,7 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
     match parameters.first("jobGuid") {
         None => list(pages, &owner, request).await,
         Some(_) if path.ends_with("/items") => items(pages, &owner, request).await,
+        Some(_) if path.ends_with("/dead-letters") => dead_letters(pages, &owner, request).await,
         Some(_) => show(pages, &owner, request).await,
     }
 }
@@ -91,16 +95,28 @@ async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
 
 async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
-    let outcome: Option<String> = query_parameter(request, "outcome", "`failed`")?;
-    if outcome.as_deref() != Some("failed") {
-        return Err(invalid_query("outcome", "must be `failed`".to_owned()));
-    }
-    let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or_default();
+    let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or(0);
     let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
+    let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
+    let owned = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid));
+    match outcome.as_deref() {
+        Some("failed") => {
+            let page = pages.items.failed(&owned?, after, limit).await?;
+            Ok(json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) })))
+        }
+        Some("skipped") => {
+            let page = pages.items.skipped(&owned?, after, limit).await?;
+            Ok(json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) })))
+        }
+        _ => Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
+    }
+}
+
+async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
-    let page = pages.items.page(&job, after, limit).await?;
-    let next = page.next.as_ref().map(ItemsCursor::to_string);
-    Ok(json_response(200, &json!({ "items": page.items, "next": next })))
+    let letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
+    Ok(json_response(200, &json!({ "deadLetters": letters })))
 }
 
 fn limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem> {

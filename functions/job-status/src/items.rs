@@ -1,16 +1,14 @@
-//! The items of a job that failed, in row order, a page at a time.
-//!
-//! A tally's marks say which runs won their chunks and whether they left failed items; only those runs' segments are
-//! read. Tallies, chunks and rows run in the same order, so a page holds one segment at a time and nothing is sorted.
+//! The items of a job that failed or were skipped, in row order, a page at a time.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
+use rowmill_core::chunk_index::ChunkIndex;
+use rowmill_core::failed_items::FailedItems;
 use rowmill_core::job::Job;
 use rowmill_core::ports::{JobStore, Objects, PortError};
-use rowmill_core::segment::{FailedItem, failed_items_key, read_segment};
-use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, MarkKind, Tally};
+use rowmill_core::segment::{FailedItem, Segment};
+use rowmill_core::tally::{ChunkAddress, MarkKind, Tally};
+use serde::Serialize;
 
 /// How many tallies are read at once.
 const TALLIES_READ: u32 = 64;
@@ -18,115 +16,120 @@ const TALLIES_READ: u32 = 64;
 /// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped once more.
 const PAGE_MAX_BYTES: usize = 2_500_000;
 
-/// How many segments a page looks into at most, so that a page of very few items still comes soon.
-const SEGMENTS_READ: usize = 200;
+/// How many objects a page looks into, about, so that a page of very few items still comes soon.
+const OBJECTS_READ: usize = 200;
 
 /// The use case and the ports it works through.
-pub struct FailedItems {
+pub struct ItemPages {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// Where failed items are.
     pub objects: Arc<dyn Objects>,
 }
 
-/// A page of failed items.
+/// A page of items.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ItemsPage {
+pub struct ItemsPage<T> {
     /// The items in row order.
-    pub items: Vec<FailedItem>,
-    /// Where the next page goes on; none where this is the last, as far as the job has got.
-    pub next: Option<ItemsCursor>,
+    pub items: Vec<T>,
+    /// The row behind which the next page goes on; none where this is the last, as far as the job has got.
+    pub next: Option<u64>,
 }
 
-/// Where a page goes on: in the chunk of this tally and place, behind this row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ItemsCursor {
-    tally: u32,
-    index: u8,
-    row: u64,
+/// An item that was dispatched and not processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct SkippedItem {
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// Always `skipped`.
+    pub code: &'static str,
+    /// Why, for a person.
+    pub message: &'static str,
 }
 
-impl fmt::Display for ItemsCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}-{}", self.tally, self.index, self.row)
-    }
-}
-
-/// A text that is not a cursor.
-#[derive(Debug, thiserror::Error)]
-#[error("not a cursor that this API gave out")]
-pub struct InvalidCursor;
-
-impl FromStr for ItemsCursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut numbers = text.split('-');
-        let mut next = || numbers.next().ok_or(InvalidCursor);
-        let cursor = Self {
-            tally: next()?.parse().map_err(|_| InvalidCursor)?,
-            index: next()?.parse().map_err(|_| InvalidCursor)?,
-            row: next()?.parse().map_err(|_| InvalidCursor)?,
-        };
-        if numbers.next().is_some() { Err(InvalidCursor) } else { Ok(cursor) }
-    }
-}
-
-impl FailedItems {
-    /// The failed items behind `after`, at most `limit` of them.
+impl ItemPages {
+    /// The failed items behind row `after`, at most `limit` of them.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn page(&self, job: &Job, after: ItemsCursor, limit: usize) -> Result<ItemsPage, PortError> {
-        let mut page = Page { items: Vec::new(), limit, segments_left: SEGMENTS_READ, bytes_left: PAGE_MAX_BYTES };
-        let mut first = after.tally;
-        while first < job.split.tallies {
-            let next = first.saturating_add(TALLIES_READ).min(job.split.tallies);
-            for tally in self.jobs.tallies(job.job_guid, job.attempt, first..next).await? {
-                if let Some(next) = self.read_tally(job, &tally, after, &mut page).await? {
+    pub async fn failed(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<FailedItem>, PortError> {
+        let mut page = Page { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES };
+        let mut walk = FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await?;
+        while let Some(items) = walk.next().await? {
+            for item in items {
+                if !page.takes(item)? {
+                    let next = page.items.last().map_or(after, |last| last.row);
                     return Ok(ItemsPage { items: page.items, next: Some(next) });
                 }
             }
-            first = next;
+            if walk.objects_read() >= OBJECTS_READ {
+                return Ok(ItemsPage { items: page.items, next: Some(walk.after()) });
+            }
         }
         Ok(ItemsPage { items: page.items, next: None })
     }
 
-    /// Adds the failed items of a tally; where the page goes on if it is full.
-    async fn read_tally(
-        &self,
-        job: &Job,
-        tally: &Tally,
-        after: ItemsCursor,
-        page: &mut Page,
-    ) -> Result<Option<ItemsCursor>, PortError> {
-        let first = if tally.number == after.tally { usize::from(after.index) } else { 0 };
-        for place in first..CHUNKS_PER_TALLY {
-            let index = u8::try_from(place).unwrap_or(u8::MAX);
-            let Some(mark) = tally.mark(index).filter(|mark| mark.kind == MarkKind::HasObjects) else { continue };
-            if page.segments_left == 0 {
-                return Ok(Some(ItemsCursor { tally: tally.number, index, row: 0 }));
-            }
-            page.segments_left -= 1;
-            let address = ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-            let bytes = self.objects.read(&failed_items_key(job.job_guid, address, mark.run)).await?;
-            let items = read_segment(&bytes).map_err(|error| PortError::invalid("reading failed items", error))?;
-            let behind = if (tally.number, index) == (after.tally, after.index) { after.row } else { 0 };
-            for item in items.into_iter().filter(|item| item.row > behind) {
-                if !page.takes(item)? {
-                    let row = page.items.last().map_or(0, |last| last.row);
-                    return Ok(Some(ItemsCursor { tally: tally.number, index, row }));
+    /// The skipped items behind row `after`, at most `limit` of them: those of the first attempt, since what a redrive skips
+    /// has failed before and still has.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn skipped(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<SkippedItem>, PortError> {
+        let tallies = match job.attempt {
+            1 => job.split.tallies,
+            _ => self.jobs.totals(job.job_guid, 1).await?.final_tallies.unwrap_or(0),
+        };
+        let mut rows = Vec::new();
+        let mut first = 0;
+        while first < tallies {
+            let next = first.saturating_add(TALLIES_READ).min(tallies);
+            for tally in self.jobs.tallies(job.job_guid, 1, first..next).await? {
+                // A tally ends at most so many items behind its start: most are passed over without a look at their chunks.
+                if tally.counts.skipped == 0 || tally.start.row + tally.items <= after + 1 {
+                    continue;
+                }
+                for range in self.skipped_ranges(job, &tally).await? {
+                    rows.extend(range.filter(|row| *row > after).take(limit + 1 - rows.len()));
+                    if rows.len() > limit {
+                        rows.truncate(limit);
+                        let next = rows.last().copied();
+                        return Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next });
+                    }
                 }
             }
+            first = next;
         }
-        Ok(None)
+        Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next: None })
     }
+
+    /// The rows of a tally that were skipped: of each chunk all, or those behind the one at which its run was stopped.
+    async fn skipped_ranges(&self, job: &Job, tally: &Tally) -> Result<Vec<std::ops::Range<u64>>, PortError> {
+        let index = ChunkIndex::read(&*self.objects, job.job_guid, 1, tally.number).await?;
+        let mut ranges = Vec::new();
+        for (place, chunk) in (0_u8..).zip(&index.chunks) {
+            let rows = chunk.first_row..chunk.first_row + u64::from(chunk.items);
+            match tally.mark(place) {
+                Some(mark) if mark.kind == MarkKind::Stopped => {
+                    let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
+                    let segment = Segment::read(&*self.objects, job.job_guid, address, mark.run).await?;
+                    ranges.extend(segment.skipped_from.map(|from| from..rows.end));
+                }
+                Some(mark) if mark.kind == MarkKind::Skipped => ranges.push(rows),
+                None if tally.is_closed() => ranges.push(rows),
+                _ => {}
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+const fn skipped(row: u64) -> SkippedItem {
+    SkippedItem { row, code: "skipped", message: "not processed: the job was stopped before" }
 }
 
 struct Page {
     items: Vec<FailedItem>,
     limit: usize,
-    segments_left: usize,
     bytes_left: usize,
 }
 
@@ -148,19 +151,5 @@ impl Page {
         self.bytes_left -= bytes;
         self.items.push(item);
         Ok(true)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_reads_back_as_it_was_written() {
-        let cursor = ItemsCursor { tally: 12, index: 63, row: 409_600 };
-        assert_eq!(cursor.to_string().parse::<ItemsCursor>().unwrap(), cursor);
-        for wrong in ["", "1-2", "1-2-3-4", "a-b-c", "1-300-2", "-1-2-3"] {
-            assert!(wrong.parse::<ItemsCursor>().is_err(), "{wrong}");
-        }
     }
 }

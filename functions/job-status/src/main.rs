@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use job_status::handler::{self, JobPages};
-use job_status::items::FailedItems;
+use job_status::items::ItemPages;
 use job_status::show::Jobs;
 
 #[tokio::main]
@@ -11,7 +11,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("job-status").await?;
     let jobs = runtime.job_store()?;
     let pages = Arc::new(JobPages {
-        items: FailedItems { jobs: jobs.clone(), objects: runtime.objects()? },
+        items: ItemPages { jobs: jobs.clone(), objects: runtime.objects()? },
         jobs: Jobs { jobs, clock: runtime.clock() },
         jobs_page_max: runtime.setting("ROWMILL_LIST_PAGE_MAX", 100)?,
         items_page_max: runtime.setting("ROWMILL_ITEMS_PAGE_MAX", 1000)?,

@@ -18,14 +18,14 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
     let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE);
     let time_left = batch.deadline.duration_since(processor.clock.now());
-    let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin);
+    let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);
     stream::iter(batch.deliveries)
         .map(|delivery| {
             let watch = &watch;
             async move {
                 let work = process(processor, &delivery, batch.deadline, watch);
-                // One processor that waits for ever must not take the other chunks of the batch with it.
+                // A run keeps the time limit itself; a store that does not answer must not take the other chunks along.
                 let result = tokio::time::timeout(time_left, work).await;
                 let result = result.unwrap_or_else(|_| Err(RunError::TryAgain("it took too long".into())));
                 result.err().map(|error| failed(&delivery, &error))

@@ -17,13 +17,16 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         prepared: PreparedJobs::new(jobs.clone(), JobTypes::built_in(Some(runtime.record_store()?))),
         jobs,
         objects: runtime.objects()?,
-        completions: runtime.completions_queue()?,
+        chunks: runtime.items_queue()?,
+        isolated: runtime.isolate_queue()?,
+        accounts: runtime.accounts()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: RunLimits {
             transient_retries: runtime.setting("ROWMILL_TRANSIENT_RETRIES", 4)?,
             backoff: Duration::from_millis(200),
-            margin: Duration::from_secs(2),
+            margin: Duration::from_secs(runtime.setting("ROWMILL_PROCESS_MARGIN_SECONDS", 5)?),
+            poison_max: runtime.setting("ROWMILL_POISON_MAX", 10)?,
         },
     });
     runtime

@@ -1,21 +1,26 @@
 //! From a chunk's message to its commit.
 //!
 //! A chunk counts once: its commit puts its mark on the tally on condition that there is none. Everything before the
-//! commit may happen any number of times; whatever a run wrote that did not win is never read.
+//! commit may happen any number of times; whatever a run wrote that did not win is never read. A run whose time is up
+//! before its chunk is done moves the chunk's ledger on and sends a message for the next run to go on from there.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use rowmill_core::accounts::Accounts;
 use rowmill_core::ids::RunId;
-use rowmill_core::job::{Stop, StopCode};
-use rowmill_core::messages::{ChunkMessage, CompletionMessage};
-use rowmill_core::ports::{Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
-use rowmill_core::segment;
-use rowmill_core::tally::{Commit, Counts, Mark, MarkKind, Tally};
-use rowmill_core::text::{Chunk, ChunkMode, Position};
+use rowmill_core::input::{InputError, InputItem, read_input};
+use rowmill_core::job::{Job, Stop, StopCode};
+use rowmill_core::ledger::Ledger;
+use rowmill_core::messages::{ChunkMessage, Handling};
+use rowmill_core::ports::{Clock, Committed, Entropy, JobStore, LedgerMoved, Objects, PortError, Queue};
+use rowmill_core::progress::Counters;
+use rowmill_core::segment::Segment;
+use rowmill_core::tally::{Counts, Mark, MarkKind};
+use rowmill_core::text::Chunk;
 
-use crate::prepared::PreparedJobs;
-use crate::run::{ChunkOutcome, ChunkRun, RunError, RunLimits, too_long};
+use crate::prepared::{Prepared, PreparedJobs};
+use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
 
 /// The use case and the ports it works through.
@@ -24,8 +29,12 @@ pub struct ChunkProcessor {
     pub jobs: Arc<dyn JobStore>,
     /// The files, and where failed items go.
     pub objects: Arc<dyn Objects>,
-    /// Where an attempt whose last tally is closed is announced.
-    pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// Where a chunk whose run ran out of time goes on.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// Where an isolated chunk goes on.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The commit, and what is due after it.
+    pub accounts: Accounts,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
@@ -43,8 +52,21 @@ pub enum ChunkEnd {
     Committed(Counts),
     /// The chunk had been committed before.
     Repeated,
+    /// The chunk is done in part; a message to go on is on its way.
+    Continued,
     /// The job is gone, has ended, or goes by another attempt.
     Past,
+}
+
+/// One run at a chunk: what it was told, and what it may take.
+pub(crate) struct Delivery<'a> {
+    pub message: &'a ChunkMessage,
+    pub run: RunId,
+    /// The invocation's time limit, less the margin.
+    pub time_limit: Timestamp,
+    pub watch: &'a JobWatch,
+    /// The chunk's ledger, blank where it has none or there was no reason to look.
+    pub ledger: Ledger,
 }
 
 impl ChunkProcessor {
@@ -66,137 +88,208 @@ impl ChunkProcessor {
         if job.is_past(message.address.attempt) {
             return Ok(ChunkEnd::Past);
         }
-        if redelivered && let Some(tally) = self.committed_before(message).await? {
-            self.close(message, &tally).await?;
-            return Ok(ChunkEnd::Repeated);
-        }
-        let run = self.entropy.run_id();
-        if job.stop.is_some() {
-            return self.skip(message, run).await;
-        }
-        match self.run(message, deadline, watch).await {
-            Ok(outcome) => self.commit_outcome(message, run, outcome).await,
-            Err(RunError::SourceChanged(how)) => {
-                let stop = Stop::source_changed(how, Some(place(&message.chunk)), self.clock.now());
-                self.stop_and_skip(message, run, &stop).await
+        let mut ledger = Ledger::blank(message.address, self.clock.now());
+        if redelivered || message.handling != Handling::Fresh {
+            if let Some(tally) = self.accounts.committed(message.job_guid, message.address).await? {
+                self.accounts.settle(message, &tally).await?;
+                return Ok(ChunkEnd::Repeated);
             }
-            Err(error @ RunError::OtherItems { .. }) => {
+            ledger = self.jobs.ledger(message.job_guid, message.address).await?.unwrap_or(ledger);
+        }
+        let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
+        let delivery = Delivery { message, run, time_limit, watch, ledger };
+        if job.stop.is_some() {
+            return self.skip(&delivery).await;
+        }
+        if self.clock.now() >= job.deadline_at {
+            return self.stop_and_skip(&delivery, &Stop::deadline_exceeded(self.clock.now())).await;
+        }
+        match self.run(&delivery).await {
+            Err(RunError::Input(InputError::SourceChanged(how))) => {
+                let place = Some(message.chunk.start()).filter(|_| job.redrive.is_none());
+                self.stop_and_skip(&delivery, &Stop::source_changed(how, place, self.clock.now())).await
+            }
+            Err(RunError::Input(error @ InputError::OtherItems { .. })) => {
                 tracing::error!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, %error, "misread");
-                self.stop_and_skip(message, run, &self.misread(message)).await
+                self.stop_and_skip(&delivery, &misread(&job, &message.chunk, self.clock.now())).await
+            }
+            end => end,
+        }
+    }
+
+    async fn run(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let message = delivery.message;
+        if message.handling == Handling::Isolated {
+            return self.run_isolated(delivery).await;
+        }
+        if delivery.ledger.isolated {
+            // Its items are run one at a time, and never beside other chunks.
+            return self.go_on_isolated(message).await;
+        }
+        let prepared = self.prepared.get(message.job_guid).await?;
+        let (mut items, mut progress) = self.load(delivery, &prepared).await?;
+        let run = self.chunk_run(delivery, &prepared);
+        match run.run(&mut items, &mut progress).await {
+            Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
+            Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The chunk's items, and what is known of them.
+    pub(crate) async fn load(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+    ) -> Result<(Vec<InputItem>, Progress), RunError> {
+        let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
+        let mut progress = self.progress(delivery).await?;
+        // A run may have died between its segment and its ledger: what is not done has not failed yet.
+        if let Some(next) = items.get(progress.done as usize) {
+            progress.segment.failed.retain(|failed| failed.row < next.row);
+        }
+        Ok((items, progress))
+    }
+
+    async fn progress(&self, delivery: &Delivery<'_>) -> Result<Progress, PortError> {
+        let (message, ledger) = (delivery.message, &delivery.ledger);
+        let segment = match ledger.segment {
+            None => Segment::default(),
+            Some(run) => Segment::read(&*self.objects, message.job_guid, message.address, run).await?,
+        };
+        Ok(Progress::of(ledger, segment))
+    }
+
+    pub(crate) fn chunk_run<'a>(&'a self, delivery: &'a Delivery<'a>, prepared: &'a Prepared) -> ChunkRun<'a> {
+        ChunkRun {
+            job_guid: delivery.message.job_guid,
+            prepared,
+            time_limit: delivery.time_limit,
+            watch: delivery.watch,
+            clock: &*self.clock,
+            entropy: &*self.entropy,
+            limits: self.limits,
+        }
+    }
+
+    /// Time is up: what is done is noted in the ledger, for the next run to go on from.
+    async fn hand_over(&self, delivery: &Delivery<'_>, progress: Progress) -> Result<ChunkEnd, RunError> {
+        let (message, ledger) = (delivery.message, &delivery.ledger);
+        if progress.done == ledger.done {
+            return Err(RunError::TryAgain("its time was up before anything was done".into()));
+        }
+        let segment = self.put_segment(delivery, &progress.segment).await?.or(ledger.segment);
+        let (done, counts) = (progress.done, progress.counts);
+        let moved = Ledger { done, counts, segment, ..ledger.moved(delivery.run, self.clock.now()) };
+        if let LedgerMoved::Lost(_) = self.move_ledger(message, &moved).await? {
+            // Another run has got as far, and may have died right after: the message to go on is sent once more.
+            tracing::debug!(job.id = %message.job_guid, "another run moved the ledger");
+        }
+        let next = ChunkMessage { handling: Handling::Recovered, ..message.clone() };
+        self.chunks.send(&[next]).await?;
+        Ok(ChunkEnd::Continued)
+    }
+
+    /// Moves the chunk's ledger, and notes the sign of life where it is looked for.
+    pub(crate) async fn move_ledger(&self, message: &ChunkMessage, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+        let result = self.jobs.move_ledger(message.job_guid, moved).await?;
+        self.jobs.touch(message.job_guid, message.address.attempt, message.address.tally, moved.at).await?;
+        Ok(result)
+    }
+
+    /// Stores the segment as this run's, if there is anything in it; the run then.
+    pub(crate) async fn put_segment(
+        &self,
+        delivery: &Delivery<'_>,
+        segment: &Segment,
+    ) -> Result<Option<RunId>, PortError> {
+        if segment.is_empty() {
+            return Ok(None);
+        }
+        segment.put(&*self.objects, delivery.message.job_guid, delivery.message.address, delivery.run).await?;
+        Ok(Some(delivery.run))
+    }
+
+    /// The end of the chunk: its segment first, so that it is there once a mark says so.
+    pub(crate) async fn commit_progress(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        progress: Progress,
+    ) -> Result<ChunkEnd, RunError> {
+        self.put_segment(delivery, &progress.segment).await?;
+        let kind = match (progress.is_stopped(), progress.segment.is_empty()) {
+            (true, _) => MarkKind::Stopped,
+            (false, false) => MarkKind::HasObjects,
+            (false, true) => MarkKind::Clean,
+        };
+        let end = self.commit(delivery, kind, progress.counts).await?;
+        if matches!(end, ChunkEnd::Committed(counts) if counts.failed > 0) {
+            self.check_tolerance(delivery, prepared).await?;
+        }
+        Ok(end)
+    }
+
+    /// The job was stopped before this run began: what an earlier one had done stays, the rest is skipped unread.
+    async fn skip(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let items = u64::from(delivery.message.chunk.items);
+        if delivery.ledger.done == 0 {
+            return self.commit(delivery, MarkKind::Skipped, Counts::all_skipped(items)).await;
+        }
+        let prepared = self.prepared.get(delivery.message.job_guid).await?;
+        match self.load(delivery, &prepared).await {
+            Ok((items, mut progress)) => {
+                progress.skip(&items[progress.done as usize..]);
+                self.commit_progress(delivery, &prepared, progress).await
+            }
+            // What had been done cannot be told from the rest any more.
+            Err(RunError::Input(InputError::SourceChanged(_) | InputError::OtherItems { .. })) => {
+                self.commit(delivery, MarkKind::Skipped, Counts::all_skipped(items)).await
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The tally, if it says that this chunk is committed.
-    async fn committed_before(&self, message: &ChunkMessage) -> Result<Option<Tally>, PortError> {
-        let address = message.address;
-        let tally = self.jobs.tally(message.job_guid, address.attempt, address.tally).await?;
-        Ok(tally.mark(address.index).is_some().then_some(tally))
-    }
-
-    async fn run(
-        &self,
-        message: &ChunkMessage,
-        deadline: Timestamp,
-        watch: &JobWatch,
-    ) -> Result<ChunkOutcome, RunError> {
-        let prepared = self.prepared.get(message.job_guid).await?;
-        let chunk = &message.chunk;
-        if chunk.mode == ChunkMode::TooLong {
-            return Ok(too_long(chunk, prepared.spec.limits.max_record_bytes));
-        }
-        let file = &prepared.spec.file;
-        let range = chunk.offset..chunk.offset + chunk.length;
-        let bytes = self.objects.read_range(&file.key, &file.etag, range).await.map_err(|error| match error {
-            PortError::NotFound => RunError::SourceChanged("is gone"),
-            PortError::Changed => RunError::SourceChanged("was replaced"),
-            error => error.into(),
-        })?;
-        let run = ChunkRun {
-            job_guid: message.job_guid,
-            prepared: &prepared,
-            chunk,
-            deadline,
-            watch,
-            clock: &*self.clock,
-            entropy: &*self.entropy,
-            limits: self.limits,
-        };
-        run.run(&bytes).await
-    }
-
-    async fn commit_outcome(
-        &self,
-        message: &ChunkMessage,
-        run: RunId,
-        outcome: ChunkOutcome,
-    ) -> Result<ChunkEnd, RunError> {
-        if !outcome.failed.is_empty() {
-            // Before the commit: once a mark says that there are objects, they are there.
-            let key = segment::failed_items_key(message.job_guid, message.address, run);
-            let bytes = segment::write_segment(&outcome.failed)
-                .map_err(|error| PortError::invalid("writing the failed items", error))?;
-            self.objects.put(&key, "application/x-ndjson", bytes.into(), None).await?;
-        }
-        let kind = match (outcome.stopped, outcome.failed.is_empty()) {
-            (_, false) => MarkKind::HasObjects,
-            (true, true) => MarkKind::Stopped,
-            (false, true) => MarkKind::Clean,
-        };
-        self.commit(message, Mark { kind, run }, outcome.counts).await
-    }
-
-    /// The job was stopped before the chunk was begun.
-    async fn skip(&self, message: &ChunkMessage, run: RunId) -> Result<ChunkEnd, RunError> {
-        let counts = Counts::all_skipped(message.chunk.items.into());
-        self.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await
-    }
-
     /// The job cannot go on: it is stopped, and only then is anything skipped.
-    async fn stop_and_skip(&self, message: &ChunkMessage, run: RunId, stop: &Stop) -> Result<ChunkEnd, RunError> {
+    async fn stop_and_skip(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<ChunkEnd, RunError> {
+        let message = delivery.message;
         self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
-        self.skip(message, run).await
+        self.skip(delivery).await
     }
 
-    fn misread(&self, message: &ChunkMessage) -> Stop {
-        let Position { offset, row } = place(&message.chunk);
-        Stop {
-            code: StopCode::AuditFailed,
-            message: "rows are read otherwise than they were cut; please report this, with the file if you can".into(),
-            row: Some(row),
-            offset: Some(offset),
-            at: self.clock.now(),
-        }
-    }
-
-    async fn commit(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<ChunkEnd, RunError> {
-        debug_assert_eq!(counts.sum(), u64::from(message.chunk.items));
-        let commit = Commit { chunk: message.address, mark, counts, bytes: message.chunk.length, at: self.clock.now() };
-        let committed = self.jobs.commit(message.job_guid, &commit).await?;
-        self.close(message, committed.tally()).await?;
-        Ok(match committed {
+    async fn commit(&self, delivery: &Delivery<'_>, kind: MarkKind, counts: Counts) -> Result<ChunkEnd, RunError> {
+        let mark = Mark { kind, run: delivery.run };
+        Ok(match self.accounts.commit(delivery.message, mark, counts).await? {
             Committed::Won(_) => ChunkEnd::Committed(counts),
             Committed::Lost(_) => ChunkEnd::Repeated,
         })
     }
 
-    /// Whoever sees the tally closed folds it, and whoever sees all tallies folded says so: winner and loser alike, since
-    /// the one who did it first may have died right after.
-    async fn close(&self, message: &ChunkMessage, tally: &Tally) -> Result<(), PortError> {
-        if !tally.is_closed() {
+    /// After a commit with failed items: whether they are more by now than the job bears. A redrive tries what had failed,
+    /// so its failures are no news.
+    async fn check_tolerance(&self, delivery: &Delivery<'_>, prepared: &Prepared) -> Result<(), PortError> {
+        let (Some(tolerance), 1) = (prepared.spec.tolerance, delivery.message.address.attempt) else { return Ok(()) };
+        let job = self.jobs.job(delivery.message.job_guid).await?;
+        if job.is_past(1) || job.stop.is_some() {
             return Ok(());
         }
-        let totals = self.jobs.fold(message.job_guid, tally).await?;
-        if totals.is_complete() {
-            let (job_guid, owner) = (message.job_guid, message.owner.clone());
-            let attempt = message.address.attempt;
-            self.completions.send(&[CompletionMessage { job_guid, attempt, owner }]).await?;
+        let counts = Counters::read(&*self.jobs, &job).await?.counts();
+        if tolerance.is_exceeded(counts) {
+            self.jobs.stop(job.job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
         }
         Ok(())
     }
+
+    /// An isolated chunk goes on by a message to the isolate queue.
+    pub(crate) async fn go_on_isolated(&self, message: &ChunkMessage) -> Result<ChunkEnd, RunError> {
+        let next = ChunkMessage { handling: Handling::Isolated, ..message.clone() };
+        self.isolated.send(&[next]).await?;
+        Ok(ChunkEnd::Continued)
+    }
 }
 
-const fn place(chunk: &Chunk) -> Position {
-    Position { offset: chunk.offset, row: chunk.first_row }
+fn misread(job: &Job, chunk: &Chunk, at: Timestamp) -> Stop {
+    let message = "rows are read otherwise than they were cut; please report this, with the file if you can";
+    let (row, offset) = job.redrive.is_none().then_some((chunk.first_row, chunk.offset)).unzip();
+    Stop { row, offset, ..Stop::because(StopCode::AuditFailed, message, at) }
 }

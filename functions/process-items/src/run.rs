@@ -1,16 +1,19 @@
-//! One run over a chunk: from its bytes to the outcome of each item.
+//! One run over a chunk: from its items to the outcome of each, as far as the time goes.
 
-use std::sync::Arc;
+use std::pin::pin;
 use std::time::Duration;
 
-use bytes::Bytes;
+use futures::future::{Either, select};
 use jiff::Timestamp;
 use rowmill_core::ids::JobGuid;
+use rowmill_core::input::{InputError, InputItem};
+use rowmill_core::ledger::Ledger;
 use rowmill_core::ports::{Clock, Entropy, PortError};
-use rowmill_core::processor::{Item, ItemError, ItemProcessor};
-use rowmill_core::segment::FailedItem;
+use rowmill_core::processor::{Item, ItemError};
+use rowmill_core::segment::Segment;
 use rowmill_core::tally::Counts;
-use rowmill_core::text::{Chunk, ChunkMode, RawItem, Record, read_items};
+use rowmill_core::text::Record;
+use serde_json::Value;
 
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
@@ -22,36 +25,74 @@ pub struct RunLimits {
     pub transient_retries: u32,
     /// The first wait before such a retry; each further one is twice as long.
     pub backoff: Duration,
-    /// How long before the invocation's time limit no further batch of items is begun.
+    /// How long before the invocation's time limit a run hands over what it did.
     pub margin: Duration,
+    /// How many poison items of a chunk are passed over before its rest is given up.
+    pub poison_max: u32,
 }
 
-/// What a run found out about every item of its chunk.
+/// What is known of a chunk's items: those in front are done, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ChunkOutcome {
-    /// All items of the chunk by how they ended.
+pub struct Progress {
+    /// How many are done.
+    pub done: u32,
+    /// Those by how they ended.
     pub counts: Counts,
-    /// Those that failed, in row order.
-    pub failed: Vec<FailedItem>,
+    /// Those that failed, in row order, and where skipping began.
+    pub segment: Segment,
+}
+
+impl Progress {
+    /// What a ledger says, with the segment it names.
+    pub const fn of(ledger: &Ledger, segment: Segment) -> Self {
+        Self { done: ledger.done, counts: ledger.counts, segment }
+    }
+
     /// Whether the run ended early because the job was stopped.
-    pub stopped: bool,
+    pub const fn is_stopped(&self) -> bool {
+        self.segment.skipped_from.is_some()
+    }
+
+    /// Takes the outcome of the next item in.
+    pub fn add(&mut self, item: &InputItem, result: Result<(), ItemError>) {
+        self.done += 1;
+        let failed = match (&item.record, result) {
+            (Err(failed), _) => failed.clone(),
+            (Ok(_), Err(error)) => item.failed(error.code, error.message, error.column),
+            (Ok(_), Ok(())) => {
+                self.counts.succeeded += 1;
+                return;
+            }
+        };
+        self.counts.failed += 1;
+        self.segment.failed.push(failed);
+    }
+
+    /// The job was stopped: this and all further items are skipped. One that had failed in the attempt before still has.
+    pub fn skip(&mut self, rest: &[InputItem]) {
+        self.segment.skipped_from = rest.first().map(|item| item.row).or(self.segment.skipped_from);
+        self.segment.failed.extend(rest.iter().filter_map(|item| item.before.clone()));
+        self.counts.skipped += rest.len() as u64;
+        self.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunEnd {
+    /// Every item has an outcome.
+    Done,
+    /// Time was up before that.
+    OutOfTime,
 }
 
 /// Why a run has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The file is not the one any more that was cut; says how so.
-    #[error("the uploaded file {0}")]
-    SourceChanged(&'static str),
-    /// The very bytes that were cut into so many items are read as another number of them: an error of Rowmill's own.
-    #[error("the chunk is read as {found} items where {expected} were cut")]
-    OtherItems {
-        /// Items in the message.
-        expected: u32,
-        /// Items found.
-        found: usize,
-    },
-    /// Items kept failing for a passing reason, or the time is up: the chunk goes back to the queue.
+    /// The chunk's items cannot be had.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Items kept failing for a passing reason, or nothing at all was done in time: the chunk goes back to the queue.
     #[error("the chunk goes back to the queue: {0}")]
     TryAgain(String),
     /// A port is unavailable.
@@ -65,10 +106,8 @@ pub struct ChunkRun<'a> {
     pub job_guid: JobGuid,
     /// Its spec and processor.
     pub prepared: &'a Prepared,
-    /// The chunk.
-    pub chunk: &'a Chunk,
-    /// The invocation's time limit.
-    pub deadline: Timestamp,
+    /// The invocation's time limit, less the margin.
+    pub time_limit: Timestamp,
     /// Whether the job has been stopped meanwhile.
     pub watch: &'a JobWatch,
     /// The time.
@@ -80,168 +119,105 @@ pub struct ChunkRun<'a> {
 }
 
 impl ChunkRun<'_> {
-    /// Runs every item. `bytes` is the chunk's range of the file.
+    /// Runs the items behind those that are done, a batch at a time, and notes each outcome in `progress`.
     ///
     /// # Errors
-    /// See [`RunError`]; nothing is counted then.
-    pub async fn run(&self, bytes: &Bytes) -> Result<ChunkOutcome, RunError> {
-        let mut outcome = ChunkOutcome::default();
-        let processor = &self.prepared.processor;
-        let mut batch = Batch::with_capacity(processor.batch_items().max(1));
-        let dialect = &self.prepared.spec.head.dialect;
-        let items: Vec<RawItem> = read_items(self.chunk, bytes, dialect, &self.prepared.columns).collect();
-        if items.len() != self.chunk.items as usize {
-            return Err(RunError::OtherItems { expected: self.chunk.items, found: items.len() });
-        }
-        for raw in items {
-            batch.push(self.job_guid, raw, &mut outcome);
-            if batch.is_full() {
-                self.run_batch(&mut batch, &mut outcome).await?;
+    /// See [`RunError`]; what `progress` says is right all the same.
+    pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
+        let batch_items = self.prepared.processor.batch_items().max(1);
+        while (progress.done as usize) < items.len() {
+            let rest = &mut items[progress.done as usize..];
+            if self.watch.job(self.job_guid).await?.stop.is_some() {
+                progress.skip(rest);
+                return Ok(RunEnd::Done);
             }
-        }
-        self.run_batch(&mut batch, &mut outcome).await?;
-        outcome.failed.sort_by_key(|failed| failed.row);
-        Ok(outcome)
-    }
-
-    async fn run_batch(&self, batch: &mut Batch<'_>, outcome: &mut ChunkOutcome) -> Result<(), RunError> {
-        let (items, sources) = batch.take();
-        if items.is_empty() {
-            return Ok(());
-        }
-        if self.watch.job(self.job_guid).await?.stop.is_some() {
-            outcome.stopped = true;
-            outcome.counts.skipped += items.len() as u64;
-            return Ok(());
-        }
-        if self.clock.now() + self.limits.margin >= self.deadline {
-            return Err(RunError::TryAgain("its time is up".into()));
-        }
-        for (result, source) in self.process(items).await?.into_iter().zip(sources) {
-            match result {
-                Ok(()) => outcome.counts.succeeded += 1,
-                Err(error) => {
-                    outcome.counts.failed += 1;
-                    outcome.failed.push(failed_item(&source, error.code, error.message, error.column));
+            if self.clock.now() >= self.time_limit {
+                return Ok(RunEnd::OutOfTime);
+            }
+            let batch_len = batch_len(rest, batch_items);
+            let batch = &mut rest[..batch_len];
+            match self.in_time(self.process(batch)).await {
+                None => return Ok(RunEnd::OutOfTime),
+                Some(results) => {
+                    for (item, result) in rest[..batch_len].iter().zip(results?) {
+                        progress.add(item, result);
+                    }
                 }
             }
         }
-        Ok(())
+        Ok(RunEnd::Done)
     }
 
-    /// Processes the items, those with transient errors again until there are none.
-    async fn process(&self, items: Vec<Item>) -> Result<Vec<Result<(), ItemError>>, RunError> {
-        let processor: &Arc<dyn ItemProcessor> = &self.prepared.processor;
-        let mut settled: Vec<Option<Result<(), ItemError>>> = vec![None; items.len()];
-        let mut open: Vec<usize> = (0..items.len()).collect();
-        let mut items_open = items;
+    /// The work's result, unless time is up first: an item that takes for ever must not take those before it along.
+    pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let left = Duration::try_from(self.time_limit.duration_since(self.clock.now())).unwrap_or_default();
+        match select(pin!(work), self.clock.sleep(left)).await {
+            Either::Left((result, _)) => Some(result),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Processes a batch: a result for each of its items, whose records are taken out of them. Malformed items are not
+    /// handed over.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<(), ItemError>>, RunError> {
+        let mut settled: Vec<Result<(), ItemError>> = vec![Ok(()); batch.len()];
+        let well_formed: Vec<(usize, Item)> = (0..)
+            .zip(batch)
+            .filter_map(|(place, input)| {
+                let record = std::mem::replace(input.record.as_mut().ok()?, Record::Json(Value::Null));
+                Some((place, Item { job_guid: self.job_guid, row: input.row, record }))
+            })
+            .collect();
+        let (mut places, mut items): (Vec<usize>, Vec<Item>) = well_formed.into_iter().unzip();
         for retry in 0.. {
-            let results = processor.process_batch(&items_open).await;
-            if results.len() != items_open.len() {
-                let message = format!("the processor answered {} of {} items", results.len(), items_open.len());
+            if items.is_empty() {
+                break;
+            }
+            let results = self.prepared.processor.process_batch(&items).await;
+            if results.len() != items.len() {
+                let message = format!("the processor answered {} of {} items", results.len(), items.len());
                 return Err(RunError::TryAgain(message));
             }
-            let (mut still_open, mut still_items, mut last_error) = (Vec::new(), Vec::new(), None);
-            for ((place, item), result) in open.into_iter().zip(items_open).zip(results) {
+            let (mut open_places, mut open_items, mut last_error) = (Vec::new(), Vec::new(), None);
+            for ((place, item), result) in places.into_iter().zip(items).zip(results) {
                 match result {
                     Err(error) if error.transient => {
-                        still_open.push(place);
-                        still_items.push(item);
+                        open_places.push(place);
+                        open_items.push(item);
                         last_error = Some(error);
                     }
-                    result => settled[place] = Some(result.map(drop)),
+                    result => settled[place] = result.map(drop),
                 }
             }
-            let Some(error) = last_error else { break };
-            let wait = self.backoff(retry);
-            if retry >= self.limits.transient_retries || self.clock.now() + wait + self.limits.margin >= self.deadline {
-                return Err(RunError::TryAgain(format!("{} items still fail: {error}", still_open.len())));
+            if let Some(error) = last_error {
+                self.before_retry(retry, open_items.len(), &error).await?;
             }
-            self.clock.sleep(wait).await;
-            (open, items_open) = (still_open, still_items);
+            (places, items) = (open_places, open_items);
         }
-        Ok(settled.into_iter().flatten().collect())
+        Ok(settled)
     }
 
-    fn backoff(&self, retry: u32) -> Duration {
+    async fn before_retry(&self, retry: u32, open: usize, error: &ItemError) -> Result<(), RunError> {
         let doubled = self.limits.backoff.saturating_mul(2_u32.saturating_pow(retry));
-        doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0)
-    }
-}
-
-/// The outcome of a chunk that is a single record too long to be looked at: its bytes are not even read.
-pub fn too_long(chunk: &Chunk, max_record_bytes: u64) -> ChunkOutcome {
-    debug_assert_eq!(chunk.mode, ChunkMode::TooLong);
-    let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
-    let failed = FailedItem {
-        row: chunk.first_row,
-        offset: chunk.offset,
-        length: chunk.length,
-        code: "row_too_long".into(),
-        message,
-        column: None,
-        raw: None,
-        raw_base64: None,
-    };
-    ChunkOutcome { counts: Counts { failed: 1, ..Counts::default() }, failed: vec![failed], stopped: false }
-}
-
-/// Where an item came from, kept in case it fails.
-struct Source<'a> {
-    row: u64,
-    offset: u64,
-    raw: &'a [u8],
-}
-
-/// Items on their way to the processor.
-struct Batch<'a> {
-    items: Vec<Item>,
-    sources: Vec<Source<'a>>,
-    capacity: usize,
-}
-
-impl<'a> Batch<'a> {
-    const fn with_capacity(capacity: usize) -> Self {
-        Self { items: Vec::new(), sources: Vec::new(), capacity }
-    }
-
-    /// Takes a well-formed item in; a malformed one is counted as failed at once.
-    fn push(&mut self, job_guid: JobGuid, raw: RawItem<'a>, outcome: &mut ChunkOutcome) {
-        let RawItem { row, offset, raw, record } = raw;
-        let source = Source { row, offset, raw };
-        match record {
-            Ok(record) => self.add(job_guid, source, record),
-            Err(bad) => {
-                outcome.counts.failed += 1;
-                outcome.failed.push(failed_item(&source, bad.code.to_string(), bad.message, bad.column));
-            }
+        let wait = doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0);
+        if retry >= self.limits.transient_retries || self.clock.now() + wait >= self.time_limit {
+            return Err(RunError::TryAgain(format!("{open} items still fail: {error}")));
         }
-    }
-
-    fn add(&mut self, job_guid: JobGuid, source: Source<'a>, record: Record) {
-        self.items.push(Item { job_guid, row: source.row, record });
-        self.sources.push(source);
-    }
-
-    fn is_full(&self) -> bool {
-        self.items.len() >= self.capacity
-    }
-
-    fn take(&mut self) -> (Vec<Item>, Vec<Source<'a>>) {
-        (std::mem::take(&mut self.items), std::mem::take(&mut self.sources))
+        self.clock.sleep(wait).await;
+        Ok(())
     }
 }
 
-fn failed_item(source: &Source<'_>, code: String, message: String, column: Option<String>) -> FailedItem {
-    let text = std::str::from_utf8(source.raw).ok();
-    FailedItem {
-        row: source.row,
-        offset: source.offset,
-        length: source.raw.len() as u64,
-        code,
-        message,
-        column,
-        raw: text.map(str::to_owned),
-        raw_base64: text.is_none().then(|| rowmill_core::segment::to_base64(source.raw)),
-    }
+/// How many of these items make a batch of that many well-formed ones.
+fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
+    let mut left = well_formed;
+    let within = items.iter().take_while(|item| {
+        let fits = left > 0 || item.record.is_err();
+        left = left.saturating_sub(usize::from(item.record.is_ok()));
+        fits
+    });
+    within.count().max(1)
 }

@@ -5,17 +5,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, ManualClock};
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, ManualClock};
+use rowmill_core::input::{InputError, InputItem, read_input};
 use rowmill_core::job::{Job, Stop, StopCode};
-use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob};
+use rowmill_core::messages::{ChunkMessage, Handling};
+use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob, Objects};
 use rowmill_core::processor::{Item, ItemError, ItemProcessor, Outcome};
 use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::states::Status;
+use rowmill_core::tally::ChunkAddress;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 use serde_json::Map;
 
 use crate::prepared::Prepared;
-use crate::run::{ChunkOutcome, ChunkRun, RunError, RunLimits};
+use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
 
 /// Does with each row what the script says, call by call, and with a row without a script what is good.
@@ -25,6 +28,10 @@ struct Scripted {
     calls: Mutex<HashMap<u64, usize>>,
     /// Stops the job at this row.
     stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
+    /// Takes so long for each row.
+    slow: Option<(Arc<ManualClock>, Duration)>,
+    /// Never comes to an end with this row.
+    hangs_at: Option<u64>,
 }
 
 #[async_trait]
@@ -34,6 +41,12 @@ impl ItemProcessor for Scripted {
             && *row == item.row
         {
             jobs.stop(item.job_guid, 1, &stop()).await.unwrap();
+        }
+        if let Some((clock, duration)) = &self.slow {
+            clock.advance(*duration);
+        }
+        if self.hangs_at == Some(item.row) {
+            std::future::pending::<()>().await;
         }
         let call = {
             let mut calls = self.calls.lock().unwrap();
@@ -81,27 +94,50 @@ impl Bench {
         Self { jobs, clock, entropy, job_guid, spec }
     }
 
-    async fn run(&self, processor: Scripted, time: Duration) -> Result<ChunkOutcome, RunError> {
-        self.run_as(5, processor, time).await
-    }
-
-    /// Runs the file as a chunk that was cut into so many items.
-    async fn run_as(&self, items: u32, processor: Scripted, time: Duration) -> Result<ChunkOutcome, RunError> {
+    async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
+        let mut items = self.items(5).await.unwrap();
         let columns = self.spec.head.columns.clone().into();
         let prepared = Prepared { spec: self.spec.clone(), columns, processor: Arc::new(processor) };
-        let chunk = Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items };
         let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
         let run = ChunkRun {
             job_guid: self.job_guid,
             prepared: &prepared,
-            chunk: &chunk,
-            deadline: self.clock.now() + time,
+            time_limit: self.clock.now() + time,
             watch: &watch,
             clock: &*self.clock,
             entropy: &self.entropy,
-            limits: RunLimits { transient_retries: 2, backoff: Duration::from_secs(1), margin: Duration::from_secs(2) },
+            limits: RunLimits {
+                transient_retries: 2,
+                backoff: Duration::from_secs(1),
+                margin: Duration::from_secs(2),
+                poison_max: 1,
+            },
         };
-        run.run(&FILE.into()).await
+        let mut progress = Progress::default();
+        (run.run(&mut items, &mut progress).await, progress)
+    }
+
+    async fn done(&self, processor: Scripted) -> Progress {
+        let (end, progress) = self.run(processor, MINUTES).await;
+        assert_eq!((end.unwrap(), progress.done), (RunEnd::Done, 5));
+        progress
+    }
+
+    /// The file as a chunk that was cut into so many items.
+    async fn items(&self, items: u32) -> Result<Vec<InputItem>, InputError> {
+        let objects = InMemoryObjects::default();
+        let etag = objects.put("k", "text/csv", FILE.into(), None).await.unwrap();
+        let file = SourceFile { etag, ..self.spec.file.clone() };
+        let spec = Spec { file, ..self.spec.clone() };
+        let message = ChunkMessage {
+            job_guid: self.job_guid,
+            owner: spec.owner.clone(),
+            address: ChunkAddress { attempt: 1, tally: 0, index: 0 },
+            chunk: Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items },
+            handling: Handling::Fresh,
+            max_concurrency: None,
+        };
+        read_input(&objects, &spec, &spec.head.columns.clone().into(), &message).await
     }
 }
 
@@ -131,9 +167,9 @@ const MINUTES: Duration = Duration::from_secs(300);
 async fn a_permanent_error_fails_its_item_and_no_other() {
     let error = ItemError::permanent("bad", "not good").in_column("n");
     let script = HashMap::from([(2, vec![error])]);
-    let outcome = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await.unwrap();
-    assert_eq!((outcome.counts.succeeded, outcome.counts.failed), (4, 1));
-    let failed = &outcome.failed[0];
+    let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1));
+    let failed = &progress.segment.failed[0];
     assert_eq!((failed.row, failed.offset, failed.raw.as_deref()), (2, 2, Some("2")));
     assert_eq!((failed.code.as_str(), failed.column.as_deref()), ("bad", Some("n")));
 }
@@ -143,33 +179,45 @@ async fn a_transient_error_is_tried_again_until_it_passes() {
     let flaky = ItemError::transient("busy", "not now");
     let then_bad = ItemError::permanent("bad", "not good");
     let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
-    let outcome = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await.unwrap();
-    assert_eq!((outcome.counts.succeeded, outcome.counts.failed), (4, 1), "what it says in the end counts");
+    let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "what it says in the end counts");
 }
 
 #[tokio::test]
 async fn a_chunk_whose_items_keep_failing_for_a_passing_reason_goes_back_uncounted() {
     let script = HashMap::from([(3, vec![ItemError::transient("busy", "not now")])]);
-    let end = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
+    let (end, _) = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
     assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
 }
 
 #[tokio::test]
-async fn a_run_that_is_out_of_time_goes_back_uncounted() {
-    let end = Bench::new().await.run(Scripted::default(), Duration::from_secs(2)).await;
-    assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
+async fn a_run_that_is_out_of_time_says_how_far_it_came() {
+    let (end, progress) = Bench::new().await.run(Scripted::default(), Duration::ZERO).await;
+    assert_eq!((end.unwrap(), progress), (RunEnd::OutOfTime, Progress::default()));
+    let bench = Bench::new().await;
+    let slow = Scripted { slow: Some((Arc::clone(&bench.clock), Duration::from_secs(10))), ..Scripted::default() };
+    let (end, progress) = bench.run(slow, Duration::from_secs(30)).await;
+    assert_eq!((end.unwrap(), progress.done, progress.counts.succeeded), (RunEnd::OutOfTime, 4, 4));
+}
+
+#[tokio::test]
+async fn an_item_that_takes_for_ever_does_not_take_those_before_it_along() {
+    let bench = Bench::new().await;
+    let (end, progress) = bench.run(Scripted { hangs_at: Some(4), ..Scripted::default() }, MINUTES).await;
+    assert_eq!((end.unwrap(), progress.done), (RunEnd::OutOfTime, 2), "its batch is run again from its start");
 }
 
 #[tokio::test]
 async fn a_stop_skips_the_items_behind_it() {
     let bench = Bench::new().await;
     let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
-    let outcome = bench.run(processor, MINUTES).await.unwrap();
-    assert_eq!((outcome.counts.succeeded, outcome.counts.skipped, outcome.stopped), (2, 3, true));
+    let progress = bench.done(processor).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.skipped), (2, 3));
+    assert_eq!(progress.segment.skipped_from, Some(3));
 }
 
 #[tokio::test]
 async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
-    let end = Bench::new().await.run_as(4, Scripted::default(), MINUTES).await;
-    assert!(matches!(end, Err(RunError::OtherItems { expected: 4, found: 5 })), "{end:?}");
+    let read = Bench::new().await.items(4).await;
+    assert!(matches!(read, Err(InputError::OtherItems { expected: 4, found: 5 })), "{read:?}");
 }

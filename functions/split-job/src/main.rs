@@ -16,7 +16,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         objects: runtime.objects()?,
         chunks: runtime.items_queue()?,
         splits: runtime.split_queue()?,
-        completions: runtime.completions_queue()?,
+        accounts: runtime.accounts()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: SplitLimits {

@@ -1,25 +1,35 @@
 //! Cutting a job's file into chunks and sending them out, a tally at a time.
 //!
-//! For every tally of 64 chunks, in this order: the tally row is put, the job row counts it, its messages are sent. So no
-//! message of a tally ever leaves before the job row counts it, and a crash between any two steps leaves either a tally
-//! row nobody counts (harmless: it is put again, the same) or a counted tally whose messages are sent again.
+//! For every tally of 64 chunks, in this order: its chunk index and the tally row are put, the job row counts it, its
+//! messages are sent. So no message of a tally ever leaves before the job row counts it, and a crash between any two steps
+//! leaves either a tally row nobody counts (harmless: it is put again, the same) or a counted tally whose messages are sent
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use rowmill_core::accounts::Accounts;
+use rowmill_core::chunk_index::ChunkIndex;
 use rowmill_core::ids::RunId;
+use rowmill_core::input::input_key;
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost};
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
-use rowmill_core::text::{Chunk, ChunkCutter, Position, SCANNER_VERSION};
+use rowmill_core::text::{Position, SCANNER_VERSION};
 
-use crate::source::SourceReader;
+use crate::cut::{CutError, CutTally, FileCut};
+use crate::messages::chunk_messages;
+use crate::redrive::RedriveCut;
 
 /// The most tallies an attempt may have: their numbers must fit into one row of the table (400 KB).
 pub const TALLIES_MAX: u32 = 65_536;
+
+/// How many objects are put at once.
+const OBJECTS_PUT: usize = 8;
 
 /// The use case and the ports it works through.
 pub struct Splitter {
@@ -31,8 +41,8 @@ pub struct Splitter {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// Where a split that ran out of time goes on.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// Where an attempt whose last chunk was committed before the split had ended is announced.
-    pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// What is due when a split ends.
+    pub accounts: Accounts,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
@@ -77,7 +87,8 @@ impl Splitter {
             return Ok(SplitEnd::NotOurs);
         }
         if job.split.done {
-            return self.announce_end(&job).await;
+            self.accounts.announce_split(&job).await?;
+            return Ok(SplitEnd::Finished);
         }
         let now = self.clock.now();
         let run = self.entropy.run_id();
@@ -96,48 +107,60 @@ impl Splitter {
     }
 
     async fn split_leased(&self, job: &Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
-        let mut tally = self.resume_point(job).await?;
+        let mut point = self.resume_point(job).await?;
         if job.stop.is_some() || job.split.done {
-            return self.finish(job, run, &tally).await;
+            return self.finish(job, run, &point).await;
         }
         let spec = self.jobs.spec(job.job_guid).await?;
-        if spec.scanner_version != SCANNER_VERSION {
-            return self.stop(job, run, &tally, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
+        if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
+            return self.stop(job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
         }
-        let mut cut = Cut::new(self, &spec, tally.start);
-        let resumed = tally.number;
+        let mut cut = self.cut(job, &spec, point.start).await?;
+        let resumed = point.number;
         loop {
+            if self.clock.now() >= job.deadline_at {
+                return self.stop_for(job, run, &point, &Stop::deadline_exceeded(self.clock.now())).await;
+            }
             // Less than the margin, which is for what comes after the cut.
-            let chunks = match cut.next_tally(deadline - self.limits.margin / 4).await {
-                Ok(chunks) => chunks,
-                Err(CutError::Stopped(stop)) => {
-                    self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
-                    return self.finish(job, run, &tally).await;
-                }
-                Err(CutError::OutOfTime) if tally.number > resumed => return self.hand_over(job, run).await,
+            let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
+                Ok(tally) => tally,
+                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, &point, &stop).await,
+                Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(job, run, &point).await,
                 // The next invocation would get no further than this one.
                 Err(CutError::OutOfTime) => {
-                    return self.stop(job, run, &tally, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
+                    return self.stop(job, run, &point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
                 }
                 Err(CutError::Port(error)) => return Err(error),
             };
-            if chunks.is_empty() {
-                return self.finish(job, run, &tally).await;
+            if tally.chunks.is_empty() {
+                return self.finish(job, run, &point).await;
             }
-            if tally.number >= TALLIES_MAX {
-                return self.stop(job, run, &tally, StopCode::FileTooLong, too_long()).await;
+            if point.number >= TALLIES_MAX {
+                return self.stop(job, run, &point, StopCode::FileTooLong, too_long()).await;
             }
-            let next = cut.border();
-            match self.dispatch(job, run, &tally, &chunks, next).await? {
+            let next = point.behind(job.attempt, &tally);
+            match self.dispatch(job, &spec, run, &point, &tally, next).await? {
                 Dispatched::Sent => {}
-                Dispatched::Stopped => return self.finish(job, run, &tally).await,
+                Dispatched::Stopped => return self.finish(job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
-            tally = TallyPoint { number: tally.number + 1, start: next, counted: false };
+            point = TallyPoint { number: point.number + 1, start: next, counted: None };
             if self.clock.now() + self.limits.margin >= deadline {
-                return self.hand_over(job, run).await;
+                return self.hand_over(job, run, &point).await;
             }
         }
+    }
+
+    async fn cut(&self, job: &Job, spec: &Spec, start: Position) -> Result<Cut, PortError> {
+        let (objects, clock) = (Arc::clone(&self.objects), Arc::clone(&self.clock));
+        Ok(match &job.redrive {
+            None => Cut::File(Box::new(FileCut::new(objects, clock, spec, start, self.limits.range_bytes))),
+            Some(redrive) => {
+                let jobs = Arc::clone(&self.jobs);
+                let cut = RedriveCut::new(jobs, objects, clock, job, redrive, spec.limits, start).await?;
+                Cut::Redrive(Box::new(cut))
+            }
+        })
     }
 
     /// Stops the job at the tally it cannot get past.
@@ -145,14 +168,20 @@ impl Splitter {
         &self,
         job: &Job,
         run: RunId,
-        tally: &TallyPoint,
+        point: &TallyPoint,
         code: StopCode,
         message: String,
     ) -> Result<SplitEnd, PortError> {
-        let Position { offset, row } = tally.start;
-        let stop = Stop { code, message, row: Some(row), offset: Some(offset), at: self.clock.now() };
-        self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
-        self.finish(job, run, tally).await
+        let Position { offset, row } = point.start;
+        let place = job.redrive.is_none().then_some((row, offset));
+        let (row, offset) = place.unzip();
+        let stop = Stop { code, message, row, offset, at: self.clock.now() };
+        self.stop_for(job, run, point, &stop).await
+    }
+
+    async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
+        self.jobs.stop(job.job_guid, job.attempt, stop).await?;
+        self.finish(job, run, point).await
     }
 
     /// Where to go on: at the tally whose messages may not all have been sent, else behind the last one.
@@ -160,24 +189,24 @@ impl Splitter {
         if job.split.dispatched < job.split.tallies {
             let number = job.split.tallies - 1;
             let tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
-            return Ok(TallyPoint { number, start: tally.start, counted: true });
+            return Ok(TallyPoint { number, start: tally.start, counted: Some(Box::new(tally)) });
         }
-        Ok(TallyPoint { number: job.split.tallies, start: job.split.cursor, counted: false })
+        Ok(TallyPoint { number: job.split.tallies, start: job.split.cursor, counted: None })
     }
 
     /// Puts the tally, counts it, sends its messages.
     async fn dispatch(
         &self,
         job: &Job,
+        spec: &Spec,
         run: RunId,
         point: &TallyPoint,
-        chunks: &[Chunk],
+        tally: &CutTally,
         next: Position,
     ) -> Result<Dispatched, PortError> {
-        if !point.counted {
+        if point.counted.is_none() {
+            self.put(job, spec, point, tally, next).await?;
             let now = self.clock.now();
-            let tally = Tally::of(job.attempt, point.number, point.start, chunks, now);
-            self.jobs.put_tally(job.job_guid, &tally).await?;
             let counted = self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, next, now).await;
             match counted {
                 Ok(()) => {}
@@ -194,47 +223,82 @@ impl Splitter {
                 }
             }
         }
-        self.chunks.send(&chunk_messages(job, point.number, chunks)).await?;
+        let messages = chunk_messages(job, spec.max_concurrency, point.number, &tally.chunks);
+        let messages = self.sendable(job, point.counted.as_deref(), messages).await?;
+        self.chunks.send(&messages).await?;
         Ok(Dispatched::Sent)
+    }
+
+    /// Everything that a chunk's receiver looks up, before the row that lets its message leave.
+    async fn put(
+        &self,
+        job: &Job,
+        spec: &Spec,
+        point: &TallyPoint,
+        cut: &CutTally,
+        next: Position,
+    ) -> Result<(), PortError> {
+        let (job_guid, attempt, number) = (job.job_guid, job.attempt, point.number);
+        let puts = (0..).zip(&cut.inputs).map(|(index, input)| async move {
+            let key = input_key(job_guid, ChunkAddress { attempt, tally: number, index });
+            self.objects.put(&key, "application/x-ndjson", input.clone(), None).await
+        });
+        stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_for_each(|_| std::future::ready(Ok(()))).await?;
+        let (chunks, max_concurrency) = (cut.chunks.clone(), spec.max_concurrency);
+        let index = ChunkIndex { start: point.start, end: next, max_concurrency, chunks };
+        index.put(&*self.objects, job_guid, attempt, number).await?;
+        let tally = Tally::of(attempt, number, point.start, &cut.chunks, self.clock.now());
+        self.jobs.put_tally(job_guid, &tally).await
+    }
+
+    /// The messages that may leave now: those of a tally that was counted before, less the ones committed since; of a job
+    /// with `maxConcurrency` W, those whose chunk W places before is done. Read after the tally was counted: whoever
+    /// commits such a chunk later finds it counted, and sends the message itself.
+    async fn sendable(
+        &self,
+        job: &Job,
+        counted: Option<&Tally>,
+        mut messages: Vec<ChunkMessage>,
+    ) -> Result<Vec<ChunkMessage>, PortError> {
+        if let Some(tally) = counted {
+            messages.retain(|message| tally.mark(message.address.index).is_none());
+            messages.iter_mut().for_each(crate::messages::recovered);
+        }
+        let mut before: Option<Tally> = None;
+        let mut sendable = Vec::with_capacity(messages.len());
+        for message in messages {
+            let awaited = message.max_concurrency.and_then(|width| message.address.before(width));
+            let is_done = match awaited {
+                None => true,
+                Some(chunk) => {
+                    let tally = match before.take().filter(|tally| tally.number == chunk.tally) {
+                        Some(tally) => tally,
+                        None => self.jobs.tally(job.job_guid, job.attempt, chunk.tally).await?,
+                    };
+                    let is_done = tally.mark(chunk.index).is_some() || tally.is_closed();
+                    before = Some(tally);
+                    is_done
+                }
+            };
+            if is_done {
+                sendable.push(message);
+            }
+        }
+        Ok(sendable)
     }
 
     /// There will be no more tallies: the job row says so, then the totals. A tally that counts and whose messages may
     /// never leave now is closed without them.
-    async fn finish(&self, job: &Job, run: RunId, tally: &TallyPoint) -> Result<SplitEnd, PortError> {
-        if tally.counted {
-            self.close_unsent(job, tally.number).await?;
+    async fn finish(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
+        if point.counted.is_some() {
+            self.accounts.close_without_rest(job, point.number).await?;
         }
-        match self.jobs.finish_split(job.job_guid, job.attempt, run, self.clock.now()).await {
-            Ok(job) => self.announce_end(&job).await,
-            Err(WriteLost::Condition(now)) if now.split.done && !now.is_past(job.attempt) => {
-                self.announce_end(&now).await
-            }
-            Err(WriteLost::Condition(_)) => Ok(SplitEnd::NotOurs),
-            Err(WriteLost::Port(error)) => Err(error),
-        }
-    }
-
-    async fn close_unsent(&self, job: &Job, number: u32) -> Result<(), PortError> {
-        let mut tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
-        while !tally.is_closed() {
-            tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
-        }
-        self.jobs.fold(job.job_guid, &tally).await?;
-        Ok(())
-    }
-
-    /// Tells the totals how many tallies there are; if they are all closed already, nobody else will announce it.
-    async fn announce_end(&self, job: &Job) -> Result<SplitEnd, PortError> {
-        let totals = self.jobs.set_final_tallies(job.job_guid, job.attempt, job.split.tallies).await?;
-        if totals.is_complete() {
-            let (job_guid, attempt, owner) = (job.job_guid, job.attempt, job.owner.clone());
-            self.completions.send(&[CompletionMessage { job_guid, attempt, owner }]).await?;
-        }
-        Ok(SplitEnd::Finished)
+        let ended = self.accounts.end_split(job, run).await?;
+        Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
     }
 
     /// Time is up. The lease is given back before the message to go on is sent, so that whoever receives it can begin.
-    async fn hand_over(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
+    async fn hand_over(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
         match self.jobs.pause_split(job.job_guid, job.attempt, run, self.clock.now()).await {
             Ok(()) => {}
             // Given back by this very write, whose reply was lost: the message must still leave.
@@ -242,8 +306,8 @@ impl Splitter {
             Err(WriteLost::Condition(_)) => return Ok(SplitEnd::NotOurs),
             Err(WriteLost::Port(error)) => return Err(error),
         }
-        let (job_guid, attempt, owner) = (job.job_guid, job.attempt, job.owner.clone());
-        self.splits.send(&[SplitMessage { job_guid, attempt, owner }]).await?;
+        let message = SplitMessage { tallies: point.number, ..SplitMessage::of(job) };
+        self.splits.send(&[message]).await?;
         Ok(SplitEnd::Continued)
     }
 }
@@ -264,8 +328,24 @@ fn too_long() -> String {
 struct TallyPoint {
     number: u32,
     start: Position,
-    /// The job row counts it already; only its messages may be missing.
-    counted: bool,
+    /// Its row, where the job row counts it already; only its messages may be missing.
+    counted: Option<Box<Tally>>,
+}
+
+impl TallyPoint {
+    /// The border behind the tally that begins here.
+    fn behind(&self, attempt: u32, tally: &CutTally) -> Position {
+        match tally.chunks.last() {
+            None => self.start,
+            Some(last) if attempt == 1 => {
+                Position { offset: last.offset + last.length, row: last.first_row + u64::from(last.items) }
+            }
+            Some(_) => Position {
+                offset: tally.last_row,
+                row: self.start.row + tally.chunks.iter().map(|chunk| u64::from(chunk.items)).sum::<u64>(),
+            },
+        }
+    }
 }
 
 enum Dispatched {
@@ -276,98 +356,19 @@ enum Dispatched {
     Superseded,
 }
 
-fn chunk_messages(job: &Job, tally: u32, chunks: &[Chunk]) -> Vec<ChunkMessage> {
-    let message = |(index, chunk): (u8, &Chunk)| ChunkMessage {
-        job_guid: job.job_guid,
-        owner: job.owner.clone(),
-        address: ChunkAddress { attempt: job.attempt, tally, index },
-        chunk: *chunk,
-    };
-    (0..).zip(chunks).map(message).collect()
+/// What is being cut.
+enum Cut {
+    /// The upload, in the first attempt.
+    File(Box<FileCut>),
+    /// What had failed, in each further one.
+    Redrive(Box<RedriveCut>),
 }
 
-/// The file being cut.
-struct Cut<'a> {
-    splitter: &'a Splitter,
-    reader: SourceReader,
-    cutter: ChunkCutter,
-    /// Chunks cut and not yet given out.
-    ready: Vec<Chunk>,
-    /// The border behind the last chunk given out.
-    border: Position,
-    /// What ended the stream: the end of the file, or a reason to stop that waits until the chunks before it are out.
-    ended: Option<Option<Stop>>,
-}
-
-enum CutError {
-    /// The file cannot be cut any further.
-    Stopped(Stop),
-    /// The next border is too far away for this invocation.
-    OutOfTime,
-    Port(PortError),
-}
-
-impl<'a> Cut<'a> {
-    fn new(splitter: &'a Splitter, spec: &Spec, start: Position) -> Self {
-        let range_bytes = splitter.limits.range_bytes;
-        Self {
-            splitter,
-            reader: SourceReader::new(Arc::clone(&splitter.objects), spec.file.clone(), start.offset, range_bytes),
-            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
-            ready: Vec::new(),
-            border: start,
-            ended: None,
+impl Cut {
+    async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        match self {
+            Self::File(cut) => cut.next_tally(time_limit).await,
+            Self::Redrive(cut) => cut.next_tally(time_limit).await,
         }
-    }
-
-    /// The next 64 chunks; fewer at the end of the file, none behind it.
-    async fn next_tally(&mut self, time_limit: Timestamp) -> Result<Vec<Chunk>, CutError> {
-        while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
-            if self.splitter.clock.now() >= time_limit {
-                return Err(CutError::OutOfTime);
-            }
-            match self.reader.next().await {
-                Ok(Some(bytes)) => self.cutter.push(&bytes, &mut self.ready),
-                Ok(None) => self.ended = Some(self.end_of_file()),
-                Err(PortError::NotFound) => return Err(self.source_changed("is gone")),
-                Err(PortError::Changed) => return Err(self.source_changed("was replaced")),
-                Err(error) => return Err(CutError::Port(error)),
-            }
-        }
-        if self.ready.is_empty()
-            && let Some(Some(stop)) = self.ended.take()
-        {
-            return Err(CutError::Stopped(stop));
-        }
-        let count = self.ready.len().min(CHUNKS_PER_TALLY);
-        let rest = self.ready.split_off(count);
-        let chunks = std::mem::replace(&mut self.ready, rest);
-        if let Some(last) = chunks.last() {
-            self.border = Position { offset: last.offset + last.length, row: last.first_row + u64::from(last.items) };
-        }
-        Ok(chunks)
-    }
-
-    const fn border(&self) -> Position {
-        self.border
-    }
-
-    fn end_of_file(&mut self) -> Option<Stop> {
-        let quote = self.cutter.finish(&mut self.ready).err()?;
-        let message = format!(
-            "the quote opened in row {} (byte {}) is never closed; close it and upload again",
-            quote.row, quote.offset
-        );
-        Some(Stop {
-            code: StopCode::UnterminatedQuote,
-            message,
-            row: Some(quote.row),
-            offset: Some(quote.offset),
-            at: self.splitter.clock.now(),
-        })
-    }
-
-    fn source_changed(&self, how: &str) -> CutError {
-        CutError::Stopped(Stop::source_changed(how, None, self.splitter.clock.now()))
     }
 }

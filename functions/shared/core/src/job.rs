@@ -21,7 +21,9 @@ pub struct Job {
     pub job_type: String,
     /// The upload it runs over.
     pub file_guid: FileGuid,
-    /// Bytes of the file's data (without byte-order mark and header): what 100 percent are.
+    /// Where the file's data begins, behind byte-order mark and header.
+    pub data_start: u64,
+    /// Bytes of the file's data: what 100 percent are.
     pub data_bytes: u64,
     /// What the client wants to find again.
     pub metadata: Option<Map<String, Value>>,
@@ -42,6 +44,10 @@ pub struct Job {
     pub counts: Option<Counts>,
     /// How many times a completion took effect; equals the attempts that have ended.
     pub completions: u32,
+    /// What the present attempt does over, if it is not the first.
+    pub redrive: Option<Redrive>,
+    /// How many recoveries in a row have brought no sign of life.
+    pub recoveries: u32,
 
     /// When it was created.
     pub created_at: Timestamp,
@@ -68,6 +74,7 @@ impl Job {
             owner: spec.owner.clone(),
             job_type: spec.job_type.clone(),
             file_guid: spec.file.file_guid,
+            data_start,
             data_bytes: spec.file.size.saturating_sub(data_start),
             metadata: None,
             status: Status::Waiting,
@@ -83,6 +90,8 @@ impl Job {
             stop: None,
             counts: None,
             completions: 0,
+            redrive: None,
+            recoveries: 0,
             created_at: spec.created_at,
             started_at: None,
             moved_at: spec.created_at,
@@ -108,13 +117,61 @@ impl Job {
         self.status.after(by)
     }
 
+    /// Where the file was not dispatched any further, if the split ended before the end of the file.
+    pub fn unprocessed_from(&self) -> Option<Position> {
+        match &self.redrive {
+            Some(redrive) => redrive.unprocessed_from,
+            None => {
+                let cut_short = self.split.done && self.stop.is_some();
+                let end = self.data_start.saturating_add(self.data_bytes);
+                Some(self.split.cursor).filter(|cursor| cut_short && cursor.offset < end)
+            }
+        }
+    }
+
+    /// The counts of the whole job, when those of the present attempt are these.
+    pub fn merged(&self, attempt: Counts) -> Counts {
+        self.redrive.as_ref().map_or(attempt, |redrive| redrive.merged(attempt))
+    }
+
     /// Whether nothing of `attempt` is left to be done: the job has ended or goes by another attempt.
     pub const fn is_past(&self, attempt: u32) -> bool {
         self.attempt != attempt || self.status.is_terminal()
     }
 }
 
+/// What an attempt after the first does over: the items that had failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Redrive {
+    /// The request it came from: a repeated write is known by it.
+    pub by: RunId,
+    /// The counts of the whole job before it. All that had failed are its items.
+    pub before: Counts,
+    /// Where the first attempt ended if it did not reach the end of the file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unprocessed_from: Option<Position>,
+    /// The key of the rows that take the place of failed ones, if a corrected file was given.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub corrected: Option<String>,
+}
+
+impl Redrive {
+    /// The counts of the whole job, when those of this attempt are these. An item keeps its last outcome until the attempt
+    /// has another one for it, so the sum never moves; one that was skipped this time has failed before and still has.
+    pub const fn merged(&self, attempt: Counts) -> Counts {
+        Counts {
+            succeeded: self.before.succeeded + attempt.succeeded,
+            failed: self.before.failed.saturating_sub(attempt.succeeded),
+            skipped: self.before.skipped,
+        }
+    }
+}
+
 /// How far the split of the current attempt is.
+///
+/// The first attempt cuts the file: `cursor` is a place in it. Each further one cuts the list of the items that failed:
+/// `cursor.row` counts those dispatched (from 1, as rows are), `cursor.offset` is the row number of the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SplitState {
     /// How many tallies count; no message of any other tally was ever sent.
@@ -155,6 +212,23 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// A stop that has to do with no particular row.
+    pub fn because(code: StopCode, message: impl Into<String>, at: Timestamp) -> Self {
+        Self { code, message: message.into(), row: None, offset: None, at }
+    }
+
+    /// The job's deadline has passed.
+    pub fn deadline_exceeded(at: Timestamp) -> Self {
+        Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
+    }
+
+    /// More items failed than the job bears.
+    pub fn tolerance_exceeded(counts: Counts, at: Timestamp) -> Self {
+        let Counts { succeeded, failed, .. } = counts;
+        let message = format!("{failed} of {} items failed, more than the job's tolerance", succeeded + failed);
+        Self::because(StopCode::ToleranceExceeded, message, at)
+    }
+
     /// The job's file is not the one any more that it was created on; `how` says how so, `place` where that was noticed.
     pub fn source_changed(how: &str, place: Option<Position>, at: Timestamp) -> Self {
         Self {
@@ -191,6 +265,10 @@ pub enum StopCode {
     SplitTimeout,
     /// The file was begun to be cut by another version of the scanner.
     ScannerChanged,
+    /// Every try to cut the file ended without a result.
+    SplitFailed,
+    /// Every try to end the job ended without a result.
+    CompletionFailed,
 }
 
 impl StopCode {
@@ -206,6 +284,8 @@ impl StopCode {
             Self::AuditFailed => "audit_failed",
             Self::SplitTimeout => "split_timeout",
             Self::ScannerChanged => "scanner_changed",
+            Self::SplitFailed => "split_failed",
+            Self::CompletionFailed => "completion_failed",
         }
     }
 }

@@ -7,9 +7,15 @@
 
 #![warn(missing_docs)]
 
+pub mod accounts;
+pub mod chunk_index;
+pub mod dead_letter;
+pub mod failed_items;
 pub mod ids;
+pub mod input;
 pub mod job;
 pub mod job_types;
+pub mod ledger;
 pub mod messages;
 pub mod ports;
 pub mod processor;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobGuid, Owner};
+use crate::job::Job;
 use crate::tally::ChunkAddress;
 use crate::text::Chunk;
 
@@ -15,8 +16,18 @@ pub struct SplitMessage {
     pub job_guid: JobGuid,
     /// Its attempt; a message of another attempt is acknowledged and forgotten.
     pub attempt: u32,
+    /// How many tallies the job row counted when the message was sent. Should it become a dead letter, that tells whether
+    /// the split has got any further since.
+    pub tallies: u32,
     /// Whose job it is, the group of the message.
     pub owner: Owner,
+}
+
+impl SplitMessage {
+    /// The message that has the split of this job go on from where it is.
+    pub fn of(job: &Job) -> Self {
+        Self { job_guid: job.job_guid, attempt: job.attempt, tallies: job.split.tallies, owner: job.owner.clone() }
+    }
 }
 
 /// On the items queue: process the items of this chunk.
@@ -32,6 +43,26 @@ pub struct ChunkMessage {
     pub address: ChunkAddress,
     /// Where its bytes are, and how many items it accounts for.
     pub chunk: Chunk,
+    /// What came before this message.
+    #[serde(default)]
+    pub handling: Handling,
+    /// How many chunks of the job may be in flight at once, if there is a bound: whoever commits this chunk sends the one
+    /// so many places further.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_concurrency: Option<u32>,
+}
+
+/// What came before a chunk's message, and so how its receiver begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Handling {
+    /// Nothing: sent when the chunk was cut. Its first receiver may begin without looking.
+    #[default]
+    Fresh,
+    /// The chunk may be done in part, or whole: tally and ledger are read first.
+    Recovered,
+    /// The chunk's message became a dead letter: its items are run one at a time, each noted in the ledger before.
+    Isolated,
 }
 
 /// On the completions queue: every item of this attempt is accounted for.
@@ -44,6 +75,13 @@ pub struct CompletionMessage {
     pub attempt: u32,
     /// Whose job it is, the group of the message.
     pub owner: Owner,
+}
+
+impl CompletionMessage {
+    /// The message that has the present attempt of this job ended.
+    pub fn of(job: &Job) -> Self {
+        Self { job_guid: job.job_guid, attempt: job.attempt, owner: job.owner.clone() }
+    }
 }
 
 /// A message and the owner it is grouped by, so that one busy owner cannot starve the others.

@@ -86,10 +86,11 @@ pub trait ItemProcessor: Send + Sync {
         1
     }
 
-    /// How many items are handed over at once; [`concurrency`](Self::concurrency) by default, at least. Between two
-    /// batches a run looks at its time limit and at whether the job was stopped.
+    /// How many items are handed over at once; [`concurrency`](Self::concurrency) by default. Between two batches a run
+    /// looks at its time limit and at whether the job was stopped, and a batch that is not done when time is up is run again
+    /// from its start; so a type whose items take long keeps this small, and one whose items take microseconds does not.
     fn batch_items(&self) -> usize {
-        self.concurrency().max(64)
+        self.concurrency().max(1)
     }
 
     /// Processes a batch: the results in the items' order, one for each. A type that can do better with many items at

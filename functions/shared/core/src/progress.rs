@@ -51,14 +51,22 @@ impl Counters {
         self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
     }
 
+    /// How much of the attempt is done, in whole percent: of the file's bytes in the first one, of the items in a redrive.
+    pub fn percent(&self, job: &Job) -> u8 {
+        match &job.redrive {
+            None => percent(self.bytes(), job.data_bytes),
+            Some(redrive) => percent(self.counts().sum(), redrive.before.failed),
+        }
+    }
+
     /// Bytes of the committed chunks.
     pub fn bytes(&self) -> u64 {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
     }
 
-    /// When anything last moved in the open tallies.
+    /// When anything last moved in the tallies.
     pub fn last_moved(&self) -> Option<Timestamp> {
-        self.open.iter().map(|tally| tally.at).max()
+        self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
     }
 }
 
@@ -74,14 +82,14 @@ fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
     ranges
 }
 
-/// How much of the file is done, in whole percent: at most 99 before the end, which alone is 100.
+/// How much of so much is done, in whole percent: at most 99 before the end, which alone is 100.
 ///
-/// It grows with committed bytes only, and the bytes of a file never change, so it never goes back within an attempt.
-pub fn percent(bytes_committed: u64, data_bytes: u64) -> u8 {
-    if data_bytes == 0 {
+/// It grows with what is committed only, and what there is to do never changes, so it never goes back within an attempt.
+pub fn percent(committed: u64, whole: u64) -> u8 {
+    if whole == 0 {
         return 0;
     }
-    let share = u128::from(bytes_committed) * 100 / u128::from(data_bytes);
+    let share = u128::from(committed) * 100 / u128::from(whole);
     u8::try_from(share.min(99)).unwrap_or(99)
 }
 
@@ -151,6 +159,8 @@ pub struct JobView {
     pub expires_at: Option<Timestamp>,
     /// Why it did not complete.
     pub error: Option<JobError>,
+    /// What of the file was never dispatched, because the job was stopped before it got there. Not in `itemCount`.
+    pub unprocessed: Option<Unprocessed>,
     /// What the client wants to find again.
     pub metadata: Option<Map<String, Value>>,
     /// Where to go from here.
@@ -171,6 +181,16 @@ pub struct JobError {
     pub offset: Option<u64>,
 }
 
+/// The part of a file that was never dispatched: from here to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unprocessed {
+    /// The number of its first row.
+    pub from_row: u64,
+    /// The byte of the file it begins at.
+    pub from_offset: u64,
+}
+
 impl JobView {
     /// The job as it stands, with its counters where it has any that its row does not tell.
     ///
@@ -188,13 +208,13 @@ impl JobView {
     pub fn new(job: &Job, counters: Option<&Counters>) -> Self {
         let counts = match (job.status.is_terminal(), job.counts, counters) {
             (true, Some(counts), _) => counts,
-            (_, _, Some(counters)) => counters.counts(),
-            _ => Counts::default(),
+            (_, _, Some(counters)) => job.merged(counters.counts()),
+            _ => job.merged(Counts::default()),
         };
         let percent = match job.status {
             Status::Completed => 100,
             Status::Waiting => 0,
-            _ => percent(counters.map_or(0, Counters::bytes), job.data_bytes),
+            _ => counters.map_or(0, |counters| counters.percent(job)),
         };
         let stage = stage(job, counters);
         let heartbeat = counters.and_then(Counters::last_moved);
@@ -207,9 +227,8 @@ impl JobView {
             stage,
             message: message(job, percent),
             percent,
-            // The counters are read after the job row: meanwhile more may have been dispatched, and even counted.
-            item_count: job.items_dispatched().max(counters.map_or(0, Counters::items)),
-            item_count_final: job.split.done,
+            item_count: item_count(job, counters),
+            item_count_final: job.split.done || job.redrive.is_some(),
             item_progress: counts.sum(),
             items_succeeded: counts.succeeded,
             items_failed: counts.failed,
@@ -227,10 +246,25 @@ impl JobView {
                 row: stop.row,
                 offset: stop.offset,
             }),
+            unprocessed: unprocessed(job),
             metadata: job.metadata.clone(),
             links: links(job.job_guid),
         }
     }
+}
+
+/// How many items there are, as far as the file has been cut. A redrive adds none.
+fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
+    match &job.redrive {
+        Some(redrive) => redrive.before.sum(),
+        // The counters are read after the job row: meanwhile more may have been dispatched, and even counted.
+        None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
+    }
+}
+
+fn unprocessed(job: &Job) -> Option<Unprocessed> {
+    let from = job.unprocessed_from()?;
+    Some(Unprocessed { from_row: from.row, from_offset: from.offset })
 }
 
 fn stage(job: &Job, counters: Option<&Counters>) -> Stage {

@@ -1,6 +1,8 @@
 //! Segments: the objects in which a run leaves the items that failed in its chunk.
 //!
-//! A segment is JSON lines, one [`FailedItem`] each, in row order. Its key holds the run's id, and only the segment of
+//! A segment is JSON lines, one [`FailedItem`] each, in row order, and at its end, where the job was stopped meanwhile, the
+//! row from which on nothing was processed. It is always that of the whole chunk so far: a run that goes on where another
+//! one handed over begins with that one's. Its key holds the run's id, and only the segment of
 //! the run that won the chunk's commit is ever read.
 
 use base64::Engine;
@@ -8,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobGuid, RunId};
+use crate::ports::{Objects, PortError};
 use crate::tally::ChunkAddress;
 
 /// An item that failed, as it is stored and listed.
@@ -46,25 +49,88 @@ pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes of a segment.
-///
-/// # Errors
-/// None in practice: every field of an item can be written as JSON.
-pub fn write_segment(items: &[FailedItem]) -> Result<Vec<u8>, serde_json::Error> {
-    let mut bytes = Vec::new();
-    for item in items {
-        serde_json::to_writer(&mut bytes, item)?;
-        bytes.push(b'\n');
-    }
-    Ok(bytes)
+/// What a run leaves of its chunk beside the counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Segment {
+    /// The items that failed, in row order.
+    pub failed: Vec<FailedItem>,
+    /// The row of the first item that was skipped, where the job was stopped meanwhile: it and all behind it were.
+    pub skipped_from: Option<u64>,
 }
 
-/// Reads a segment's items, in row order.
-///
-/// # Errors
-/// Where a line is not a failed item: the object was not written by Rowmill.
-pub fn read_segment(bytes: &[u8]) -> Result<Vec<FailedItem>, serde_json::Error> {
-    serde_json::Deserializer::from_slice(bytes).into_iter().collect()
+/// A line of a segment.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Failed(FailedItem),
+    #[serde(rename_all = "camelCase")]
+    Skipped {
+        skipped_from: u64,
+    },
+}
+
+impl Segment {
+    /// Whether there is nothing to leave.
+    pub const fn is_empty(&self) -> bool {
+        self.failed.is_empty() && self.skipped_from.is_none()
+    }
+
+    /// The bytes of the object.
+    ///
+    /// # Errors
+    /// None in practice: every field of an item can be written as JSON.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut bytes = Vec::new();
+        for item in &self.failed {
+            serde_json::to_writer(&mut bytes, item)?;
+            bytes.push(b'\n');
+        }
+        if let Some(skipped_from) = self.skipped_from {
+            serde_json::to_writer(&mut bytes, &Line::Skipped { skipped_from })?;
+            bytes.push(b'\n');
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the object's bytes.
+    ///
+    /// # Errors
+    /// Where a line is none of a segment: the object was not written by Rowmill.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut segment = Self::default();
+        for line in serde_json::Deserializer::from_slice(bytes).into_iter() {
+            match line? {
+                Line::Failed(item) => segment.failed.push(item),
+                Line::Skipped { skipped_from } => segment.skipped_from = Some(skipped_from),
+            }
+        }
+        Ok(segment)
+    }
+
+    /// Stores the segment of a run.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn put(
+        &self,
+        objects: &dyn Objects,
+        job: JobGuid,
+        chunk: ChunkAddress,
+        run: RunId,
+    ) -> Result<(), PortError> {
+        let bytes = self.to_bytes().map_err(|error| PortError::invalid("writing a segment", error))?;
+        objects.put(&failed_items_key(job, chunk, run), "application/x-ndjson", bytes.into(), None).await?;
+        Ok(())
+    }
+
+    /// Reads the segment of a run.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` where the object is not Rowmill's.
+    pub async fn read(objects: &dyn Objects, job: JobGuid, chunk: ChunkAddress, run: RunId) -> Result<Self, PortError> {
+        let bytes = objects.read(&failed_items_key(job, chunk, run)).await?;
+        Self::from_bytes(&bytes).map_err(|error| PortError::invalid("reading a segment", error))
+    }
 }
 
 #[cfg(test)]
@@ -83,8 +149,11 @@ mod tests {
             raw: raw.map(Into::into),
             raw_base64: None,
         };
-        let items = vec![item(3, Some("a,\"b\nc\",d")), item(7, None)];
-        assert_eq!(read_segment(&write_segment(&items).unwrap()).unwrap(), items);
-        assert!(read_segment(b"").unwrap().is_empty());
+        let failed = vec![item(3, Some("a,\"b\nc\",d")), item(7, None)];
+        for skipped_from in [None, Some(9)] {
+            let segment = Segment { failed: failed.clone(), skipped_from };
+            assert_eq!(Segment::from_bytes(&segment.to_bytes().unwrap()).unwrap(), segment);
+        }
+        assert!(Segment::from_bytes(b"").unwrap().is_empty());
     }
 }

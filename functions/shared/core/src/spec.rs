@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
 /// What a job is.
@@ -64,4 +65,36 @@ pub struct Tolerance {
     /// The percentage is not looked at before that many items are processed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub minimum_items: Option<u64>,
+}
+
+impl Tolerance {
+    /// Whether these counts are more than the job bears. Skipped items were not processed, so they say nothing.
+    pub fn is_exceeded(&self, counts: Counts) -> bool {
+        let processed = counts.succeeded + counts.failed;
+        let by_count = self.count.is_some_and(|count| counts.failed > count);
+        let by_percent = self.percent.is_some_and(|percent| {
+            let enough = processed >= self.minimum_items.unwrap_or(0);
+            enough && counts.failed as f64 * 100.0 > percent * processed as f64
+        });
+        by_count || by_percent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_borne_is_the_last_count_that_does_not_stop_the_job() {
+        let counts = |succeeded, failed| Counts { succeeded, failed, skipped: 99 };
+        let none = Tolerance { percent: None, count: None, minimum_items: None };
+        assert!(!none.is_exceeded(counts(0, 1_000_000)));
+        let count = Tolerance { count: Some(3), ..none };
+        assert_eq!([2, 3, 4].map(|failed| count.is_exceeded(counts(0, failed))), [false, false, true]);
+        let percent = Tolerance { percent: Some(10.0), minimum_items: Some(20), ..none };
+        assert!(!percent.is_exceeded(counts(0, 19)), "too few to say");
+        assert!(!percent.is_exceeded(counts(18, 2)), "ten percent are borne");
+        assert!(percent.is_exceeded(counts(17, 3)));
+        assert!(Tolerance { percent: Some(0.0), ..none }.is_exceeded(counts(100, 1)));
+    }
 }

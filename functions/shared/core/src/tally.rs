@@ -68,7 +68,7 @@ pub enum MarkKind {
     HasObjects,
     /// Not processed: the job had been stopped before the chunk was begun.
     Skipped,
-    /// Begun, and ended early because the job was stopped.
+    /// Begun, and ended early because the job was stopped; the run's segment says where.
     Stopped,
 }
 
@@ -121,6 +121,34 @@ pub struct ChunkAddress {
     pub tally: u32,
     /// The place in the tally, 0 to 63.
     pub index: u8,
+}
+
+impl ChunkAddress {
+    /// Which chunk of its attempt this is, counted from 0.
+    pub fn number(self) -> u64 {
+        u64::from(self.tally) * CHUNKS_PER_TALLY as u64 + u64::from(self.index)
+    }
+
+    /// The chunk of this number of an attempt.
+    pub fn of_number(attempt: u32, number: u64) -> Self {
+        let per_tally = CHUNKS_PER_TALLY as u64;
+        Self {
+            attempt,
+            tally: u32::try_from(number / per_tally).unwrap_or(u32::MAX),
+            index: u8::try_from(number % per_tally).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// The chunk so many places further.
+    #[must_use]
+    pub fn after(self, places: u32) -> Self {
+        Self::of_number(self.attempt, self.number() + u64::from(places))
+    }
+
+    /// The chunk so many places before, if there is one.
+    pub fn before(self, places: u32) -> Option<Self> {
+        Some(Self::of_number(self.attempt, self.number().checked_sub(u64::from(places))?))
+    }
 }
 
 /// The counter row of up to 64 consecutive chunks of one attempt.
@@ -207,6 +235,8 @@ pub struct Totals {
     pub bytes: u64,
     /// How many tallies the attempt has, once the split has found out.
     pub final_tallies: Option<u32>,
+    /// When the tally moved last that was folded in last: a sign of life.
+    pub at: Option<Timestamp>,
 }
 
 impl Totals {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::run_checks;
 use crate::ids::Owner;
-use crate::messages::ChunkMessage;
+use crate::messages::{ChunkMessage, Handling};
 use crate::ports::Queue;
 use crate::tally::ChunkAddress;
 use crate::text::{Chunk, ChunkMode};
@@ -20,7 +20,13 @@ pub trait Receiver: Queue<ChunkMessage> {
 /// # Panics
 /// Where the adapter breaks a promise of the port.
 pub async fn queue<S: Receiver>(make: impl AsyncFn() -> S) {
-    run_checks!(make, what_is_sent_arrives, more_than_a_request_holds_arrives_whole, nothing_at_all_can_be_sent);
+    run_checks!(
+        make,
+        what_is_sent_arrives,
+        more_than_a_request_holds_arrives_whole,
+        nothing_at_all_can_be_sent,
+        what_waits_is_counted,
+    );
 }
 
 fn message(tally: u32, index: u8) -> ChunkMessage {
@@ -29,6 +35,8 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         owner: Owner("größe of Rome".into()),
         address: ChunkAddress { attempt: 1, tally, index },
         chunk: Chunk { offset: u64::from(index), length: 10, first_row: 1, items: 5, mode: ChunkMode::Items },
+        handling: Handling::Recovered,
+        max_concurrency: Some(3),
     }
 }
 
@@ -50,4 +58,13 @@ async fn more_than_a_request_holds_arrives_whole(queue: &impl Receiver) {
 async fn nothing_at_all_can_be_sent(queue: &impl Receiver) {
     queue.send(&[]).await.unwrap();
     assert!(queue.take().await.is_empty());
+}
+
+async fn what_waits_is_counted(queue: &impl Receiver) {
+    assert_eq!(queue.backlog().await.unwrap(), 0);
+    let messages: Vec<_> = (0..12).map(|index| message(3, index)).collect();
+    queue.send(&messages).await.unwrap();
+    assert_eq!(queue.backlog().await.unwrap(), 12);
+    queue.take().await;
+    assert_eq!(queue.backlog().await.unwrap(), 0);
 }

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -6,15 +6,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::lock;
+use crate::dead_letter::DeadLetter;
 use crate::ids::{JobGuid, Owner, RunId};
 use crate::job::{Job, Lease, Stop, StopCode};
+use crate::ledger::Ledger;
 use crate::ports::{
-    Admission, Committed, Completion, CreateError, Created, Idempotency, JobFilter, JobPage, JobStore, Leased, NewJob,
-    PortError, Stopped, WriteLost,
+    Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
+    JobPage, JobStore, Leased, LedgerMoved, NewAttempt, NewJob, PortError, RedriveError, Stopped, WAKE_SHARDS,
+    WriteLost,
 };
 use crate::spec::Spec;
 use crate::states::{Move, Status};
-use crate::tally::{Commit, Tally, Totals};
+use crate::tally::{ChunkAddress, Commit, Tally, Totals};
 use crate::text::Position;
 
 /// The jobs and admission tables in memory.
@@ -27,7 +30,10 @@ struct Tables {
     specs: HashMap<JobGuid, Spec>,
     tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
     totals: HashMap<(JobGuid, u32), Totals>,
+    ledgers: HashMap<(JobGuid, ChunkAddress), Ledger>,
+    dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
     active: HashMap<String, i64>,
+    ends: HashMap<String, VecDeque<Timestamp>>,
     requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
 }
 
@@ -35,6 +41,18 @@ impl InMemoryJobStore {
     /// How many jobs hold a slot of this scope: `owner#…`, `type#…` or `system`.
     pub fn active(&self, scope: &str) -> i64 {
         lock(&self.0).active.get(scope).copied().unwrap_or(0)
+    }
+
+    /// Every job there is, oldest first.
+    pub fn every_job(&self) -> Vec<Job> {
+        lock(&self.0).jobs.values().cloned().collect()
+    }
+
+    /// Changes a tally without any condition, as a broken store would.
+    pub fn edit_tally(&self, job: JobGuid, attempt: u32, number: u32, edit: impl FnOnce(&mut Tally)) {
+        if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, number)) {
+            edit(tally);
+        }
     }
 }
 
@@ -45,6 +63,36 @@ impl Tables {
 
     fn totals(&mut self, job: JobGuid, attempt: u32) -> &mut Totals {
         self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() })
+    }
+
+    /// Takes the slots of a job, all or none.
+    fn take_slots(&mut self, job: &Job, ceilings: Ceilings) -> Result<(), Full> {
+        let full = [
+            (ceilings.owner, Admission::OwnerFull),
+            (ceilings.job_type, Admission::TypeFull),
+            (ceilings.system, Admission::SystemFull),
+        ];
+        let scopes = scopes(job);
+        for (scope, (ceiling, admission)) in scopes.iter().zip(full) {
+            if self.active.get(scope).copied().unwrap_or(0) >= i64::from(ceiling) {
+                let recent_ends = self.ends.get(scope).into_iter().flatten().copied().collect();
+                return Err(Full { admission, recent_ends });
+            }
+        }
+        for scope in scopes {
+            *self.active.entry(scope).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Gives the slots of a job back that ends now.
+    fn give_slots_back(&mut self, job: &Job, now: Timestamp) {
+        for scope in scopes(job) {
+            let ends = self.ends.entry(scope.clone()).or_default();
+            ends.push_front(now);
+            ends.truncate(ENDS_KEPT);
+            *self.active.entry(scope).or_default() -= 1;
+        }
     }
 
     /// The job, if it runs this attempt under this holder's lease.
@@ -75,20 +123,7 @@ impl JobStore for InMemoryJobStore {
                 false => Err(CreateError::KeyReused),
             };
         }
-        let full = [
-            (new.ceilings.owner, Admission::OwnerFull),
-            (new.ceilings.job_type, Admission::TypeFull),
-            (new.ceilings.system, Admission::SystemFull),
-        ];
-        let scopes = scopes(&new.job);
-        for (scope, (ceiling, full)) in scopes.iter().zip(full) {
-            if tables.active.get(scope).copied().unwrap_or(0) >= i64::from(ceiling) {
-                return Err(CreateError::Full(full));
-            }
-        }
-        for scope in scopes {
-            *tables.active.entry(scope).or_default() += 1;
-        }
+        tables.take_slots(&new.job, new.ceilings).map_err(CreateError::Full)?;
         if let Some(wanted) = &new.idempotency {
             tables.requests.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
         }
@@ -207,6 +242,7 @@ impl JobStore for InMemoryJobStore {
         }
         job.stop = Some(stop.clone());
         job.moved_at = stop.at;
+        job.wake_at = Some(stop.at);
         if stop.code == StopCode::Cancelled {
             job.status = job.status.after(Move::Cancel).unwrap_or(job.status);
         }
@@ -264,6 +300,7 @@ impl JobStore for InMemoryJobStore {
             totals.items += tally.items;
             totals.counts += tally.counts;
             totals.bytes += tally.bytes;
+            totals.at = Some(tally.at);
         }
         Ok(totals.clone())
     }
@@ -272,6 +309,85 @@ impl JobStore for InMemoryJobStore {
         let tables = lock(&self.0);
         let known = tables.totals.get(&(job, attempt)).cloned();
         Ok(known.unwrap_or(Totals { attempt, ..Totals::default() }))
+    }
+
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
+        if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, tally)) {
+            tally.at = at;
+        }
+        Ok(())
+    }
+
+    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
+        Ok(lock(&self.0).ledgers.get(&(job, chunk)).cloned())
+    }
+
+    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+        let mut tables = lock(&self.0);
+        let place = (job, moved.chunk);
+        match tables.ledgers.get(&place) {
+            Some(there) if there.rev == moved.rev && there.by == moved.by => Ok(LedgerMoved::Won),
+            Some(there) if there.rev + 1 != moved.rev => Ok(LedgerMoved::Lost(there.clone())),
+            None if moved.rev != 1 => Ok(LedgerMoved::Lost(Ledger::blank(moved.chunk, moved.at))),
+            _ => {
+                tables.ledgers.insert(place, moved.clone());
+                Ok(LedgerMoved::Won)
+            }
+        }
+    }
+
+    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {
+        let place = (job, letter.message_id.clone());
+        lock(&self.0).dead_letters.entry(place).or_insert_with(|| letter.clone());
+        Ok(())
+    }
+
+    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
+        let tables = lock(&self.0);
+        let of_job = tables.dead_letters.iter().filter(|((of, _), _)| *of == job);
+        let mut letters: Vec<DeadLetter> = of_job.map(|(_, letter)| letter.clone()).collect();
+        letters.sort_by_key(|letter| letter.at);
+        letters.truncate(limit);
+        Ok(letters)
+    }
+
+    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
+        let tables = lock(&self.0);
+        // Any even spread does.
+        let in_shard = |job: &JobGuid| job.0.as_u128() % u128::from(WAKE_SHARDS) == u128::from(shard);
+        let jobs = tables.jobs.values().filter(|job| in_shard(&job.job_guid));
+        let mut due: Vec<Due> = jobs
+            .filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? }))
+            .filter(|due| due.at <= now)
+            .collect();
+        due.sort_by_key(|due| due.at);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
+        let mut tables = lock(&self.0);
+        let Some(job) = tables.jobs.get_mut(&due.job).filter(|job| job.wake_at == Some(due.at)) else {
+            return Ok(None);
+        };
+        job.wake_at = Some(next);
+        job.recoveries = recoveries;
+        Ok(Some(job.clone()))
+    }
+
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(attempt.seen.job_guid)?.clone();
+        if attempt.was_applied(&job) {
+            return Ok(job);
+        }
+        if (job.status, job.attempt) != (attempt.seen.status, attempt.seen.attempt) || !job.status.is_terminal() {
+            return Err(RedriveError::Moved(Box::new(job)));
+        }
+        tables.take_slots(&job, attempt.ceilings).map_err(RedriveError::Full)?;
+        let next = attempt.job();
+        tables.jobs.insert(next.job_guid, next.clone());
+        Ok(next)
     }
 
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
@@ -295,9 +411,7 @@ impl JobStore for InMemoryJobStore {
         job.expires_at = Some(completion.expires_at);
         job.lease = None;
         job.wake_at = None;
-        for scope in scopes(seen) {
-            *tables.active.entry(scope).or_default() -= 1;
-        }
+        tables.give_slots_back(seen, completion.finished_at);
         Ok(())
     }
 }

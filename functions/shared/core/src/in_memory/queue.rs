@@ -29,4 +29,8 @@ impl<M: Grouped + Clone + Send + Sync> Queue<M> for InMemoryQueue<M> {
         lock(&self.0).extend_from_slice(messages);
         Ok(())
     }
+
+    async fn backlog(&self) -> Result<u64, PortError> {
+        Ok(lock(&self.0).len() as u64)
+    }
 }

@@ -40,6 +40,11 @@ impl ItemProcessor for RowCheck {
         }
         Ok(Outcome::Succeeded)
     }
+
+    /// A check takes microseconds.
+    fn batch_items(&self) -> usize {
+        64
+    }
 }
 
 /// The schema of the job's params.

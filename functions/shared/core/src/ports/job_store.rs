@@ -1,14 +1,17 @@
 use std::ops::Range;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use crate::dead_letter::DeadLetter;
 use crate::ids::{JobGuid, Owner, RunId};
-use crate::job::{Job, Lease, Stop};
-use crate::ports::PortError;
+use crate::job::{Job, Lease, Redrive, SplitState, Stop, outcome};
+use crate::ledger::Ledger;
+use crate::ports::{PortError, expiry};
 use crate::spec::Spec;
-use crate::states::{Outcome, Status};
-use crate::tally::{Commit, Counts, Tally, Totals};
+use crate::states::{Move, Outcome, Status};
+use crate::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
 use crate::text::Position;
 
 /// The rows of the jobs, and the writes that move them.
@@ -106,8 +109,8 @@ pub trait JobStore: Send + Sync {
     /// [`WriteLost::Condition`] with the job as it is.
     async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost>;
 
-    /// Stops an attempt that has not ended and is not stopped. Stopping it again with the very same stop is stopping it
-    /// now: the first reply was lost.
+    /// Stops an attempt that has not ended and is not stopped, and has the sweep look at the job from then on. Stopping it
+    /// again with the very same stop is stopping it now: the first reply was lost.
     ///
     /// # Errors
     /// `NotFound`.
@@ -156,6 +159,61 @@ pub trait JobStore: Send + Sync {
     /// # Errors
     /// `Unavailable`.
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
+
+    /// Notes a sign of life on a tally, for work that takes long between commits. Where there is no such tally, nothing is
+    /// noted.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
+
+    /// The ledger of a chunk, if it has one.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError>;
+
+    /// Moves a ledger on, to what `moved` says, on condition that it is one move behind that: at `rev - 1`, or absent where
+    /// that is 0.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError>;
+
+    /// Records a dead letter. Recording it again changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>;
+
+    /// The dead letters of a job, at most `limit` of them, oldest first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>;
+
+    /// The jobs of a shard (0 to [`WAKE_SHARDS`], excluded) that are to be looked at by `now`, those due longest first, at
+    /// most `limit`. Read from an index that may be behind: [`wake_later`](Self::wake_later) tells whether an entry still
+    /// stands.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
+
+    /// Has a job looked at again at `next`, on condition that it is due when it was seen to be: of many sweeps, one claims
+    /// it. The job as it is then, or none where the condition does not hold.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>;
+
+    /// Starts the next attempt of an ended job over its failed items: takes its slots, sets the split back and keeps the
+    /// counts, all or nothing; on condition that its status and attempt are as seen. Doing it again with the very same
+    /// redrive changes nothing and is no loss: the first reply was lost.
+    ///
+    /// # Errors
+    /// [`RedriveError`]; nothing is written then.
+    async fn redrive(&self, redrive: &NewAttempt) -> Result<Job, RedriveError>;
 
     /// Ends an attempt and gives its slots back, all or nothing; on condition that its status and stop are as seen. Doing
     /// it again with the very same completion changes nothing and is no loss: the first reply was lost.
@@ -209,6 +267,31 @@ pub enum Created {
     Before(JobGuid),
 }
 
+/// Which ceiling is reached, and how fast slots under it become free.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Full {
+    /// The ceiling.
+    pub admission: Admission,
+    /// When the last jobs under it ended, up to [`ENDS_KEPT`], in any order.
+    pub recent_ends: Vec<Timestamp>,
+}
+
+/// How many ends of jobs are remembered under each ceiling.
+pub const ENDS_KEPT: usize = 8;
+
+impl Full {
+    /// After how many seconds a slot can be expected: the mean time between the last ends, the time since the last one
+    /// included, so that it grows while nothing ends. `unknown` where no two ends are remembered; at least 1, at most
+    /// `longest`.
+    pub fn retry_after_seconds(&self, now: Timestamp, unknown: u64, longest: u64) -> u64 {
+        let oldest = self.recent_ends.iter().min();
+        let (Some(oldest), true) = (oldest, self.recent_ends.len() > 1) else { return unknown };
+        let ms = now.duration_since(*oldest).as_millis().max(0);
+        let interval = ms / i128::try_from(self.recent_ends.len() - 1).unwrap_or(1);
+        u64::try_from((interval + 999) / 1000).unwrap_or(longest).clamp(1, longest)
+    }
+}
+
 /// Which ceiling is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
@@ -220,18 +303,109 @@ pub enum Admission {
     SystemFull,
 }
 
+impl Admission {
+    /// What is full and what to do, for the client.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::OwnerFull => "you have as many active jobs as you may have; try again when one has ended",
+            Self::TypeFull => "there are as many active jobs of this type as there may be; try again later",
+            Self::SystemFull => "there are as many active jobs as there may be; try again later",
+        }
+    }
+}
+
 /// Why no job was created. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// A ceiling is reached: try again when a job has ended.
-    #[error("a ceiling of active jobs is reached: {0:?}")]
-    Full(Admission),
+    #[error("a ceiling of active jobs is reached: {:?}", .0.admission)]
+    Full(Full),
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
     /// The store cannot do it now.
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+/// The next attempt of a job that has ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewAttempt {
+    /// The job as seen, whose status and attempt must still be these.
+    pub seen: Job,
+    /// What the attempt does over.
+    pub redrive: Redrive,
+    /// The slots it takes.
+    pub ceilings: Ceilings,
+    /// When.
+    pub at: Timestamp,
+    /// When it is stopped if it has not ended.
+    pub deadline_at: Timestamp,
+    /// When the sweep looks at it.
+    pub wake_at: Timestamp,
+}
+
+impl NewAttempt {
+    /// The job as it is from then on.
+    pub fn job(&self) -> Job {
+        Job {
+            status: self.seen.status.after(Move::Redrive).unwrap_or(self.seen.status),
+            outcome: None,
+            attempt: self.seen.attempt + 1,
+            split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false },
+            lease: None,
+            stop: None,
+            redrive: Some(self.redrive.clone()),
+            recoveries: 0,
+            moved_at: self.at,
+            deadline_at: self.deadline_at,
+            finished_at: None,
+            wake_at: Some(self.wake_at),
+            expires_at: None,
+            ..self.seen.clone()
+        }
+    }
+
+    /// Whether this very redrive made the job what it is: it was applied earlier, and its reply lost.
+    pub fn was_applied(&self, job: &Job) -> bool {
+        job.attempt == self.seen.attempt + 1
+            && job.redrive.as_ref().is_some_and(|redrive| redrive.by == self.redrive.by)
+    }
+}
+
+/// Why no attempt was started. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum RedriveError {
+    /// A ceiling is reached: try again when a job has ended.
+    #[error("a ceiling of active jobs is reached: {:?}", .0.admission)]
+    Full(Full),
+    /// The job is not any more what it was seen to be. The job as it is.
+    #[error("the job moved on meanwhile")]
+    Moved(Box<Job>),
+    /// The store cannot do it now.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// A job that is to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// Which job.
+    pub job: JobGuid,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// How many shards the jobs to be looked at are spread over, so that no partition takes them all.
+pub const WAKE_SHARDS: u32 = 8;
+
+/// What became of moving a ledger.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LedgerMoved {
+    /// It is moved (just now, or earlier with the reply lost).
+    Won,
+    /// Another run has moved it. The ledger as it is.
+    Lost(Ledger),
 }
 
 /// Which of the owner's jobs to list.
@@ -310,6 +484,19 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The end of a job's attempt with these counts, by what stopped it or did not; none where it does not end from here.
+    pub fn of(job: &Job, attempt: Counts, finished_at: Timestamp, retention: Duration) -> Option<Self> {
+        let (status, counts) = (job.ending()?, job.merged(attempt));
+        Some(Self {
+            seen: job.clone(),
+            status,
+            outcome: (status == Status::Completed).then(|| outcome(counts)),
+            counts,
+            finished_at,
+            expires_at: expiry(finished_at, retention),
+        })
+    }
+
     /// Whether the job has ended by this very completion: it was applied earlier, and its reply lost.
     pub fn has_ended(&self, job: &Job) -> bool {
         (job.status, job.attempt, job.completions) == (self.status, self.seen.attempt, self.seen.completions + 1)
@@ -326,4 +513,24 @@ pub enum WriteLost {
     /// The store cannot do it now.
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_can_be_expected_as_often_as_jobs_have_been_ending() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let full = |ends: &[i64]| Full {
+            admission: Admission::SystemFull,
+            recent_ends: ends.iter().map(|second| at(*second)).collect(),
+        };
+        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "nobody knows");
+        assert_eq!(full(&[99]).retry_after_seconds(at(100), 30, 300), 30);
+        assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(90), 30, 300), 10);
+        assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(150), 30, 300), 40, "it has been quiet since");
+        assert_eq!(full(&[90, 90, 90]).retry_after_seconds(at(90), 30, 300), 1);
+        assert_eq!(full(&[1, 2]).retry_after_seconds(at(90_000), 30, 300), 300);
+    }
 }

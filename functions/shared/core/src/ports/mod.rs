@@ -10,8 +10,8 @@ mod upload_store;
 
 pub use clock::{Clock, Entropy, expiry};
 pub use job_store::{
-    Admission, Ceilings, Committed, Completion, CreateError, Created, Idempotency, JobFilter, JobPage, JobStore,
-    Leased, NewJob, Stopped, WriteLost,
+    Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
+    JobPage, JobStore, Leased, LedgerMoved, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
 };
 pub use objects::{DirectTransfers, ObjectHead, Objects, PresignedRequest, UploadedPart};
 pub use queue::Queue;

@@ -11,4 +11,10 @@ pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
     /// # Errors
     /// `Unavailable`: any number of them may have been sent; sending all of them again is right.
     async fn send(&self, messages: &[M]) -> Result<(), PortError>;
+
+    /// About how many messages wait to be received; those being worked on are not among them.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn backlog(&self) -> Result<u64, PortError>;
 }

@@ -66,6 +66,13 @@ pub struct Chunk {
     pub mode: ChunkMode,
 }
 
+impl Chunk {
+    /// The border before its first record.
+    pub const fn start(&self) -> Position {
+        Position { offset: self.offset, row: self.first_row }
+    }
+}
+
 /// The file ended inside a quoted cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(

@@ -1,16 +1,18 @@
 use futures::future::join_all;
 
-use super::story::{ROOM, created, guid, keyed, new_job};
+use jiff::Timestamp;
+
+use super::story::{ROOM, created, ended, guid, keyed, new_job};
 use crate::contract::at;
 use crate::ids::Owner;
-use crate::ports::{Admission, Ceilings, CreateError, Created, JobFilter, JobStore, NewJob, PortError};
+use crate::ports::{Admission, Ceilings, CreateError, Created, ENDS_KEPT, JobFilter, JobStore, NewJob, PortError};
 
 fn with(ceilings: Ceilings, new: NewJob) -> NewJob {
     NewJob { ceilings, ..new }
 }
 
 fn is_full(result: &Result<Created, CreateError>, of: Admission) -> bool {
-    matches!(result, Err(CreateError::Full(full)) if *full == of)
+    matches!(result, Err(CreateError::Full(full)) if full.admission == of)
 }
 
 pub async fn a_new_job_reads_back_with_its_spec(store: &impl JobStore) {
@@ -83,6 +85,40 @@ pub async fn a_full_ceiling_leaves_nothing_behind(store: &impl JobStore) {
     // Neither did it take a slot of the owner or of the type.
     let one = Ceilings { owner: 1, job_type: 1, system: 1 };
     assert_eq!(store.create(&with(one, keyed(1, "me", "k", "f"))).await.unwrap(), Created::New);
+}
+
+/// The ends that are remembered under the ceiling that `ceilings` make full, oldest first.
+async fn recent_ends(store: &impl JobStore, owner: &str, ceilings: Ceilings) -> Vec<Timestamp> {
+    let Err(CreateError::Full(mut full)) = store.create(&with(ceilings, new_job(999, owner))).await else {
+        panic!("not full")
+    };
+    full.recent_ends.sort();
+    full.recent_ends
+}
+
+pub async fn a_full_ceiling_tells_when_jobs_under_it_ended(store: &impl JobStore) {
+    let no_owner = Ceilings { owner: 0, ..ROOM };
+    assert!(recent_ends(store, "me", no_owner).await.is_empty(), "nothing has");
+    for (number, owner) in [(1, "me"), (2, "you"), (3, "me")] {
+        created(store, number, owner).await;
+        ended(store, guid(number), 20 + i64::from(number)).await;
+    }
+    assert_eq!(recent_ends(store, "me", no_owner).await, [at(21), at(23)]);
+    assert_eq!(recent_ends(store, "you", no_owner).await, [at(22)]);
+    for full in [Ceilings { job_type: 0, ..ROOM }, Ceilings { system: 0, ..ROOM }] {
+        assert_eq!(recent_ends(store, "me", full).await, [at(21), at(22), at(23)]);
+    }
+}
+
+pub async fn only_the_last_ends_are_remembered(store: &impl JobStore) {
+    let last = 20 + i64::try_from(ENDS_KEPT).expect("a few");
+    for (number, second) in (1..).zip(19..=last) {
+        created(store, number, "me").await;
+        ended(store, guid(number), second).await;
+    }
+    let kept: Vec<Timestamp> = (21..=last).map(at).collect();
+    assert_eq!(recent_ends(store, "me", Ceilings { owner: 0, ..ROOM }).await, kept);
+    assert_eq!(recent_ends(store, "me", Ceilings { system: 0, ..ROOM }).await, kept);
 }
 
 pub async fn a_repeated_request_finds_its_job(store: &impl JobStore) {

@@ -156,3 +156,17 @@ pub async fn a_tally_is_closed_only_as_it_was_seen(store: &impl JobStore) {
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), moved);
     assert!(matches!(store.skip_rest(guid(2), &put, at(9)).await, Err(PortError::NotFound)));
 }
+
+pub async fn a_sign_of_life_moves_a_tallys_time_and_nothing_else(store: &impl JobStore) {
+    store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
+    let seen = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
+    store.touch(guid(1), 1, 0, at(8)).await.unwrap();
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), Tally { at: at(8), ..seen });
+}
+
+pub async fn a_sign_of_life_makes_no_tally(store: &impl JobStore) {
+    store.touch(guid(1), 1, 0, at(8)).await.unwrap();
+    assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
+    store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), tally(0, 2), "nor is it in the way of one");
+}

@@ -3,9 +3,13 @@
 mod admission;
 mod completion;
 mod counting;
+mod dead_letters;
+mod ledger;
 mod listing;
+mod redrive;
 mod split;
 mod story;
+mod wake;
 
 use super::run_checks;
 use crate::ports::JobStore;
@@ -25,6 +29,8 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         admission::a_ceiling_of_nothing_admits_nobody,
         admission::of_two_hundred_at_once_exactly_ten_are_admitted,
         admission::a_full_ceiling_leaves_nothing_behind,
+        admission::a_full_ceiling_tells_when_jobs_under_it_ended,
+        admission::only_the_last_ends_are_remembered,
         admission::a_repeated_request_finds_its_job,
         admission::a_repeated_request_finds_its_job_at_a_ceiling_too,
         admission::a_key_used_for_something_else_is_refused,
@@ -53,6 +59,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         split::a_paused_split_is_dispatched_and_gives_the_lease_back,
         split::the_end_of_the_split_gives_the_lease_back,
         split::a_job_is_stopped_once,
+        split::a_stopped_job_is_looked_at_from_then_on,
         split::a_stop_whose_reply_was_lost_is_recognised,
         split::a_cancelled_job_is_cancelling_whoever_takes_it_up,
         split::another_attempt_is_not_stopped,
@@ -71,6 +78,47 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         counting::tallies_folded_at_once_are_all_in,
         counting::the_number_of_tallies_can_be_noted_again,
         counting::attempts_are_counted_apart,
+        counting::a_sign_of_life_moves_a_tallys_time_and_nothing_else,
+        counting::a_sign_of_life_makes_no_tally,
+    );
+    run_checks!(
+        make,
+        ledger::a_chunk_has_no_ledger_until_it_is_moved,
+        ledger::a_ledger_reads_back_as_it_was_moved,
+        ledger::a_ledger_moves_on_from_where_it_is_and_from_nowhere_else,
+        ledger::a_ledger_that_is_not_there_begins_with_its_first_move,
+        ledger::a_move_whose_reply_was_lost_is_recognised,
+        ledger::of_ten_moves_at_once_one_is_made,
+        ledger::every_chunk_has_a_ledger_of_its_own,
+    );
+    run_checks!(
+        make,
+        dead_letters::a_job_without_dead_letters_has_none,
+        dead_letters::dead_letters_read_back_oldest_first,
+        dead_letters::a_dead_letter_recorded_again_stays_as_it_was,
+        dead_letters::many_dead_letters_are_listed_from_the_oldest_on,
+    );
+    run_checks!(
+        make,
+        wake::a_job_is_due_once_its_time_has_come,
+        wake::every_job_is_due_in_one_shard,
+        wake::those_due_longest_come_first,
+        wake::a_stopped_job_is_due_at_once,
+        wake::an_ended_job_is_not_due_and_cannot_be_claimed,
+        wake::a_claimed_job_is_due_again_later,
+        wake::a_job_is_claimed_only_as_it_was_seen_to_be_due,
+        wake::of_ten_sweeps_at_once_one_claims_a_job,
+    );
+    run_checks!(
+        make,
+        redrive::an_ended_job_begins_its_next_attempt,
+        redrive::a_redriven_job_ends_and_is_redriven_as_any_other,
+        redrive::a_redrive_takes_slots_and_its_end_gives_them_back,
+        redrive::a_redrive_is_under_every_ceiling,
+        redrive::a_redrive_whose_reply_was_lost_is_recognised,
+        redrive::a_job_is_redriven_only_as_it_was_seen,
+        redrive::a_job_that_is_not_there_is_not_redriven,
+        redrive::of_ten_redrives_at_once_one_takes_effect,
     );
     run_checks!(
         make,

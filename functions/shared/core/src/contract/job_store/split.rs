@@ -148,6 +148,15 @@ pub async fn a_job_is_stopped_once(store: &impl JobStore) {
     assert_eq!(seen.status, Status::Running);
 }
 
+pub async fn a_stopped_job_is_looked_at_from_then_on(store: &impl JobStore) {
+    for (number, code) in [(1, StopCode::SourceChanged), (2, StopCode::Cancelled)] {
+        let job = created(store, number, "me").await;
+        let Stopped::Now(seen) = store.stop(job, 1, &stop(code)).await.unwrap() else { panic!("not stopped") };
+        assert_eq!(seen.wake_at, Some(at(7)));
+        assert_eq!(store.job(job).await.unwrap(), seen);
+    }
+}
+
 pub async fn a_stop_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
     let job = running(store).await;
     for _ in 0..2 {

@@ -3,8 +3,9 @@ use uuid::Uuid;
 use crate::contract::at;
 use crate::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::job::{Job, Lease, Stop, StopCode};
-use crate::ports::{Ceilings, Created, Idempotency, JobStore, Leased, NewJob};
+use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
 use crate::spec::{SourceFile, Spec};
+use crate::states::{Outcome, Status};
 use crate::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
@@ -69,6 +70,27 @@ pub async fn running(store: &impl JobStore) -> JobGuid {
     let leased = store.lease(job, 1, lease(1, 100), at(1)).await.expect("leased");
     assert!(matches!(leased, Leased::Taken(_)));
     job
+}
+
+/// The end of this job as completed, at second 20.
+pub fn end(seen: Job) -> Completion {
+    Completion {
+        seen,
+        status: Status::Completed,
+        outcome: Some(Outcome::Partial),
+        counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
+        finished_at: at(20),
+        expires_at: at(2000),
+    }
+}
+
+/// Takes the present attempt of a job up and ends it at this second.
+pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
+    let attempt = store.job(job).await.expect("there").attempt;
+    let leased = store.lease(job, attempt, lease(1, second), at(second - 1)).await.expect("leased");
+    let Leased::Taken(seen) = leased else { panic!("refused: {leased:?}") };
+    store.complete(&Completion { finished_at: at(second), ..end(seen) }).await.expect("ended");
+    store.job(job).await.expect("there")
 }
 
 /// A lease of this run until this second.

@@ -1,0 +1,58 @@
+//! Cancelling: the job is told to stop. What runs comes to an end, what is queued is skipped; the last of them ends the job.
+
+use std::sync::Arc;
+
+use rowmill_core::ids::{JobGuid, Owner};
+use rowmill_core::job::{Job, Stop, StopCode};
+use rowmill_core::ports::{Clock, JobStore, PortError, Stopped};
+use rowmill_core::states::Status;
+
+/// The use case and the ports it works through.
+pub struct Canceller {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a job was not cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum CancelError {
+    /// The caller has no such job.
+    #[error("there is no job {0}; it may have expired")]
+    Unknown(JobGuid),
+    /// It ended before.
+    #[error("the job has ended already, as {}", .0.as_str())]
+    Ended(Status),
+    /// Something cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl Canceller {
+    /// Cancels the owner's job. Cancelling it again changes nothing.
+    ///
+    /// # Errors
+    /// See [`CancelError`]; nothing is written then.
+    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, CancelError> {
+        let now = self.clock.now();
+        let job = match self.jobs.job(job_guid).await {
+            Ok(job) if job.owner == *owner && job.expires_at.is_none_or(|expires_at| expires_at > now) => job,
+            Ok(_) | Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
+            Err(error) => return Err(error.into()),
+        };
+        if is_cancelled(&job) {
+            return Ok(job);
+        }
+        let stop = Stop::because(StopCode::Cancelled, "cancelled by its owner", now);
+        match self.jobs.stop(job_guid, job.attempt, &stop).await? {
+            Stopped::Now(job) => Ok(job),
+            Stopped::Not(job) if is_cancelled(&job) || !job.status.is_terminal() => Ok(job),
+            Stopped::Not(job) => Err(CancelError::Ended(job.status)),
+        }
+    }
+}
+
+const fn is_cancelled(job: &Job) -> bool {
+    matches!(job.status, Status::Cancelling | Status::Cancelled)
+}

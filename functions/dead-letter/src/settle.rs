@@ -1,0 +1,228 @@
+//! What becomes of a message that its queue gave up on.
+//!
+//! It is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are run one at a time, so
+//! that only those fail that cannot be run. One that fails there too is given up: its remaining items are counted as failed.
+//! A split or a completion that nobody got done stops the job, once nobody is at it any more. So every job ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::accounts::Accounts;
+use rowmill_core::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, fail_rest, fail_unread, run_of};
+use rowmill_core::ids::{JobGuid, RunId};
+use rowmill_core::input::{InputError, read_input};
+use rowmill_core::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::ledger::Ledger;
+use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
+use rowmill_core::ports::{Clock, Completion, JobStore, Leased, Objects, PortError, Queue, Stopped, WriteLost};
+use rowmill_core::segment::Segment;
+use rowmill_core::tally::{Counts, Mark, MarkKind};
+use serde::Deserialize;
+
+/// The use case and the ports it works through.
+pub struct DeadLetters {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The files, and where failed items go.
+    pub objects: Arc<dyn Objects>,
+    /// Where chunks are run item by item.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The commit, and what is due after it.
+    pub accounts: Accounts,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How long the lease is held for; longer than an invocation can last.
+    pub lease: Duration,
+    /// How long a job is kept after its end.
+    pub retention: Duration,
+}
+
+/// A message of any of the dead-letter queues.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum DeadMessage {
+    /// Of the items or the isolate queue.
+    Chunk(ChunkMessage),
+    /// Of the jobs queue.
+    Split(SplitMessage),
+    /// Of the completions queue.
+    Completion(CompletionMessage),
+}
+
+impl DeadMessage {
+    /// The job it is about.
+    pub const fn job_guid(&self) -> JobGuid {
+        match self {
+            Self::Chunk(ChunkMessage { job_guid, .. })
+            | Self::Split(SplitMessage { job_guid, .. })
+            | Self::Completion(CompletionMessage { job_guid, .. }) => *job_guid,
+        }
+    }
+
+    const fn attempt(&self) -> u32 {
+        match self {
+            Self::Chunk(chunk) => chunk.address.attempt,
+            Self::Split(SplitMessage { attempt, .. }) | Self::Completion(CompletionMessage { attempt, .. }) => *attempt,
+        }
+    }
+
+    const fn kind(&self) -> DeadLetterKind {
+        match self {
+            Self::Chunk(ChunkMessage { handling: Handling::Isolated, .. }) => DeadLetterKind::Isolated,
+            Self::Chunk(_) => DeadLetterKind::Items,
+            Self::Split(_) => DeadLetterKind::Split,
+            Self::Completion(_) => DeadLetterKind::Completion,
+        }
+    }
+}
+
+/// How a dead letter ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadLetterEnd {
+    /// What it was about has been done by somebody else, or is not wanted any more.
+    Obsolete,
+    /// Its chunk's items are run one at a time from now on.
+    Isolated,
+    /// The rest of its chunk is counted as failed, or as skipped where the job was stopped.
+    GivenUp,
+    /// Its job is stopped, and comes to an end.
+    JobStopped,
+}
+
+impl DeadLetters {
+    /// Records a dead letter and brings it to an end.
+    ///
+    /// # Errors
+    /// A port that is unavailable, or somebody who may still be at it: deliver the message again later.
+    pub async fn settle(&self, message_id: &str, message: &DeadMessage) -> Result<DeadLetterEnd, PortError> {
+        let job = match self.jobs.job(message.job_guid()).await {
+            Err(PortError::NotFound) => return Ok(DeadLetterEnd::Obsolete),
+            job => job?,
+        };
+        self.record(message_id, message).await?;
+        if job.is_past(message.attempt()) {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let run = run_of(message_id);
+        match message {
+            DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
+            DeadMessage::Split(split) => self.settle_split(&job, split, run).await,
+            DeadMessage::Completion(_) => self.settle_completion(&job, run).await,
+        }
+    }
+
+    async fn record(&self, message_id: &str, message: &DeadMessage) -> Result<(), PortError> {
+        let chunk = match message {
+            DeadMessage::Chunk(chunk) => Some(DeadChunk::from(chunk)),
+            _ => None,
+        };
+        let (about, attempt) = (message.kind(), message.attempt());
+        let letter = DeadLetter { message_id: message_id.to_owned(), about, attempt, chunk, at: self.clock.now() };
+        self.jobs.record_dead_letter(message.job_guid(), &letter).await
+    }
+
+    async fn settle_chunk(&self, job: &Job, message: &ChunkMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        if let Some(tally) = self.accounts.committed(message.job_guid, message.address).await? {
+            self.accounts.settle(message, &tally).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        if job.stop.is_some() {
+            let counts = Counts::all_skipped(message.chunk.items.into());
+            self.accounts.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await?;
+            return Ok(DeadLetterEnd::GivenUp);
+        }
+        if message.handling != Handling::Isolated {
+            let isolated = ChunkMessage { handling: Handling::Isolated, ..message.clone() };
+            self.isolated.send(&[isolated]).await?;
+            return Ok(DeadLetterEnd::Isolated);
+        }
+        let now = self.clock.now();
+        let ledger = self.jobs.ledger(message.job_guid, message.address).await?;
+        let ledger = ledger.unwrap_or_else(|| Ledger::blank(message.address, now));
+        if ledger.is_live(now) {
+            return Err(PortError::unavailable("giving a chunk up", "a run may still be at one of its items"));
+        }
+        self.give_up(message, &ledger, run).await
+    }
+
+    /// What is done of the chunk stays, the rest fails.
+    async fn give_up(&self, message: &ChunkMessage, ledger: &Ledger, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        let mut segment = match ledger.segment {
+            None => Segment::default(),
+            Some(run) => Segment::read(&*self.objects, message.job_guid, message.address, run).await?,
+        };
+        let mut counts = ledger.counts;
+        let spec = self.jobs.spec(message.job_guid).await?;
+        let columns = spec.head.columns.clone().into();
+        match read_input(&*self.objects, &spec, &columns, message).await {
+            Ok(items) => {
+                let rest = &items[ledger.done as usize..];
+                if let Some(next) = rest.first() {
+                    segment.failed.retain(|failed| failed.row < next.row);
+                }
+                fail_rest(rest, &mut counts, &mut segment);
+            }
+            Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
+            Err(error) => {
+                tracing::error!(job.id = %message.job_guid, %error, "a chunk given up cannot even be read");
+                fail_unread(message, ledger.done, &mut counts, &mut segment);
+            }
+        }
+        segment.put(&*self.objects, message.job_guid, message.address, run).await?;
+        self.accounts.commit(message, Mark { kind: MarkKind::HasObjects, run }, counts).await?;
+        Ok(DeadLetterEnd::GivenUp)
+    }
+
+    async fn settle_split(&self, job: &Job, message: &SplitMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        if job.split.done {
+            self.accounts.announce_split(job).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        if job.split.tallies != message.tallies && job.stop.is_none() {
+            // The split has got further since, so its own message is on its way.
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let job = self.lease(job, run).await?;
+        let said = "every try to cut the file failed; the logs of split-job say why";
+        let job = self.stop(&job, Stop::because(StopCode::SplitFailed, said, self.clock.now())).await?;
+        if job.split.dispatched < job.split.tallies {
+            self.accounts.close_without_rest(&job, job.split.tallies - 1).await?;
+        }
+        self.accounts.end_split(&job, run).await?;
+        Ok(DeadLetterEnd::JobStopped)
+    }
+
+    async fn settle_completion(&self, job: &Job, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        let totals = self.jobs.totals(job.job_guid, job.attempt).await?;
+        if !job.split.done || !totals.is_complete() {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let job = self.lease(job, run).await?;
+        let said = "every try to end the job failed; the logs of complete-job say why";
+        let job = self.stop(&job, Stop::because(StopCode::CompletionFailed, said, self.clock.now())).await?;
+        let Some(completion) = Completion::of(&job, totals.counts, self.clock.now(), self.retention) else {
+            return Ok(DeadLetterEnd::Obsolete);
+        };
+        match self.jobs.complete(&completion).await {
+            Ok(()) => Ok(DeadLetterEnd::JobStopped),
+            Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => Ok(DeadLetterEnd::Obsolete),
+            Err(WriteLost::Condition(_)) => Err(PortError::unavailable("ending the job", "it moved on meanwhile")),
+            Err(WriteLost::Port(error)) => Err(error),
+        }
+    }
+
+    /// The job's lease: only where nobody else has it is its work really abandoned.
+    async fn lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
+        let now = self.clock.now();
+        let lease = Lease { holder, until: now + self.lease };
+        match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+            Leased::Taken(job) => Ok(job),
+            Leased::Refused(_) => Err(PortError::unavailable("taking the lease", "another run holds it")),
+        }
+    }
+
+    async fn stop(&self, job: &Job, stop: Stop) -> Result<Job, PortError> {
+        let (Stopped::Now(job) | Stopped::Not(job)) = self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
+        Ok(job)
+    }
+}

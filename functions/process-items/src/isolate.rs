@@ -1,0 +1,145 @@
+//! An isolated chunk: its items are run one at a time, each noted in the ledger before, so that an item that takes its
+//! process with it costs itself and not its chunk.
+//!
+//! A note that has run out means that the run which wrote it died, or hung, on that item. The second such death makes the
+//! item poison: it is counted as failed, and the chunk goes on without it by a fresh message, whose deliveries are counted
+//! anew.
+
+use rowmill_core::dead_letter::{POISON, fail_rest};
+use rowmill_core::input::InputItem;
+use rowmill_core::ledger::{DEATHS_MAX, InFlight, Ledger};
+use rowmill_core::ports::LedgerMoved;
+use rowmill_core::processor::ItemError;
+
+use crate::prepared::Prepared;
+use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
+use crate::run::{Progress, RunError};
+
+impl ChunkProcessor {
+    /// Runs the items of an isolated chunk from where its ledger says.
+    pub(crate) async fn run_isolated(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let ledger = &delivery.ledger;
+        if ledger.is_live(self.clock.now()) {
+            return Err(RunError::TryAgain("another run is at one of its items".into()));
+        }
+        let prepared = self.prepared.get(delivery.message.job_guid).await?;
+        let (items, progress) = self.load(delivery, &prepared).await?;
+        let deaths = ledger.in_flight.map_or(0, |note| note.deaths + 1);
+        let mut isolated = Isolated {
+            processor: self,
+            delivery,
+            prepared: &prepared,
+            items,
+            progress,
+            deaths,
+            ledger: ledger.clone(),
+        };
+        if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await }
+    }
+}
+
+/// A run over an isolated chunk.
+struct Isolated<'a> {
+    processor: &'a ChunkProcessor,
+    delivery: &'a Delivery<'a>,
+    prepared: &'a Prepared,
+    items: Vec<InputItem>,
+    progress: Progress,
+    /// How many runs have died on the next item.
+    deaths: u32,
+    /// The ledger as this run moved it last.
+    ledger: Ledger,
+}
+
+impl Isolated<'_> {
+    async fn run(&mut self) -> Result<ChunkEnd, RunError> {
+        let (processor, delivery) = (self.processor, self.delivery);
+        let run = processor.chunk_run(delivery, self.prepared);
+        while let Some(mut item) = self.items.get(self.progress.done as usize).cloned() {
+            if item.record.is_err() {
+                self.progress.add(&item, Ok(()));
+                continue;
+            }
+            if delivery.watch.job(delivery.message.job_guid).await?.stop.is_some() {
+                self.progress.skip(&self.items[self.progress.done as usize..]);
+                break;
+            }
+            if processor.clock.now() >= delivery.time_limit {
+                return self.hand_over().await;
+            }
+            // Until the invocation is over for sure: the margin lies behind the time limit.
+            let until = delivery.time_limit + processor.limits.margin;
+            if !self.move_on(Some(InFlight { until, deaths: self.deaths })).await? {
+                return Ok(ChunkEnd::Continued);
+            }
+            match run.in_time(run.process(std::slice::from_mut(&mut item))).await {
+                // The note stays: an item that hangs is as bad as one that kills.
+                None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+                Some(Err(error)) => {
+                    self.move_on(None).await?;
+                    return Err(error);
+                }
+                Some(Ok(results)) => {
+                    let result = results.into_iter().next().unwrap_or(Ok(()));
+                    self.progress.add(&item, result);
+                    self.deaths = 0;
+                }
+            }
+        }
+        let progress = std::mem::take(&mut self.progress);
+        processor.commit_progress(delivery, self.prepared, progress).await
+    }
+
+    /// The next item is poison: it fails, and the chunk goes on by a fresh message; past the limit, its rest fails too.
+    async fn pass_over_poison(&mut self) -> Result<ChunkEnd, RunError> {
+        let place = self.progress.done as usize;
+        if let Some(item) = self.items.get(place) {
+            let message = format!("processing the item ended its process {DEATHS_MAX} times");
+            self.progress.add(item, Err(ItemError::permanent(POISON, message)));
+            self.ledger.poisoned += 1;
+            self.deaths = 0;
+        }
+        if self.ledger.poisoned > self.processor.limits.poison_max {
+            let rest = self.items.split_off(self.progress.done as usize);
+            fail_rest(&rest, &mut self.progress.counts, &mut self.progress.segment);
+            self.progress.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
+            let progress = std::mem::take(&mut self.progress);
+            return self.processor.commit_progress(self.delivery, self.prepared, progress).await;
+        }
+        self.hand_over().await
+    }
+
+    async fn hand_over(&mut self) -> Result<ChunkEnd, RunError> {
+        self.move_on(None).await?;
+        self.processor.go_on_isolated(self.delivery.message).await
+    }
+
+    /// Moves the ledger on to what is done by now, with this note. Where another run has moved it, the chunk is left to
+    /// that one, with a message in case it has died: `false`.
+    async fn move_on(&mut self, in_flight: Option<InFlight>) -> Result<bool, RunError> {
+        let (processor, delivery) = (self.processor, self.delivery);
+        let segment = match self.progress.segment.failed.len() as u64 == self.ledger.counts.failed {
+            true => self.ledger.segment,
+            false => processor.put_segment(delivery, &self.progress.segment).await?,
+        };
+        let moved = Ledger {
+            done: self.progress.done,
+            counts: self.progress.counts,
+            segment,
+            isolated: true,
+            in_flight,
+            poisoned: self.ledger.poisoned,
+            ..self.ledger.moved(delivery.run, processor.clock.now())
+        };
+        match processor.move_ledger(delivery.message, &moved).await? {
+            LedgerMoved::Won => {
+                self.ledger = moved;
+                Ok(true)
+            }
+            LedgerMoved::Lost(_) => {
+                processor.go_on_isolated(delivery.message).await?;
+                Ok(false)
+            }
+        }
+    }
+}

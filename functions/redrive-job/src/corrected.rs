@@ -1,0 +1,190 @@
+//! A corrected file: rows that take the place of failed ones, each under the number of the row it corrects.
+//!
+//! Of a CSV job it is CSV: the header of the input, then `row`, then (if the client likes) `code`, `message` and `column`,
+//! which are not read. Of a JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read. Its rows may
+//! stand in any order.
+
+use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
+use rowmill_core::input::Correction;
+use rowmill_core::spec::Spec;
+use rowmill_core::text::Format;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The column, or name, under which a corrected row says which one it corrects.
+const ROW: &str = "row";
+
+/// What may stand behind it in CSV: the columns of a failed-rows file, which a corrected one is made from.
+const NOT_READ: [&str; 3] = ["code", "message", "column"];
+
+/// What is wrong with a corrected file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CorrectedError {
+    /// What is wrong, where, and what to do.
+    pub message: String,
+}
+
+fn error<T>(message: impl Into<String>) -> Result<T, CorrectedError> {
+    Err(CorrectedError { message: message.into() })
+}
+
+/// The rows of a corrected file for a job of this spec, in row order, no row twice.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn read_corrected(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut rows = match spec.head.dialect.format {
+        Format::Csv => read_csv(bytes, spec)?,
+        Format::Jsonl => read_jsonl(bytes)?,
+    };
+    let max_bytes = spec.limits.max_record_bytes;
+    if let Some(long) = rows.iter().find(|row| row.text.len() as u64 > max_bytes) {
+        return error(format!("row {} takes more than the {max_bytes} bytes a row may have", long.row));
+    }
+    rows.sort_by_key(|correction| correction.row);
+    match rows.windows(2).find(|pair| pair[0].row == pair[1].row) {
+        Some(pair) => error(format!("row {} is there twice", pair[0].row)),
+        None if rows.is_empty() => error("it has no rows"),
+        None => Ok(rows),
+    }
+}
+
+fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError> {
+    let delimiter = spec.head.dialect.delimiter;
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
+    let columns = &spec.head.columns;
+    let header = reader.headers().map_err(|_| CorrectedError { message: "its header is not UTF-8".into() })?.clone();
+    let names: Vec<&str> = header.iter().collect();
+    let (own, ours) = names.split_at(columns.len().min(names.len()));
+    let ours_match = ours.split_first().is_some_and(|(row, rest)| *row == ROW && NOT_READ.starts_with(rest));
+    if own != columns || !ours_match {
+        let expected = columns
+            .iter()
+            .map(String::as_str)
+            .chain([ROW])
+            .collect::<Vec<_>>()
+            .join(&char::from(delimiter).to_string());
+        return error(format!("its header must be that of the input and `row`: `{}`", shortened(&expected)));
+    }
+    let mut rows = Vec::new();
+    for record in reader.byte_records() {
+        let record =
+            record.map_err(|cause| CorrectedError { message: format!("it cannot be read as CSV: {cause}") })?;
+        let line = record.position().map_or(0, csv::Position::line);
+        if record.len() != names.len() {
+            return error(format!("line {line} has {} cells where the header has {}", record.len(), names.len()));
+        }
+        let number = std::str::from_utf8(&record[columns.len()]).ok().and_then(|cell| cell.trim().parse().ok());
+        let Some(row) = number else { return error(format!("line {line}: `row` must be the number of a row")) };
+        let Some(text) = record_text(&record, columns.len(), delimiter) else {
+            return error(format!("line {line} (row {row}) is not UTF-8"));
+        };
+        rows.push(Correction { row, text });
+    }
+    Ok(rows)
+}
+
+/// The first cells of a record as a record of the input: quoted anew where need be.
+fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<String> {
+    let mut writer =
+        WriterBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
+    writer.write_record(record.iter().take(cells)).ok()?;
+    let mut bytes = writer.into_inner().ok()?;
+    bytes.pop();
+    String::from_utf8(bytes).ok()
+}
+
+/// A line of a corrected JSONL file.
+#[derive(Deserialize)]
+struct CorrectedLine {
+    row: u64,
+    record: Map<String, Value>,
+}
+
+fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
+    let mut rows = Vec::new();
+    for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice::<CorrectedLine>(line) {
+            Ok(CorrectedLine { row, record }) => rows.push(Correction { row, text: Value::Object(record).to_string() }),
+            Err(cause) => {
+                // Not the parser's own words: they may quote what the line holds.
+                let place = cause.column();
+                return error(format!(
+                    "line {number} is not `{{\"row\": number, \"record\": object}}`; see its byte {place}"
+                ));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+    use rowmill_core::spec::SourceFile;
+    use rowmill_core::text::{ChunkLimits, Dialect, Head, SCANNER_VERSION};
+
+    fn spec(format: Format) -> Spec {
+        Spec {
+            job_guid: JobGuid(uuid::Uuid::nil()),
+            owner: Owner(Owner::LOCAL.into()),
+            job_type: "validate".into(),
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            file: SourceFile { file_guid: FileGuid(uuid::Uuid::nil()), key: "k".into(), etag: "e".into(), size: 1 },
+            head: Head {
+                dialect: Dialect { format, delimiter: b';' },
+                columns: vec!["a".into(), "row".into()],
+                data_start: 6,
+            },
+            limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 20 },
+            scanner_version: SCANNER_VERSION,
+            params: Map::new(),
+            tolerance: None,
+            max_concurrency: None,
+        }
+    }
+
+    fn csv(text: &str) -> Result<Vec<(u64, String)>, String> {
+        let read = read_corrected(text.as_bytes(), &spec(Format::Csv));
+        read.map(|rows| rows.into_iter().map(|row| (row.row, row.text)).collect()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn rows_come_in_order_and_in_the_form_of_the_input() {
+        let read = csv("\u{feff}a;row;row;code\n\"x;y\";2;9;bad\n1;\"q\"\"\";3;\n").unwrap();
+        assert_eq!(read, [(3, "1;\"q\"\"\"".to_owned()), (9, "\"x;y\";2".to_owned())]);
+        let json = b"{\"row\":4,\"code\":\"x\",\"record\":{\"a\":[1]}}\n\n{\"row\":2,\"record\":{}}";
+        let read = read_corrected(json, &spec(Format::Jsonl)).unwrap();
+        assert_eq!(
+            read.iter().map(|row| (row.row, row.text.as_str())).collect::<Vec<_>>(),
+            [(2, "{}"), (4, "{\"a\":[1]}")]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        assert!(csv("a;row\n1;2\n").unwrap_err().contains("header"));
+        assert!(csv("row;a;row\n").unwrap_err().contains("header"));
+        assert!(csv("a;row;row;reason\n").unwrap_err().contains("header"));
+        assert!(csv("a;row;row\n1;2\n").unwrap_err().contains("line 2 has 2 cells"));
+        assert!(csv("a;row;row\n1;2;x\n").unwrap_err().contains("line 2"));
+        assert!(csv("a;row;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 is there twice"));
+        assert!(csv("a;row;row\n").unwrap_err().contains("no rows"));
+        assert!(csv(&format!("a;row;row\n{};2;3\n", "x".repeat(20))).unwrap_err().contains("row 3"));
+        let wrong = read_corrected(b"{\"row\":1,\"record\":{}}\n{\"row\":2}", &spec(Format::Jsonl)).unwrap_err();
+        assert!(wrong.message.contains("line 2"), "{wrong}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Dead letters: the messages that a queue gave up on, as they are recorded before anything else happens to them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::RunId;
+use crate::input::InputItem;
+use crate::messages::ChunkMessage;
+use crate::segment::{FailedItem, Segment};
+use crate::tally::{ChunkAddress, Counts};
+
+/// Code of an item that kept ending the process that ran it.
+pub const POISON: &str = "poison";
+
+/// Code of an item whose chunk was given up.
+pub const DEAD_LETTER: &str = "dead_letter";
+
+/// What a given up item's failure says.
+const GIVEN_UP: &str = "every try to process the item's chunk failed; the logs of process-items say why";
+
+/// A message that a queue gave up on. It says where the work lies, never what is in it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// What the queue called the message.
+    pub message_id: String,
+    /// What it was about.
+    pub about: DeadLetterKind,
+    /// The job's attempt it belonged to.
+    pub attempt: u32,
+    /// The chunk it was about, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub chunk: Option<DeadChunk>,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
+/// What a dead letter was about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeadLetterKind {
+    /// A chunk of items.
+    Items,
+    /// A chunk whose items were run one at a time already.
+    Isolated,
+    /// Cutting the file.
+    Split,
+    /// Ending the job.
+    Completion,
+}
+
+/// The chunk of a dead letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadChunk {
+    /// The number of its tally.
+    pub tally: u32,
+    /// Its place in the tally.
+    pub index: u8,
+    /// The row of its first item.
+    pub first_row: u64,
+    /// How many items it has.
+    pub items: u32,
+}
+
+impl From<&ChunkMessage> for DeadChunk {
+    fn from(message: &ChunkMessage) -> Self {
+        let ChunkAddress { tally, index, .. } = message.address;
+        Self { tally, index, first_row: message.chunk.first_row, items: message.chunk.items }
+    }
+}
+
+/// The run id that a dead letter's own writes carry: made from its message's name, so that the same dead letter, delivered
+/// again, recognises what it wrote before.
+pub fn run_of(message_id: &str) -> RunId {
+    // FNV-1a: any even spread does.
+    let hash = message_id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let [_, bytes @ ..] = hash.to_be_bytes();
+    RunId::from_bytes(bytes)
+}
+
+/// Counts the items that nobody got to as failed, because their chunk is given up. A malformed one fails as what it is.
+pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, segment: &mut Segment) {
+    counts.failed += rest.len() as u64;
+    let failed = rest.iter().map(|item| match &item.record {
+        Ok(_) => item.failed(DEAD_LETTER, GIVEN_UP, None),
+        Err(failed) => failed.clone(),
+    });
+    segment.failed.extend(failed);
+}
+
+/// The same of a chunk whose items cannot even be read: what is known of them is their rows, and in a redrive, whose rows
+/// are not contiguous, their number alone.
+pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, segment: &mut Segment) {
+    let rest = u64::from(done)..u64::from(message.chunk.items);
+    counts.failed += rest.end.saturating_sub(rest.start);
+    if message.address.attempt > 1 {
+        return;
+    }
+    segment.failed.extend(rest.map(|place| FailedItem {
+        row: message.chunk.first_row + place,
+        offset: message.chunk.offset,
+        length: 0,
+        code: DEAD_LETTER.into(),
+        message: GIVEN_UP.into(),
+        column: None,
+        raw: None,
+        raw_base64: None,
+    }));
+}

@@ -1,0 +1,205 @@
+//! The items of a job that failed, in row order, however many attempts it had.
+//!
+//! A tally's marks say which runs won their chunks and whether they left failed items; only those runs' segments are read.
+//! Tallies, chunks and rows run in the same order, so nothing is sorted and little is held. A redrive's chunks hold the
+//! items that had failed before it, each with its failure; so those of its chunks that are not committed, or were skipped,
+//! tell what still stands, and only the items that it never dispatched are looked for in the attempt before.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+
+use crate::chunk_index::ChunkIndex;
+use crate::ids::JobGuid;
+use crate::input::{input_key, read_redrive_items};
+use crate::job::Job;
+use crate::ports::{JobStore, Objects, PortError};
+use crate::segment::{FailedItem, Segment};
+use crate::tally::{ChunkAddress, Mark, MarkKind, Tally};
+
+/// How many tallies are read at once.
+const TALLIES_READ: u32 = 64;
+
+/// How many objects are read at once: each may hold a whole chunk.
+const OBJECTS_READ: usize = 8;
+
+/// A walk through the failed items of a job.
+pub struct FailedItems {
+    jobs: Arc<dyn JobStore>,
+    objects: Arc<dyn Objects>,
+    job_guid: JobGuid,
+    /// The attempt being walked through.
+    attempt: u32,
+    /// Its tallies not read yet.
+    tallies: Range<u32>,
+    /// Its chunks that may hold items, not read yet.
+    chunks: VecDeque<ChunkItems>,
+    /// What has been read and not given out.
+    ready: VecDeque<Vec<FailedItem>>,
+    /// Items up to this row are not given out.
+    after: u64,
+    /// The number of tallies of the attempt when it began to be walked through.
+    tally_count: u32,
+    objects_read: usize,
+}
+
+/// Where the items of a chunk that may have failed are.
+#[derive(Clone, Copy)]
+struct ChunkItems {
+    address: ChunkAddress,
+    /// The mark whose run's segment says; none where the items stand as before the redrive.
+    mark: Option<Mark>,
+}
+
+impl FailedItems {
+    /// The failed items of this job behind row `after`, as they stand after (or in) its present attempt.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn of(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let mut walk = Self {
+            jobs,
+            objects,
+            job_guid: job.job_guid,
+            attempt: job.attempt,
+            tallies: 0..0,
+            chunks: VecDeque::new(),
+            ready: VecDeque::new(),
+            after,
+            tally_count: 0,
+            objects_read: 0,
+        };
+        walk.enter(job.attempt, job.split.tallies).await?;
+        Ok(walk)
+    }
+
+    /// The failed items of an ended attempt of this job, behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn of_ended(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        attempt: u32,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let totals = jobs.totals(job.job_guid, attempt).await?;
+        let mut ended = job.clone();
+        (ended.attempt, ended.split.tallies) = (attempt, totals.final_tallies.unwrap_or(0));
+        Self::of(jobs, objects, &ended, after).await
+    }
+
+    /// How many objects have been read so far.
+    pub const fn objects_read(&self) -> usize {
+        self.objects_read
+    }
+
+    /// The row behind which the walk goes on.
+    pub const fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// The next failed items, all of one chunk; none at the end.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where the objects have expired.
+    pub async fn next(&mut self) -> Result<Option<Vec<FailedItem>>, PortError> {
+        loop {
+            if let Some(mut items) = self.ready.pop_front() {
+                items.retain(|item| item.row > self.after);
+                if let Some(last) = items.last() {
+                    self.after = last.row;
+                    return Ok(Some(items));
+                }
+            } else if !self.chunks.is_empty() {
+                self.read_objects().await?;
+            } else if !self.tallies.is_empty() {
+                self.read_tallies().await?;
+            } else if !self.leave().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Begins with the tallies of an attempt that may hold items behind `after`.
+    async fn enter(&mut self, attempt: u32, tallies: u32) -> Result<(), PortError> {
+        self.attempt = attempt;
+        self.tally_count = tallies;
+        let (mut first, mut last) = (0, tallies.saturating_sub(1));
+        while first < last && self.after > 0 {
+            let middle = first + (last - first).div_ceil(2);
+            let tally = self.jobs.tally(self.job_guid, attempt, middle).await?;
+            // Of the first attempt a tally says its first row, of a redrive the last row before it.
+            let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
+            if before <= self.after { first = middle } else { last = middle - 1 }
+        }
+        self.tallies = first..tallies;
+        Ok(())
+    }
+
+    /// Goes over to the attempt before, for the items that this one did not dispatch; whether there is one.
+    async fn leave(&mut self) -> Result<bool, PortError> {
+        if self.attempt == 1 {
+            return Ok(false);
+        }
+        if let Some(last) = self.tally_count.checked_sub(1) {
+            let index = ChunkIndex::read(&*self.objects, self.job_guid, self.attempt, last).await?;
+            self.after = self.after.max(index.end.offset);
+        }
+        let before = self.attempt - 1;
+        let totals = self.jobs.totals(self.job_guid, before).await?;
+        self.enter(before, totals.final_tallies.unwrap_or(0)).await?;
+        Ok(true)
+    }
+
+    async fn read_tallies(&mut self) -> Result<(), PortError> {
+        let next = self.tallies.start.saturating_add(TALLIES_READ).min(self.tallies.end);
+        for tally in self.jobs.tallies(self.job_guid, self.attempt, self.tallies.start..next).await? {
+            self.chunks.extend(chunks_of(&tally));
+        }
+        self.tallies.start = next;
+        Ok(())
+    }
+
+    async fn read_objects(&mut self) -> Result<(), PortError> {
+        let count = self.chunks.len().min(OBJECTS_READ);
+        let chunks: Vec<ChunkItems> = self.chunks.drain(..count).collect();
+        self.objects_read += count;
+        let (objects, job_guid) = (&*self.objects, self.job_guid);
+        self.ready.extend(try_join_all(chunks.into_iter().map(|chunk| read_chunk(objects, job_guid, chunk))).await?);
+        Ok(())
+    }
+}
+
+async fn read_chunk(objects: &dyn Objects, job: JobGuid, chunk: ChunkItems) -> Result<Vec<FailedItem>, PortError> {
+    match chunk.mark {
+        Some(mark) => Ok(Segment::read(objects, job, chunk.address, mark.run).await?.failed),
+        None => {
+            let bytes = objects.read(&input_key(job, chunk.address)).await?;
+            Ok(read_redrive_items(&bytes)?.into_iter().map(|item| item.failed).collect())
+        }
+    }
+}
+
+/// The chunks of a tally that may hold failed items.
+fn chunks_of(tally: &Tally) -> impl Iterator<Item = ChunkItems> + '_ {
+    let (attempt, number) = (tally.attempt, tally.number);
+    let places = 0..u8::try_from(tally.expected).unwrap_or(u8::MAX);
+    places.filter_map(move |index| {
+        let mark = tally.mark(index);
+        let address = ChunkAddress { attempt, tally: number, index };
+        match mark.map(|mark| mark.kind) {
+            Some(MarkKind::Clean) => None,
+            Some(MarkKind::HasObjects | MarkKind::Stopped) => Some(ChunkItems { address, mark }),
+            Some(MarkKind::Skipped) | None => (attempt > 1).then_some(ChunkItems { address, mark: None }),
+        }
+    })
+}

@@ -1,0 +1,217 @@
+//! The items of a chunk as a run gets them: from the bytes of the file, or, in a redrive, from the list of the items that
+//! had failed.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{JobGuid, RunId};
+use crate::messages::ChunkMessage;
+use crate::ports::{Objects, PortError};
+use crate::segment::{FailedItem, to_base64};
+use crate::spec::Spec;
+use crate::tally::ChunkAddress;
+use crate::text::items::ROW_TOO_LONG;
+use crate::text::{BadRecord, Chunk, ChunkMode, RawItem, Record, read_items};
+
+/// An item of a chunk.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InputItem {
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// The byte of the file it begins at.
+    pub offset: u64,
+    /// Its bytes, its terminator left out; none where it is too long to be read.
+    pub raw: Option<Bytes>,
+    /// What it holds, or the failure that stands without processing it.
+    pub record: Result<Record, FailedItem>,
+    /// How it failed in the attempt before, if this is a redrive.
+    pub before: Option<FailedItem>,
+}
+
+impl InputItem {
+    /// This item, failed for this reason.
+    pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
+        let text = self.raw.as_deref().and_then(|raw| std::str::from_utf8(raw).ok());
+        let length = self.raw.as_ref().map_or(0, |raw| raw.len() as u64);
+        FailedItem {
+            row: self.row,
+            offset: self.offset,
+            length,
+            code: code.into(),
+            message: message.into(),
+            column,
+            raw: text.map(str::to_owned),
+            raw_base64: self.raw.as_deref().filter(|_| text.is_none()).map(to_base64),
+        }
+    }
+}
+
+/// Why a chunk's items cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The file is not the one any more that was cut; says how so.
+    #[error("the uploaded file {0}")]
+    SourceChanged(&'static str),
+    /// The very bytes that were cut into so many items are read as another number of them: an error of Rowmill's own.
+    #[error("the chunk is read as {found} items where {expected} were cut")]
+    OtherItems {
+        /// Items in the message.
+        expected: u32,
+        /// Items found.
+        found: usize,
+    },
+    /// A port is unavailable.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// An item of a redrive, as its chunk's object holds it, one to a line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedriveItem {
+    /// How it failed before.
+    #[serde(flatten)]
+    pub failed: FailedItem,
+    /// The text that takes its place, if it was corrected.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub corrected: Option<String>,
+    /// Whether it keeps its failure without being processed: it was left out of the corrected file.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub left_out: bool,
+}
+
+/// A row of a corrected file: the text that takes the place of a failed item's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Correction {
+    /// The failed item's row in the file of the first attempt.
+    pub row: u64,
+    /// Its record, in the form of that file.
+    pub text: String,
+}
+
+/// The key of the rows of a corrected file, as a redrive request leaves them for the split.
+pub fn corrections_key(job: JobGuid, attempt: u32, by: RunId) -> String {
+    format!("results/{job}/{attempt}/corrected/{by}.jsonl")
+}
+
+/// Reads the rows of a corrected file, in row order.
+///
+/// # Errors
+/// `Invalid` where the object is not Rowmill's.
+pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
+    let rows: Result<Vec<Correction>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    rows.map_err(|error| PortError::invalid("reading the corrected rows", error))
+}
+
+/// The key of the object that holds a chunk's items, where they are not a range of the upload.
+pub fn input_key(job: JobGuid, chunk: ChunkAddress) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("results/{job}/{attempt}/input/{tally:08}/{index:02}.jsonl")
+}
+
+/// The items of a message's chunk, in order, as many as the message accounts for.
+///
+/// # Errors
+/// See [`InputError`].
+pub async fn read_input(
+    objects: &dyn Objects,
+    spec: &Spec,
+    columns: &Arc<[String]>,
+    message: &ChunkMessage,
+) -> Result<Vec<InputItem>, InputError> {
+    let chunk = &message.chunk;
+    let items = if message.address.attempt > 1 {
+        let bytes = objects.read(&input_key(message.job_guid, message.address)).await.map_err(source_error)?;
+        let lines = read_redrive_items(&bytes)?;
+        lines.into_iter().map(|item| redriven(item, spec, columns)).collect()
+    } else if chunk.mode == ChunkMode::TooLong {
+        vec![too_long(chunk, spec.limits.max_record_bytes)]
+    } else {
+        let range = chunk.offset..chunk.offset + chunk.length;
+        let bytes = objects.read_range(&spec.file.key, &spec.file.etag, range).await.map_err(source_error)?;
+        let items = read_items(chunk, &bytes, &spec.head.dialect, columns);
+        items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
+    };
+    match items.len() == chunk.items as usize {
+        true => Ok(items),
+        false => Err(InputError::OtherItems { expected: chunk.items, found: items.len() }),
+    }
+}
+
+/// Reads the lines of a redrive chunk's object.
+///
+/// # Errors
+/// `Invalid` where the object is not Rowmill's.
+pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
+    let items: Result<Vec<RedriveItem>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    items.map_err(|error| PortError::invalid("reading the items of a redrive", error))
+}
+
+fn source_error(error: PortError) -> InputError {
+    match error {
+        PortError::NotFound => InputError::SourceChanged("is gone"),
+        PortError::Changed => InputError::SourceChanged("was replaced"),
+        error => error.into(),
+    }
+}
+
+fn from_file(item: RawItem<'_>, bytes: &Bytes) -> InputItem {
+    let RawItem { row, offset, raw, record } = item;
+    checked(
+        InputItem { row, offset, raw: Some(bytes.slice_ref(raw)), record: Err(nothing_yet()), before: None },
+        record,
+    )
+}
+
+/// The item with its record, or with the failure that a malformed one is.
+fn checked(item: InputItem, record: Result<Record, BadRecord>) -> InputItem {
+    let record = record.map_err(|bad| item.failed(bad.code, bad.message, bad.column));
+    InputItem { record, ..item }
+}
+
+/// Stands in an item until its record is known.
+const fn nothing_yet() -> FailedItem {
+    FailedItem {
+        row: 0,
+        offset: 0,
+        length: 0,
+        code: String::new(),
+        message: String::new(),
+        column: None,
+        raw: None,
+        raw_base64: None,
+    }
+}
+
+/// The one item of a chunk that is a single record too long to be looked at: its bytes are not even read.
+fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
+    let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
+    let (row, offset) = (chunk.first_row, chunk.offset);
+    let item = InputItem { row, offset, raw: None, record: Err(nothing_yet()), before: None };
+    let failed = FailedItem { length: chunk.length, ..item.failed(ROW_TOO_LONG, message, None) };
+    InputItem { record: Err(failed), ..item }
+}
+
+/// An item that had failed, to be tried again from its own bytes or from the ones that take their place.
+fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputItem {
+    let RedriveItem { failed, corrected, left_out } = item;
+    let bytes = match (corrected, &failed.raw, &failed.raw_base64) {
+        (Some(corrected), ..) => Some(Bytes::from(corrected)),
+        (None, Some(raw), _) => Some(Bytes::from(raw.clone())),
+        (None, None, Some(base64)) => STANDARD.decode(base64).ok().map(Bytes::from),
+        (None, None, None) => None,
+    };
+    let (row, offset) = (failed.row, failed.offset);
+    let item = InputItem { row, offset, raw: bytes.clone(), record: Err(failed.clone()), before: Some(failed) };
+    let Some(bytes) = bytes.filter(|_| !left_out) else { return item };
+    let chunk = Chunk { offset, length: bytes.len() as u64, first_row: row, items: 1, mode: ChunkMode::Items };
+    let read = read_items(&chunk, &bytes, &spec.head.dialect, columns).next();
+    match read {
+        Some(read) => checked(item, read.record),
+        None => item,
+    }
+}

@@ -1,0 +1,111 @@
+//! The file being cut into chunks, a tally at a time.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::job::{Stop, StopCode};
+use rowmill_core::ports::{Clock, Objects, PortError};
+use rowmill_core::spec::Spec;
+use rowmill_core::tally::CHUNKS_PER_TALLY;
+use rowmill_core::text::{Chunk, ChunkCutter, Position};
+
+use crate::source::SourceReader;
+
+/// The chunks of the next tally.
+#[derive(Debug, Default)]
+pub struct CutTally {
+    /// Up to 64 chunks; none at the end.
+    pub chunks: Vec<Chunk>,
+    /// The items of each chunk, where they are not a range of the upload.
+    pub inputs: Vec<Bytes>,
+    /// The row of the last item, where the items are not contiguous.
+    pub last_row: u64,
+}
+
+/// Why there are no chunks.
+#[derive(Debug)]
+pub enum CutError {
+    /// What is cut cannot be cut any further.
+    Stopped(Stop),
+    /// The next border is too far away for this invocation.
+    OutOfTime,
+    /// A port is unavailable.
+    Port(PortError),
+}
+
+/// The upload, cut by its scanner.
+pub struct FileCut {
+    clock: Arc<dyn Clock>,
+    reader: SourceReader,
+    cutter: ChunkCutter,
+    /// Chunks cut and not yet given out.
+    ready: Vec<Chunk>,
+    /// What ended the stream: the end of the file, or a reason to stop that waits until the chunks before it are out.
+    ended: Option<Option<Stop>>,
+}
+
+impl FileCut {
+    /// Begins at this border.
+    pub fn new(
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        spec: &Spec,
+        start: Position,
+        range_bytes: u64,
+    ) -> Self {
+        Self {
+            clock,
+            reader: SourceReader::new(objects, spec.file.clone(), start.offset, range_bytes),
+            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            ready: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// The next 64 chunks; fewer at the end of the file, none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
+            if self.clock.now() >= time_limit {
+                return Err(CutError::OutOfTime);
+            }
+            match self.reader.next().await {
+                Ok(Some(bytes)) => self.cutter.push(&bytes, &mut self.ready),
+                Ok(None) => self.ended = Some(self.end_of_file()),
+                Err(PortError::NotFound) => return Err(self.source_changed("is gone")),
+                Err(PortError::Changed) => return Err(self.source_changed("was replaced")),
+                Err(error) => return Err(CutError::Port(error)),
+            }
+        }
+        if self.ready.is_empty()
+            && let Some(Some(stop)) = self.ended.take()
+        {
+            return Err(CutError::Stopped(stop));
+        }
+        let count = self.ready.len().min(CHUNKS_PER_TALLY);
+        let rest = self.ready.split_off(count);
+        Ok(CutTally { chunks: std::mem::replace(&mut self.ready, rest), ..CutTally::default() })
+    }
+
+    fn end_of_file(&mut self) -> Option<Stop> {
+        let quote = self.cutter.finish(&mut self.ready).err()?;
+        let message = format!(
+            "the quote opened in row {} (byte {}) is never closed; close it and upload again",
+            quote.row, quote.offset
+        );
+        Some(Stop {
+            code: StopCode::UnterminatedQuote,
+            message,
+            row: Some(quote.row),
+            offset: Some(quote.offset),
+            at: self.clock.now(),
+        })
+    }
+
+    fn source_changed(&self, how: &str) -> CutError {
+        CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
+    }
+}

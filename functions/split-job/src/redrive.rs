@@ -1,0 +1,127 @@
+//! The items that had failed, cut into chunks for the next attempt.
+//!
+//! What failed before is fixed once an attempt has ended, and so are the rows that take its place; so these chunks, like
+//! those of a file, are the same whoever cuts them and wherever cutting is resumed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rowmill_core::failed_items::FailedItems;
+use rowmill_core::input::{Correction, RedriveItem, read_corrections};
+use rowmill_core::job::{Job, Redrive, Stop};
+use rowmill_core::ports::{Clock, JobStore, Objects, PortError};
+use rowmill_core::segment::FailedItem;
+use rowmill_core::tally::CHUNKS_PER_TALLY;
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
+
+use crate::cut::{CutError, CutTally};
+
+/// The failed items of a job, being cut.
+pub struct RedriveCut {
+    clock: Arc<dyn Clock>,
+    items: FailedItems,
+    /// Items read and not yet in a chunk.
+    read: VecDeque<FailedItem>,
+    /// The rows that take the place of failed ones, in row order, if there are any such.
+    corrections: Option<VecDeque<Correction>>,
+    limits: ChunkLimits,
+    ready: CutTally,
+    at_end: bool,
+}
+
+impl RedriveCut {
+    /// Begins behind the row that `start` names.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where what had failed is not known any more.
+    pub async fn new(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        job: &Job,
+        redrive: &Redrive,
+        limits: ChunkLimits,
+        start: Position,
+    ) -> Result<Self, PortError> {
+        let after = start.offset;
+        let corrections = match &redrive.corrected {
+            None => None,
+            Some(key) => {
+                let corrections = read_corrections(&objects.read(key).await?)?;
+                Some(corrections.into_iter().filter(|correction| correction.row > after).collect())
+            }
+        };
+        Ok(Self {
+            clock,
+            items: FailedItems::of_ended(jobs, objects, job, job.attempt - 1, after).await?,
+            read: VecDeque::new(),
+            corrections,
+            limits,
+            ready: CutTally::default(),
+            at_end: false,
+        })
+    }
+
+    /// The next 64 chunks; fewer at the end, none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        while self.ready.chunks.len() < CHUNKS_PER_TALLY {
+            while self.read.len() < self.limits.max_items.max(1) as usize && !self.at_end {
+                if self.clock.now() >= time_limit {
+                    return Err(CutError::OutOfTime);
+                }
+                match self.items.next().await {
+                    Ok(Some(items)) => self.read.extend(items),
+                    Ok(None) => self.at_end = true,
+                    Err(PortError::NotFound) => return Err(self.expired()),
+                    Err(error) => return Err(CutError::Port(error)),
+                }
+            }
+            if self.read.is_empty() {
+                break;
+            }
+            self.cut_chunk().map_err(CutError::Port)?;
+        }
+        Ok(std::mem::take(&mut self.ready))
+    }
+
+    /// One chunk of the items read: as many as the limits allow, at least one.
+    fn cut_chunk(&mut self) -> Result<(), PortError> {
+        let first = self.read.front().map_or((0, 0), |item| (item.offset, item.row));
+        let (mut input, mut items) = (Vec::new(), 0);
+        while items < self.limits.max_items.max(1)
+            && (items == 0 || (input.len() as u64) < self.limits.max_bytes)
+            && let Some(failed) = self.read.pop_front()
+        {
+            self.ready.last_row = failed.row;
+            let item = self.with_correction(failed);
+            serde_json::to_writer(&mut input, &item).map_err(|error| PortError::invalid("cutting a redrive", error))?;
+            input.push(b'\n');
+            items += 1;
+        }
+        let (offset, first_row) = first;
+        let length = input.len() as u64;
+        self.ready.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });
+        self.ready.inputs.push(input.into());
+        Ok(())
+    }
+
+    fn with_correction(&mut self, failed: FailedItem) -> RedriveItem {
+        let Some(corrections) = &mut self.corrections else {
+            return RedriveItem { failed, corrected: None, left_out: false };
+        };
+        while corrections.front().is_some_and(|correction| correction.row < failed.row) {
+            corrections.pop_front();
+        }
+        let correction = corrections.pop_front_if(|correction| correction.row == failed.row);
+        RedriveItem { failed, left_out: correction.is_none(), corrected: correction.map(|correction| correction.text) }
+    }
+
+    fn expired(&self) -> CutError {
+        let how = "and what had failed of it are not kept any more, though they were";
+        CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
+    }
+}

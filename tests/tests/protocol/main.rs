@@ -1,0 +1,17 @@
+//! What happens to a job that does not simply complete, in one process: the real use cases of all functions over in-memory
+//! ports.
+
+mod isolation;
+mod redrives;
+mod stops;
+mod sweeps;
+mod widths;
+
+use acceptance::world::WorldLimits;
+use rowmill_core::text::ChunkLimits;
+
+/// Chunks of so many items.
+fn chunks_of(max_items: u32) -> WorldLimits {
+    let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
+    WorldLimits { chunks, range_bytes: 97, ..WorldLimits::default() }
+}

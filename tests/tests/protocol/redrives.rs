@@ -1,0 +1,173 @@
+//! Redrive: the next attempt runs over exactly what failed, from its own bytes or from a corrected file.
+
+use acceptance::faults::Death;
+use acceptance::world::World;
+use redrive_job::redrive::{RedriveJobError, RedriveRequest};
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::job::Job;
+use rowmill_core::ports::{Admission, Ceilings, JobStore};
+use rowmill_core::states::{Outcome, Status};
+use serde_json::json;
+
+use crate::chunks_of;
+
+/// Rows 2, 4 and 5 of 6 are ragged.
+const FILE: &str = "a,b\n1,1\n2\n3,3\n4,4,4\n5\n6,\"x\ny\"\n";
+
+async fn partly_failed(world: &World) -> JobGuid {
+    let file = world.store("text/csv", FILE).await;
+    let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap().job_guid;
+    world.run().await;
+    assert_eq!(world.show(job).await.items_failed, 3);
+    job
+}
+
+async fn redrive(world: &World, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
+    let request = RedriveRequest { file_guid, deadline_seconds: None };
+    world.redriver.redrive(&World::owner(), job, &request).await
+}
+
+async fn failed_rows(world: &World, job: JobGuid) -> Vec<u64> {
+    world.all_failed(job).await.iter().map(|item| item.row).collect()
+}
+
+#[tokio::test]
+async fn what_fails_again_fails_once() {
+    for chunk in [1, 2, 5] {
+        let world = World::new(chunks_of(chunk));
+        let job = partly_failed(&world).await;
+        for attempt in 2..5 {
+            let redriven = redrive(&world, job, None).await.unwrap();
+            assert_eq!((redriven.attempt, redriven.status), (attempt, Status::Running));
+            let shown = world.show(job).await;
+            assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never moves");
+            assert_eq!(failed_rows(&world, job).await, [2, 4, 5], "they keep their failure meanwhile");
+            world.run().await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(Outcome::Partial)));
+            assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (3, 3, 6));
+            assert_eq!(failed_rows(&world, job).await, [2, 4, 5]);
+            let row = world.jobs.job(job).await.unwrap();
+            assert_eq!((row.completions, world.jobs.active("system")), (attempt, 0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_failure() {
+    let world = World::new(chunks_of(1));
+    let job = partly_failed(&world).await;
+    let corrected = world.store("text/csv", "a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
+    redrive(&world, job, Some(corrected)).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (5, 1, 6));
+    assert_eq!(failed_rows(&world, job).await, [4]);
+    let mut keys: Vec<_> = world.records.dataset("d").iter().map(|record| record.key.clone()).collect();
+    keys.sort();
+    assert_eq!(keys, ["1", "3", "5", "6", "t,wo"]);
+    // Once more, with the last one.
+    let corrected = world.store("text/csv", "a,b,row\n4,4,4\n").await;
+    redrive(&world, job, Some(corrected)).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 6));
+    assert!(failed_rows(&world, job).await.is_empty());
+    assert!(matches!(redrive(&world, job, None).await, Err(RedriveJobError::NothingFailed)));
+}
+
+#[tokio::test]
+async fn a_corrected_file_that_does_not_fit_starts_nothing() {
+    let world = World::new(chunks_of(2));
+    let job = partly_failed(&world).await;
+    let stranger = world.store("text/csv", "a,b,row\n9,9,3\n9,9,2\n9,9,77\n").await;
+    let Err(RedriveJobError::NotFailed(rows)) = redrive(&world, job, Some(stranger)).await else { panic!("taken") };
+    assert_eq!(rows, [3, 77]);
+    let twice = world.store("text/csv", "a,b,row\n9,9,2\n9,9,2\n").await;
+    assert!(matches!(redrive(&world, job, Some(twice)).await, Err(RedriveJobError::Corrected(_))));
+    let unknown = "00000000-0000-4000-8000-0000000000ff".parse().unwrap();
+    assert!(matches!(redrive(&world, job, Some(unknown)).await, Err(RedriveJobError::UnknownUpload(_))));
+    let row = world.jobs.job(job).await.unwrap();
+    assert_eq!((row.status, row.attempt, world.jobs.active("system")), (Status::Completed, 1, 0));
+}
+
+#[tokio::test]
+async fn only_an_ended_job_of_ones_own_is_redriven_and_only_where_there_is_room() {
+    let mut limits = chunks_of(2);
+    limits.ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    let world = World::new(limits);
+    let job = partly_failed(&world).await;
+    let request = RedriveRequest::default();
+    let stranger = world.redriver.redrive(&Owner("somebody else".into()), job, &request).await;
+    assert!(matches!(stranger, Err(RedriveJobError::UnknownJob(_))));
+    let file = world.store("text/csv", FILE).await;
+    let other = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let Err(RedriveJobError::Full(full)) = redrive(&world, job, None).await else { panic!("no room") };
+    assert_eq!((full.admission, full.recent_ends.len()), (Admission::OwnerFull, 1));
+    assert!(matches!(redrive(&world, other, None).await, Err(RedriveJobError::Active)));
+    world.run().await;
+    redrive(&world, job, None).await.unwrap();
+    assert!(matches!(redrive(&world, job, None).await, Err(RedriveJobError::Active)));
+    world.run().await;
+    assert_eq!(world.jobs.active("system"), 0);
+}
+
+#[tokio::test]
+async fn what_a_cancelled_redrive_does_not_get_to_keeps_its_failure() {
+    let world = World::new(chunks_of(1));
+    let job = partly_failed(&world).await;
+    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
+    redrive(&world, job, Some(corrected)).await.unwrap();
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let chunks = world.chunks.take();
+    assert_eq!(chunks.len(), 3);
+    world.process(&chunks[1], false).await;
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.process(&chunks[0], false).await;
+    world.process(&chunks[2], false).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Cancelled, 4, 2));
+    assert_eq!((shown.items_skipped, shown.item_count), (0, 6));
+    assert_eq!(failed_rows(&world, job).await, [2, 5]);
+    // Cancelled before it was even cut: what failed before still stands.
+    redrive(&world, job, None).await.unwrap();
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    assert_eq!(failed_rows(&world, job).await, [2, 5]);
+    assert_eq!(world.show(job).await.items_failed, 2);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let job = partly_failed(&world).await;
+            let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
+            world.faults.plan(call, death);
+            while redrive(&world, job, Some(corrected))
+                .await
+                .is_err_and(|error| !matches!(error, RedriveJobError::Active))
+            {
+                assert!(world.faults.revive());
+            }
+            world.faults.revive();
+            world.run_through_crashes(std::time::Duration::from_secs(300)).await;
+            // The message itself may have been lost: then a sweep sends it. One that dies on a job has claimed it for a while.
+            for _ in 0..3 {
+                world.clock.advance(acceptance::world::STALE);
+                world.sweeper.sweep().await.ok();
+                world.faults.revive();
+                world.run_through_crashes(std::time::Duration::from_secs(300)).await;
+            }
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.attempt), (Status::Completed, 2), "{death:?} call {call}");
+            assert_eq!((shown.items_succeeded, shown.items_failed), (5, 1), "{death:?} call {call}");
+            assert_eq!(failed_rows(&world, job).await, [4], "{death:?} call {call}");
+            if world.faults.is_pending() {
+                break;
+            }
+        }
+    }
+}

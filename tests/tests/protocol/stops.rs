@@ -1,0 +1,168 @@
+//! Cancel, deadline and tolerance: what was done stays, the rest is skipped, and the job ends.
+
+use std::time::Duration;
+
+use acceptance::files;
+use acceptance::world::World;
+use cancel_job::cancel::CancelError;
+use rowmill_core::ids::Owner;
+use rowmill_core::job::StopCode;
+use rowmill_core::ports::{Clock, JobStore};
+use rowmill_core::states::Status;
+use serde_json::json;
+
+use crate::chunks_of;
+
+#[tokio::test]
+async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
+    let world = World::new(chunks_of(2));
+    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let chunks = world.chunks.take();
+    for message in &chunks[..2] {
+        world.process(message, false).await;
+    }
+    let cancelled = world.canceller.cancel(&World::owner(), job).await.unwrap();
+    assert_eq!(cancelled.status, Status::Cancelling);
+    assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "again changes nothing");
+    for message in &chunks[2..] {
+        world.process(message, false).await;
+    }
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error, shown.unprocessed), (Status::Cancelled, None, None));
+    assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (4, 0, 5));
+    assert_eq!(world.all_skipped(job).await, [5, 6, 7, 8, 9]);
+    assert_eq!(world.jobs.active("system"), 0);
+    assert!(world.canceller.cancel(&World::owner(), job).await.is_ok(), "it is what was wanted");
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_took_up_can_be_cancelled() {
+    let world = World::new(chunks_of(2));
+    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.item_count), (Status::Cancelled, 0));
+    let unprocessed = shown.unprocessed.unwrap();
+    assert_eq!((unprocessed.from_row, unprocessed.from_offset), (1, 15), "the whole file");
+}
+
+#[tokio::test]
+async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
+    let world = World::new(chunks_of(2));
+    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let stranger = Owner("somebody else".into());
+    assert!(matches!(world.canceller.cancel(&stranger, job).await, Err(CancelError::Unknown(_))));
+    world.run().await;
+    let late = world.canceller.cancel(&World::owner(), job).await;
+    assert!(matches!(late, Err(CancelError::Ended(Status::Completed))));
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_on_its_way_lists_what_it_did_not_get_to() {
+    let world = World::new(chunks_of(100));
+    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    assert_eq!(world.all_skipped(job).await, (1..=9).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
+    let world = World::new(chunks_of(1));
+    let file = world.store("text/csv", files::plain_csv(200)).await;
+    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let chunks = world.chunks.take();
+    world.process(&chunks[0], false).await;
+    world.process(&chunks[150], false).await;
+    assert_eq!(world.sweep().await.overdue, 0, "not yet");
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.sweep().await.overdue, 1);
+    // The backlog is never delivered: the job does not wait for it.
+    assert_eq!(world.sweep().await.tallies_closed, 0, "runs may still be at it");
+    world.clock.advance(Duration::from_secs(300));
+    assert_eq!(world.sweep().await.tallies_closed, 4);
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::DeadlineExceeded));
+    assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (2, 0, 198));
+    let skipped = world.all_skipped(job).await;
+    assert_eq!((skipped.len(), skipped[0], skipped.contains(&151)), (198, 2, false));
+    // What was queued comes late, and counts no more.
+    for message in &chunks {
+        world.process(message, true).await;
+    }
+    world.run().await;
+    assert_eq!(world.show(job).await.items_succeeded, 2);
+    assert_eq!((world.jobs.job(job).await.unwrap().completions, world.jobs.active("system")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_worker_notices_that_the_deadline_has_passed() {
+    let world = World::new(chunks_of(3));
+    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.clock.advance(Duration::from_secs(61));
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::DeadlineExceeded, 9));
+}
+
+#[tokio::test]
+async fn more_failures_than_a_job_tolerates_stop_it() {
+    let world = World::new(chunks_of(1));
+    let mut csv = b"a,b\n".to_vec();
+    (0..50).for_each(|row| csv.extend_from_slice(if row % 5 == 4 { b"ragged\n".as_slice() } else { b"1,2\n" }));
+    let file = world.store("text/csv", csv).await;
+    for (tolerance, failed) in [
+        (json!({ "count": 3 }), 4),
+        (json!({ "percent": 20.0 }), 10),
+        (json!({ "percent": 19.9, "minimumItems": 30 }), 6),
+    ] {
+        let job = world.create_with(file, json!({ "tolerance": tolerance })).await.job_guid;
+        world.run().await;
+        let shown = world.show(job).await;
+        let code = shown.error.map(|error| error.code);
+        if failed == 10 {
+            assert_eq!((shown.status, code), (Status::Completed, None), "just borne");
+        } else {
+            assert_eq!((shown.status, code), (Status::Failed, Some(StopCode::ToleranceExceeded)), "{tolerance}");
+        }
+        assert_eq!(shown.items_failed, failed, "{tolerance}");
+        assert_eq!(shown.item_progress, shown.item_count);
+    }
+}
+
+#[tokio::test]
+async fn tolerance_is_looked_at_once_more_at_the_end() {
+    let world = World::new(chunks_of(10));
+    let file = world.store("text/csv", "a,b\n1,2\nragged\n").await;
+    let job = world.create_with(file, json!({ "tolerance": { "count": 0 } })).await.job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    // The run that commits the failure dies before it looks: 10 calls up to the commit and its closing, then none.
+    let message = world.chunks.take().remove(0);
+    for call in 0.. {
+        world.faults.plan(call, acceptance::faults::Death::Before);
+        let died = world.try_process(&message, call > 0).await.is_err();
+        world.faults.revive();
+        world.clock.advance(Duration::from_secs(600));
+        if !died || world.jobs.tally(job, 1, 0).await.unwrap().is_closed() {
+            break;
+        }
+    }
+    world.faults.plan(u64::MAX, acceptance::faults::Death::Before);
+    world.process(&message, true).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Failed, 1, 1));
+    assert!(world.clock.now() > shown.created_at);
+}

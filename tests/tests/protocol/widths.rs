@@ -1,0 +1,65 @@
+//! `maxConcurrency`: at most so many distinct chunks of a job in flight, and every chunk gets its turn.
+
+use std::collections::BTreeSet;
+
+use acceptance::faults::Death;
+use acceptance::files;
+use acceptance::world::World;
+use rowmill_core::ports::JobStore;
+use rowmill_core::states::Status;
+use serde_json::json;
+
+use crate::chunks_of;
+
+#[tokio::test]
+async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
+    for width in [1, 3, 64, 70, 100] {
+        let world = World::new(chunks_of(1));
+        let file = world.store("text/csv", files::plain_csv(150)).await;
+        let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
+        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+        let mut in_flight = world.chunks.take();
+        let mut most = 0;
+        while let Some(message) = in_flight.pop() {
+            let distinct: BTreeSet<_> = in_flight.iter().chain([&message]).map(|message| message.address).collect();
+            most = most.max(distinct.len());
+            world.process(&message, false).await;
+            in_flight.extend(world.chunks.take());
+        }
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "width {width}");
+        assert_eq!(most, width, "as many as may be, and no more");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_breaks_no_chain() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let file = world.store("text/csv", files::plain_csv(70)).await;
+            let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
+            world.faults.plan(call, death);
+            world.run_through_crashes(std::time::Duration::from_secs(300)).await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 70), "{death:?} call {call}");
+            assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+            if world.faults.is_pending() {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_job_with_chunks_that_never_had_their_turn_ends() {
+    let world = World::new(chunks_of(1));
+    let file = world.store("text/csv", files::plain_csv(150)).await;
+    let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
+}
