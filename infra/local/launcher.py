@@ -34,7 +34,7 @@ class Mismatch(Exception):
 def main() -> int:
     arguments = parse_arguments()
     try:
-        prepare_environment(arguments.port, arguments.log_level)
+        prepare_environment(arguments.port, arguments.log_level, arguments.functions_endpoint_url)
         check_version()
         apply_changes(arguments.log_dir, arguments.stack)
     except Mismatch as mismatch:
@@ -48,6 +48,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True, help="loopback port to listen on")
     parser.add_argument("--log-dir", type=Path, required=True, help="folder for one <function>.log each")
     parser.add_argument("--stack", required=True, help="name of the stack whose functions will run")
+    parser.add_argument("--functions-endpoint-url", help="where functions find AWS, if not at this port (for tests)")
     parser.add_argument("--log-level", default="WARNING", help="log level of the emulator itself")
     parser.add_argument("--exit-with-stdin", action="store_true", help="exit when standard input closes, unless told to stay")
     arguments = parser.parse_args()
@@ -55,7 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def prepare_environment(port: int, log_level: str) -> None:
+def prepare_environment(port: int, log_level: str, functions_endpoint_url: str | None) -> None:
     """Settles what the emulator reads from its environment. Must run before it is imported."""
     os.environ.update(
         GATEWAY_PORT=str(port),
@@ -64,7 +65,7 @@ def prepare_environment(port: int, log_level: str) -> None:
         LAMBDA_EXECUTOR="local",
         LOG_LEVEL=log_level,
         # Functions learn the endpoint from here only.
-        AWS_ENDPOINT_URL=f"http://{HOST}:{port}",
+        AWS_ENDPOINT_URL=functions_endpoint_url or f"http://{HOST}:{port}",
         # Listeners of services that Rowmill does not use, on ports of their own.
         IOT_MTLS_ENABLED="0",
         SFTP_ENABLED="0",
@@ -217,8 +218,6 @@ def serve(port: int, exit_with_stdin: bool) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        # The terminal it was started from may close.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         # The terminal it was started from may close.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if exit_with_stdin:

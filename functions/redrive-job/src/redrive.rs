@@ -203,7 +203,7 @@ impl Redriver {
     async fn not_failed(&self, job: &Job, rows: &[Correction]) -> Result<Vec<u64>, PortError> {
         let after = rows.first().map_or(0, |first| first.row.saturating_sub(1));
         let mut failed = FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await?;
-        let mut rows = rows.iter().map(|correction| correction.row).peekable();
+        let mut rows = rows.iter().map(|correction| correction.row).collect::<Vec<u64>>().into_iter().peekable();
         let mut strangers = Vec::new();
         while rows.peek().is_some() && strangers.len() <= ROWS_NAMED {
             let Some(items) = failed.next().await? else { break };

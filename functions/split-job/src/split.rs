@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::accounts::Accounts;
@@ -239,16 +240,19 @@ impl Splitter {
         next: Position,
     ) -> Result<(), PortError> {
         let (job_guid, attempt, number) = (job.job_guid, job.attempt, point.number);
-        let puts = (0..).zip(&cut.inputs).map(|(index, input)| async move {
-            let key = input_key(job_guid, ChunkAddress { attempt, tally: number, index });
-            self.objects.put(&key, "application/x-ndjson", input.clone(), None).await
-        });
-        stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_for_each(|_| std::future::ready(Ok(()))).await?;
+        let inputs = (0..).zip(cut.inputs.iter().cloned());
+        let keyed = inputs.map(|(index, input)| (input_key(job_guid, ChunkAddress { attempt, tally: number, index }), input));
+        let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
+        stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
         let (chunks, max_concurrency) = (cut.chunks.clone(), spec.max_concurrency);
         let index = ChunkIndex { start: point.start, end: next, max_concurrency, chunks };
         index.put(&*self.objects, job_guid, attempt, number).await?;
         let tally = Tally::of(attempt, number, point.start, &cut.chunks, self.clock.now());
         self.jobs.put_tally(job_guid, &tally).await
+    }
+
+    async fn put_input(&self, key: String, input: Bytes) -> Result<(), PortError> {
+        self.objects.put(&key, "application/x-ndjson", input, None).await.map(drop)
     }
 
     /// The messages that may leave now: those of a tally that was counted before, less the ones committed since; of a job

@@ -1,8 +1,9 @@
 //! The HTTP API, typed: one method a call, retries and timeouts included.
 //!
-//! Every call is safe to repeat. Reads are by nature; a job's creation carries an idempotency key, so that a repeated
-//! one is answered with the job the first one made; an upload announced twice leaves an unused announcement behind,
-//! which expires.
+//! Every call is safe to repeat. Reads are by nature, and so is a cancellation; a job's creation carries an idempotency
+//! key, so that a repeated one is answered with the job the first one made; a job that is redriven refuses to be redriven
+//! again, which after a lost reply says that it is; an upload announced twice leaves an unused announcement behind, which
+//! expires.
 
 mod error;
 mod retry;
@@ -27,6 +28,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// The code of the refusal to redrive a job that has not ended.
+const JOB_ACTIVE: &str = "job_active";
 
 /// A Rowmill API at one address, called with one token.
 pub struct ApiClient {
@@ -175,6 +179,28 @@ impl ApiClient {
         self.answer(Call::new("list jobs", Method::GET, url)).await
     }
 
+    /// Has a job stopped. Cancelling one that is cancelled changes nothing.
+    pub async fn cancel_job(&self, job_guid: &str) -> Result<Job, ApiError> {
+        self.answer(Call::new("cancel job", Method::POST, self.url(&["jobs", job_guid, "cancel"]))).await
+    }
+
+    /// Has the failed items of an ended job processed again.
+    pub async fn redrive_job(&self, job_guid: &str, redrive: &Redrive) -> Result<Job, ApiError> {
+        let url = self.url(&["jobs", job_guid, "redrive"]);
+        match self.tried(Call::new("redrive job", Method::POST, url).json(redrive)).await {
+            // An earlier try got no reply, and was carried out all the same.
+            (tries, Err(error)) if tries > 1 && error.code() == Some(JOB_ACTIVE) => self.job(job_guid).await,
+            (_, result) => result,
+        }
+    }
+
+    /// The messages of a job that a queue gave up on, oldest first.
+    pub async fn dead_letters(&self, job_guid: &str) -> Result<Vec<DeadLetter>, ApiError> {
+        let url = self.url(&["jobs", job_guid, "dead-letters"]);
+        let list: DeadLetterList = self.answer(Call::new("list dead letters", Method::GET, url)).await?;
+        Ok(list.dead_letters)
+    }
+
     /// The first failed items of a job.
     pub async fn failed_items(&self, job_guid: &str, limit: usize) -> Result<Vec<FailedItem>, ApiError> {
         let mut url = self.url(&["jobs", job_guid, "items"]);
@@ -192,17 +218,22 @@ impl ApiClient {
     }
 
     async fn answer<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
-        let mut failed = 0;
+        self.tried(call).await.1
+    }
+
+    /// The answer, or the last error, with the number of tries it took.
+    async fn tried<T: DeserializeOwned>(&self, call: Call) -> (u32, Result<T, ApiError>) {
+        let mut tries = 0;
         loop {
+            tries += 1;
             let error = match self.send(&call, self.answer_timeout).await {
-                Ok(answer) => return Ok(answer.body),
+                Ok(answer) => return (tries, Ok(answer.body)),
                 Err(error) if error.is_transient() => error,
-                Err(error) => return Err(error),
+                Err(error) => return (tries, Err(error)),
             };
-            failed += 1;
-            match self.retry.delay(failed, error.retry_after(), fastrand::f64()) {
+            match self.retry.delay(tries, error.retry_after(), fastrand::f64()) {
                 Some(delay) => tokio::time::sleep(delay).await,
-                None => return Err(error),
+                None => return (tries, Err(error)),
             }
         }
     }

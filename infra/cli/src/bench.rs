@@ -117,7 +117,7 @@ pub async fn measure(
         job_type: bench_type.word().to_owned(),
         file_guid: stored.upload.file_guid,
         params: bench_type.params(),
-        deadline_seconds: None,
+        ..NewJob::default()
     };
     let begun = Instant::now();
     let job = api.create_job(&new_job, Uuid::new_v4()).await?;

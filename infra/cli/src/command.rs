@@ -1,4 +1,4 @@
-//! The client's commands: `run`, `upload`, `jobs`, `job` and `bench`.
+//! The client's commands: `run`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and `bench`.
 //!
 //! Each has its arguments and an `execute` that gives the exit code:
 //!
@@ -11,17 +11,21 @@
 //! | 130 | interrupted; the job goes on unless its local stack was this command's own |
 
 pub mod bench;
+pub mod cancel;
+pub mod dead_letters;
 pub mod job;
 pub mod jobs;
+pub mod redrive;
 pub mod run;
 pub mod upload;
 
 mod connection;
 pub(crate) mod interrupt;
+mod limits;
 mod params;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -76,7 +80,7 @@ pub enum CommandError {
     /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// Standard output is gone.
+    /// Standard output takes nothing: the disk it goes to is full, say.
     #[error("cannot write the result")]
     Output(#[source] io::Error),
 }
@@ -142,8 +146,7 @@ fn parse_span(text: &str) -> Result<Duration, String> {
 
 /// Writes a command's result.
 fn print(text: &str) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Output)
+    terminal::print(text).map_err(CommandError::Output)
 }
 
 /// Writes a line of JSON.

@@ -146,7 +146,7 @@ impl Pace {
 }
 
 /// What moves while a job is alive.
-type SignOfLife = (JobStatus, u64, u64, u8, Option<Timestamp>);
+type SignOfLife = (JobStatus, u32, u64, u64, u8, Option<Timestamp>);
 
 /// Since when a job has not moved.
 struct Stillness {
@@ -182,7 +182,7 @@ impl Stillness {
 }
 
 fn sign_of_life(job: &Job) -> SignOfLife {
-    (job.status, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
+    (job.status, job.attempt, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
 }
 
 #[cfg(test)]

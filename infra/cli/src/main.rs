@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rowmill::command::{CommandError, bench, job, jobs, run, upload};
+use rowmill::command::{CommandError, bench, cancel, dead_letters, job, jobs, redrive, run, upload};
 use rowmill::operate::{Deploy, Down, Status, Up};
 
 /// Turns files into finished work, with counts that can be proved.
@@ -20,6 +20,9 @@ enum Command {
     Upload(upload::UploadArgs),
     Jobs(jobs::JobsArgs),
     Job(job::JobArgs),
+    Cancel(cancel::CancelArgs),
+    Redrive(redrive::RedriveArgs),
+    DeadLetters(dead_letters::DeadLettersArgs),
     Bench(bench::BenchArgs),
     Up(Up),
     Down(Down),
@@ -34,6 +37,9 @@ async fn main() -> ExitCode {
         Command::Upload(args) => told(upload::execute(args).await),
         Command::Jobs(args) => told(jobs::execute(args).await),
         Command::Job(args) => told(job::execute(args).await),
+        Command::Cancel(args) => told(cancel::execute(args).await),
+        Command::Redrive(args) => told(redrive::execute(args).await),
+        Command::DeadLetters(args) => told(dead_letters::execute(args).await),
         Command::Bench(args) => told(bench::execute(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,

@@ -1,7 +1,9 @@
 //! The operator's commands: `up`, `down`, `status` and `deploy`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +17,7 @@ use crate::package::{self, Architecture, Compiler, Package, PackageError};
 use crate::progress::Progress;
 use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
 use crate::template::Template;
+use crate::terminal;
 
 /// Why an operator's command failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,9 @@ pub enum OperateError {
     /// The local stack ended under a `rowmill up` that was watching it.
     #[error("the local stack ended by itself; see {}", .0.display())]
     StackEnded(PathBuf),
+    /// Standard output takes nothing.
+    #[error("cannot write the result")]
+    Output(#[source] io::Error),
 }
 
 /// Starts the embedded local stack, or brings a running one up to date.
@@ -115,7 +121,7 @@ impl Up {
             };
             if self.detach {
                 return unless_interrupted(async {
-                    println!("{}", stack::ensure_up(&options).await?);
+                    print_line(&stack::ensure_up(&options).await?)?;
                     Ok(ExitCode::SUCCESS)
                 })
                 .await;
@@ -133,7 +139,7 @@ impl Up {
 
 /// Holds a stack until Ctrl-C, which is the usual way to end it and no failure.
 async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateError> {
-    println!("{}", stack.api_url());
+    print_line(stack.api_url())?;
     options.progress.line("The local stack is up. Ctrl-C stops it.");
     tokio::select! {
         () = interrupted() => {}
@@ -165,9 +171,9 @@ impl Status {
             let options = StackOptions::for_current_workspace()?;
             let (record, health) = stack::running(&options.state_dir).await?;
             if self.json {
-                println!("{}", serde_json::to_string(&record).expect("a record is JSON"));
+                print_line(&serde_json::to_string(&record).expect("a record is JSON"))?;
             } else {
-                print_status(&record, health, &stack::logs_dir(&options));
+                print(&status_text(&record, health, &stack::logs_dir(&options)))?;
             }
             Ok(if health == Health::Answering { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         })
@@ -175,21 +181,28 @@ impl Status {
     }
 }
 
-fn print_status(record: &Record, health: Health, logs: &Path) {
+fn status_text(record: &Record, health: Health, logs: &Path) -> String {
     let state = if health == Health::Answering { "running" } else { "not answering" };
-    println!("state      {state}");
-    println!("API        {}", record.api_url.as_deref().unwrap_or("not deployed yet"));
-    println!("endpoint   {}", record.endpoint);
-    println!("process    {}", record.pid);
-    println!("logs       {}", logs.display());
-    print_outputs(&record.outputs);
+    let api = record.api_url.as_deref().unwrap_or("not deployed yet");
+    let (endpoint, pid, logs) = (&record.endpoint, record.pid, logs.display());
+    format!("state      {state}\nAPI        {api}\nendpoint   {endpoint}\nprocess    {pid}\nlogs       {logs}\n")
+        + &outputs_text(&record.outputs)
 }
 
-fn print_outputs(outputs: &BTreeMap<String, String>) {
+fn outputs_text(outputs: &BTreeMap<String, String>) -> String {
     let width = outputs.keys().map(String::len).max().unwrap_or(0);
-    for (name, value) in outputs {
-        println!("{name:<width$}  {value}");
-    }
+    outputs.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<width$}  {value}");
+        text
+    })
+}
+
+fn print(text: &str) -> Result<(), OperateError> {
+    terminal::print(text).map_err(OperateError::Output)
+}
+
+fn print_line(text: &str) -> Result<(), OperateError> {
+    print(&format!("{text}\n"))
 }
 
 impl Deploy {
@@ -221,9 +234,9 @@ impl Deploy {
             Progress::Shown.line("Nothing has changed.");
         }
         if self.json {
-            println!("{}", serde_json::to_string(&deployed.outputs).expect("outputs are JSON"));
+            print_line(&serde_json::to_string(&deployed.outputs).expect("outputs are JSON"))?;
         } else {
-            print_outputs(&deployed.outputs);
+            print(&outputs_text(&deployed.outputs))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -114,6 +114,10 @@ pub enum PackageError {
 ///
 /// See [`PackageError`].
 pub async fn build(workspace: &Path, packages: &[String], compiler: Compiler) -> Result<Vec<Binary>, PackageError> {
+    if packages.is_empty() {
+        // cargo takes no name for every name.
+        return Ok(Vec::new());
+    }
     let found = match compiler {
         Compiler::Cargo { release } => build_here(workspace, packages, release).await?,
         Compiler::CargoLambda(architecture) => build_for_lambda(workspace, packages, architecture).await?,

@@ -5,6 +5,7 @@
 //! outlives the process: a stack that is down is gone, with its tables, queues and files.
 
 mod emulator;
+mod options;
 mod process;
 mod record;
 
@@ -15,13 +16,13 @@ use std::time::{Duration, Instant};
 use crate::api::http_client;
 use crate::aws::{Aws, Target};
 use crate::deploy::{self, DeployError, Deployment};
-use crate::package::{self, Architecture, Compiler, Package, PackageError};
-use crate::progress::Progress;
+use crate::package::{self, Compiler, Package, PackageError};
 use crate::template::{Template, TemplateError};
 
 pub use emulator::EmulatorError;
-use process::Launched;
+pub use options::{FunctionsEndpoint, StackOptions};
 pub use process::{Health, ProcessError};
+use process::{Launch, Launched};
 pub use record::{Record, RecordError};
 
 /// Name of the local stack; its functions are called `rowmill-upload`, …
@@ -30,21 +31,6 @@ const STACK_NAME: &str = "rowmill";
 /// Longest wait for the first answer of the API after a deployment: one cold start, and some patience for a busy
 /// machine.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
-
-/// How the embedded local stack is built and where it keeps its state.
-#[derive(Debug, Clone)]
-pub struct StackOptions {
-    /// The workspace root: the folder that holds `template.yaml`.
-    pub workspace: PathBuf,
-    /// Folder for logs and `stack.json`; `target/rowmill` by default. Two stacks need two folders.
-    pub state_dir: PathBuf,
-    /// Builds the functions with cargo's `release` profile instead of `dev`.
-    pub release: bool,
-    /// Template parameters to override, as (name, value).
-    pub parameters: Vec<(String, String)>,
-    /// Whether to tell on standard error what goes on.
-    pub progress: Progress,
-}
 
 /// A running stack.
 ///
@@ -65,6 +51,9 @@ pub enum StackError {
     /// Lambda has no such processor, so no template can name it.
     #[error("the local stack runs on arm64 and x86_64, and this machine is {0}")]
     UnknownArchitecture(&'static str),
+    /// An executable is given for a function that is none.
+    #[error("the template has no function {0}")]
+    UnknownFunction(String),
     /// A file or folder of the state cannot be made.
     #[error("cannot write to {}", .path.display())]
     State {
@@ -103,49 +92,6 @@ pub enum StackError {
     /// No stack was brought up from this state folder, or it is gone.
     #[error("the local stack is not running; `rowmill up` starts it")]
     NotRunning,
-}
-
-impl StackOptions {
-    /// The options for the workspace the current directory lies in.
-    ///
-    /// # Errors
-    ///
-    /// [`StackError::NoWorkspace`] outside a checkout.
-    pub fn for_current_workspace() -> Result<Self, StackError> {
-        let here = std::env::current_dir().map_err(|_| StackError::NoWorkspace)?;
-        let is_workspace = |folder: &&Path| folder.join("template.yaml").is_file() && launcher(folder).is_file();
-        let workspace = here.ancestors().find(is_workspace).ok_or(StackError::NoWorkspace)?;
-        Ok(Self::for_workspace(workspace))
-    }
-
-    /// The options for a workspace.
-    pub fn for_workspace(workspace: &Path) -> Self {
-        Self {
-            workspace: workspace.to_owned(),
-            state_dir: target_dir(workspace),
-            release: false,
-            parameters: Vec::new(),
-            progress: Progress::Shown,
-        }
-    }
-
-    fn template(&self) -> Result<Template, TemplateError> {
-        Template::load(&self.workspace.join("template.yaml"))
-    }
-
-    /// The template's parameters: this machine's processor, few workers so that its cores are not fought over, and what
-    /// was asked for.
-    fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
-        let architecture =
-            Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let mut parameters = BTreeMap::from([
-            ("Architecture".to_owned(), architecture.name().to_owned()),
-            ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
-        ]);
-        parameters.extend(self.parameters.iter().cloned());
-        Ok(parameters)
-    }
 }
 
 /// Brings the stack up (or brings a running one up to date), leaves it running, and answers with the API's base URL.
@@ -208,12 +154,14 @@ impl Stack {
         make_dir(&options.state_dir)?;
         let _turn = Turn::take(&options.state_dir.join("up.lock")).await?;
         let template = options.template()?;
-        let packages: Vec<String> = template.functions()?.into_iter().map(|function| function.package).collect();
+        let functions = template.functions()?.into_iter().map(|function| function.package).collect();
+        let (to_build, given) = options.to_build(functions)?;
 
         let build = async {
-            options.progress.line(format_args!("Building {} functions", packages.len()));
-            let binaries = package::build(&options.workspace, &packages, Compiler::Cargo { release: options.release });
-            let packages = binaries.await?.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
+            options.progress.line(format_args!("Building {} functions", to_build.len()));
+            let compiler = Compiler::Cargo { release: options.release };
+            let built = package::build(&options.workspace, &to_build, compiler).await?;
+            let packages = built.iter().chain(&given).map(Package::of).collect::<Result<Vec<_>, _>>()?;
             Ok::<_, StackError>(packages)
         };
         let (packages, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
@@ -232,7 +180,14 @@ impl Stack {
         }
         let python = emulator::install(&options.workspace, options.progress).await?;
         options.progress.line("Starting the local stack");
-        let launched = process::launch(&python, &launcher(&options.workspace), &options.state_dir, STACK_NAME).await?;
+        let launch = Launch {
+            python: &python,
+            launcher: &launcher(&options.workspace),
+            state_dir: &options.state_dir,
+            stack_name: STACK_NAME,
+            functions_endpoint: options.functions_endpoint.as_ref(),
+        };
+        let launched = process::launch(&launch).await?;
         let record = launched.record();
         record.write(&record_path)?;
         Ok(Self { record, record_path, launched: Some(launched) })

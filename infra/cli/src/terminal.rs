@@ -1,12 +1,23 @@
 //! Text for people: safe to print, cut to width, aligned, with readable numbers.
 
 use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
 
 use console::{Term, measure_text_width, truncate_str};
 
 /// Width of lines where there is no terminal: a file has room for a whole message.
 const DEFAULT_WIDTH: usize = 240;
+
+/// Writes to standard output. Whoever has closed it (`rowmill jobs | head`) does not want to know more, which is no
+/// failure.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
 
 /// Width of the terminal standard output goes to, or a usual one.
 pub fn width() -> usize {

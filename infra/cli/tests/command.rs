@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,18 +15,27 @@ const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
 
 /// Serves an API on which every job is as given, for as long as the test runs; its base URL.
 fn api(job: Value) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for connection in listener.incoming() {
-            let job = job.clone();
-            thread::spawn(move || answer(&connection.unwrap(), &job));
-        }
-    });
-    url
+    recorded(job).0
 }
 
-fn answer(connection: &TcpStream, job: &Value) {
+/// The same, with what is sent to it.
+fn recorded(job: Value) -> (String, Receiver<Sent>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, sent) = channel();
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (job, sender) = (job.clone(), sender.clone());
+            thread::spawn(move || answer(&connection.unwrap(), &job, &sender));
+        }
+    });
+    (url, sent)
+}
+
+/// A request: method and path, body.
+type Sent = (String, Vec<u8>);
+
+fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -40,7 +50,11 @@ fn answer(connection: &TcpStream, job: &Value) {
             break;
         }
     }
-    reader.read_exact(&mut vec![0; length]).unwrap();
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let request = line.rsplit_once(' ').unwrap().0.to_owned();
+    // Most tests do not look.
+    let _ = sent.send((request, body));
     let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
         ["POST", path] if path.starts_with("/api/uploads") => (201, json!({ "fileGuid": GUID, "status": "ready" })),
         ["POST", _] => (202, job.clone()),
@@ -49,6 +63,12 @@ fn answer(connection: &TcpStream, job: &Value) {
                 json!({ "row": 2, "code": "ragged_row", "message": "3 cells", "column": null, "raw": "a,\u{1b}[31mb" });
             (200, json!({ "items": [item], "next": null }))
         }
+        ["GET", path] if path.ends_with("/dead-letters") => {
+            let chunk = json!({ "tally": 0, "index": 3, "firstRow": 1501, "items": 500 });
+            let letter = json!({ "messageId": "m", "about": "items", "attempt": 1, "chunk": chunk, "at": "2026-11-20T15:00:00Z" });
+            (200, json!({ "deadLetters": [letter] }))
+        }
+        ["GET", path] if path.starts_with("/api/jobs?") => (200, json!({ "jobs": vec![job; 100], "next": null })),
         _ => (200, job.clone()),
     };
     let body = body.to_string();
@@ -134,6 +154,77 @@ fn an_upload_puts_its_guid_alone_on_standard_output() {
     let (file, url) = (file("a\n1\n"), api(Value::Null));
     let output = rowmill(&["upload", file.1.to_str().unwrap(), "--url", &url]).output().unwrap();
     assert_eq!(text(&output.stdout), format!("{GUID}\n"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_job_is_cancelled_and_shown() {
+    let (url, sent) = recorded(job("cancelling", None, 5, 0));
+    let output = rowmill(&["cancel", GUID, "--url", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("Job cancelling"), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains(&format!("job {GUID} --watch")));
+    assert_eq!(sent.recv().unwrap().0, format!("POST /api/jobs/{GUID}/cancel"));
+}
+
+#[test]
+fn a_redrive_sends_the_corrected_file_first_and_watches_if_told_to() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 5, 0));
+    let corrected = file("row,a\n2,1\n");
+    let path = corrected.1.to_str().unwrap();
+    let arguments =
+        ["redrive", GUID, "--corrected", path, "--deadline-seconds", "90", "--watch", "--json", "--url", &url];
+    let output = rowmill(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).lines().last().unwrap().contains("\"attempt\":1"));
+    assert_eq!(sent.recv().unwrap().0, "POST /api/uploads?fileName=rows.csv");
+    let (request, body) = sent.recv().unwrap();
+    assert_eq!(request, format!("POST /api/jobs/{GUID}/redrive"));
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body, json!({ "fileGuid": GUID, "deadlineSeconds": 90 }));
+}
+
+#[test]
+fn a_redrive_with_a_corrected_file_that_is_not_there_sends_nothing() {
+    let (url, sent) = recorded(Value::Null);
+    let output = rowmill(&["redrive", GUID, "--corrected", "/no/such.csv", "--url", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/no/such.csv"));
+    assert!(sent.try_recv().is_err());
+}
+
+#[test]
+fn dead_letters_are_listed_for_people_and_for_programs() {
+    let url = api(Value::Null);
+    let shown = rowmill(&["dead-letters", GUID, "--url", &url]).output().unwrap();
+    assert!(text(&shown.stdout).contains("500 from 1,501"), "{}", text(&shown.stdout));
+    let lines = rowmill(&["dead-letters", GUID, "--json", "--url", &url]).output().unwrap();
+    let letter: Value = serde_json::from_str(text(&lines.stdout).trim_end()).unwrap();
+    assert_eq!(letter["chunk"]["firstRow"], 1501);
+}
+
+#[test]
+fn bounds_of_a_run_reach_the_api() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+    let bounds = ["--deadline=2m", "--tolerance-percent=5", "--tolerance-count=9", "--max-concurrency=3"];
+    assert_eq!(run(&url, "a\n1\n", &bounds).status.code(), Some(0));
+    let (_, body) = sent.iter().find(|(request, _)| request == "POST /api/jobs").unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((&body["deadlineSeconds"], &body["maxConcurrency"]), (&json!(120), &json!(3)));
+    assert_eq!(body["tolerance"], json!({ "percent": 5.0, "count": 9 }));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
+    let url = api(job("completed", Some("succeeded"), 2, 0));
+    for more in [&[][..], &["--json"]] {
+        let arguments = [&["jobs", "--limit", "5000", "--url", &url], more].concat();
+        let mut child = rowmill(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(ended(&mut child), Some(0), "{more:?}");
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{more:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
 //! A function's `main` calls [`start`], takes the adapters and settings it needs from the [`Runtime`], and hands its
-//! handler to [`Runtime::serve_http`] or [`Runtime::serve_queue`]. What is counted along the way (requests by service,
+//! handler to [`Runtime::serve_http`], [`Runtime::serve_queue`] or [`Runtime::serve_schedule`]. What is counted along the way (requests by service,
 //! DynamoDB capacity, peak memory) is logged once per invocation.
 //!
 //! | module | holds |
@@ -13,6 +13,7 @@
 //! | [`s3`] | objects and transfers that go past the functions |
 //! | [`sqs`] | queues |
 //! | [`clients`], [`meter`] | the SDK's clients, and what is counted in them |
+//! | [`metrics`] | what a function has CloudWatch count |
 
 #![warn(missing_docs)]
 
@@ -21,6 +22,7 @@ pub mod dynamodb;
 pub mod http;
 pub mod invocation;
 pub mod meter;
+pub mod metrics;
 pub mod runtime;
 pub mod s3;
 pub mod serve;

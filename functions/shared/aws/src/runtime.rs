@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lambda_http::{Body, Request, Response};
 use lambda_runtime::Error;
+use rowmill_core::accounts::Accounts;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Queue, RecordStore, UploadStore};
 use serde::Serialize;
@@ -45,7 +46,7 @@ impl Runtime {
     }
 
     /// The jobs and admission tables, named by `ROWMILL_JOBS_TABLE` and `ROWMILL_ADMISSION_TABLE`. Only a function that
-    /// creates or completes jobs uses the second, so only those need it to be set.
+    /// begins or ends attempts uses the second, so only those need it to be set.
     ///
     /// # Errors
     /// [`StartError::Missing`].
@@ -98,12 +99,34 @@ impl Runtime {
         self.queue("ROWMILL_ITEMS_QUEUE_URL", "the URL of the items queue")
     }
 
+    /// The isolate queue, at `ROWMILL_ISOLATE_QUEUE_URL`: chunks whose items are run one at a time.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`].
+    pub fn isolate_queue(&self) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
+        self.queue("ROWMILL_ISOLATE_QUEUE_URL", "the URL of the isolate queue")
+    }
+
     /// The completions queue, at `ROWMILL_COMPLETIONS_QUEUE_URL`: attempts to be ended.
     ///
     /// # Errors
     /// [`StartError::Missing`].
     pub fn completions_queue(&self) -> Result<Arc<dyn Queue<CompletionMessage>>, StartError> {
         self.queue("ROWMILL_COMPLETIONS_QUEUE_URL", "the URL of the completions queue")
+    }
+
+    /// What brings a job's accounts forward, over the jobs table, the bucket, the items queue and the completions queue.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`].
+    pub fn accounts(&self) -> Result<Accounts, StartError> {
+        Ok(Accounts {
+            jobs: self.job_store()?,
+            objects: self.objects()?,
+            chunks: self.items_queue()?,
+            completions: self.completions_queue()?,
+            clock: self.clock(),
+        })
     }
 
     fn queue<M>(&self, name: &str, expected: &'static str) -> Result<Arc<dyn Queue<M>>, StartError>
@@ -148,5 +171,18 @@ impl Runtime {
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         serve::queue(self.function_name, handler).await
+    }
+
+    /// Runs at the ticks of a schedule until the execution environment ends.
+    ///
+    /// # Errors
+    /// Where the Lambda runtime API cannot be reached.
+    pub async fn serve_schedule<H, F, E>(self, handler: H) -> Result<(), Error>
+    where
+        H: Fn() -> F + Clone + Send + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Error> + Send + 'static,
+    {
+        serve::schedule(self.function_name, handler).await
     }
 }

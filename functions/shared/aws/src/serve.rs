@@ -6,7 +6,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::invocation::Invocation;
 
@@ -74,6 +74,33 @@ where
             let response = answer(&received.message_ids, received.unreadable, retry);
             invocation.finish();
             Ok::<_, Error>(response)
+        }
+    }))
+    .await
+}
+
+/// Runs at the ticks of a schedule until the execution environment ends. A run that fails is logged here, once, with its
+/// causes, and reported to Lambda.
+///
+/// # Errors
+/// Where the Lambda runtime API cannot be reached.
+pub async fn schedule<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
+where
+    H: Fn() -> F + Clone + Send + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Into<Error> + Send + 'static,
+{
+    // What the tick says is of no interest: whoever may invoke the function makes it run, a person at a console too.
+    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
+        let invocation = Invocation::begin(function_name, Some(event.context.request_id));
+        let work = handler();
+        async move {
+            let result = work.await.map_err(E::into);
+            if let Err(error) = &result {
+                tracing::error!(error = error.as_ref() as &dyn std::error::Error, "run failed");
+            }
+            invocation.finish();
+            result
         }
     }))
     .await

@@ -174,7 +174,8 @@ impl FailedItems {
         let chunks: Vec<ChunkItems> = self.chunks.drain(..count).collect();
         self.objects_read += count;
         let (objects, job_guid) = (&*self.objects, self.job_guid);
-        self.ready.extend(try_join_all(chunks.into_iter().map(|chunk| read_chunk(objects, job_guid, chunk))).await?);
+        let reads: Vec<_> = chunks.into_iter().map(|chunk| read_chunk(objects, job_guid, chunk)).collect();
+        self.ready.extend(try_join_all(reads).await?);
         Ok(())
     }
 }

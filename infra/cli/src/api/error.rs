@@ -69,6 +69,14 @@ impl ApiError {
         }
     }
 
+    /// The stable code the API refused with.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refusal) => refusal.code.as_deref(),
+            _ => None,
+        }
+    }
+
     /// How long the API asked to wait before another try.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::*;
 use crate::fake_api::{FakeApi, Reply};
@@ -12,7 +12,7 @@ fn impatient(url: &str) -> ApiClient {
 }
 
 fn new_job() -> NewJob {
-    NewJob { job_type: "validate".into(), file_guid: "f".into(), params: Map::new(), deadline_seconds: Some(60) }
+    NewJob { job_type: "validate".into(), file_guid: "f".into(), deadline_seconds: Some(60), ..NewJob::default() }
 }
 
 fn job() -> serde_json::Value {
@@ -47,6 +47,36 @@ async fn the_wait_the_api_asks_for_is_kept() {
     let begun = Instant::now();
     impatient(&api.url).job("g").await.unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn bounds_of_a_job_are_sent_as_the_api_names_them() {
+    let api = FakeApi::serve(|_, _| Reply::json(202, job())).await;
+    let tolerance = Tolerance { percent: Some(2.5), count: None, minimum_items: Some(100) };
+    let bounded = NewJob { tolerance: Some(tolerance), max_concurrency: Some(8), ..new_job() };
+    impatient(&api.url).create_job(&bounded, Uuid::new_v4()).await.unwrap();
+    let sent = api.seen()[0].json();
+    assert_eq!(sent["tolerance"], json!({"percent": 2.5, "minimumItems": 100}));
+    assert_eq!(sent["maxConcurrency"], 8);
+}
+
+#[tokio::test]
+async fn a_redrive_whose_reply_was_lost_is_not_taken_for_refused() {
+    let active = || Reply::json(409, json!({"detail": "The job runs.", "code": "job_active"}));
+    let api = FakeApi::serve(move |request, n| match (n, request.method.as_str()) {
+        (0, _) => Reply::hang_up(),
+        (_, "POST") => active(),
+        _ => Reply::json(200, job()),
+    })
+    .await;
+    let redrive = Redrive { file_guid: Some("c".into()), deadline_seconds: None };
+    assert_eq!(impatient(&api.url).redrive_job("g", &redrive).await.unwrap().job_guid, "g");
+    assert_eq!(api.seen()[1].target, "/api/jobs/g/redrive");
+    assert_eq!(api.seen()[1].json(), json!({"fileGuid": "c"}));
+
+    let api = FakeApi::serve(move |_, _| active()).await;
+    let error = impatient(&api.url).redrive_job("g", &redrive).await.unwrap_err();
+    assert_eq!(error.code(), Some("job_active"), "nobody but somebody else can have started it");
 }
 
 #[tokio::test]

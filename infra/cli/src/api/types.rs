@@ -78,6 +78,9 @@ pub struct Job {
     /// Items left out because the job was stopped.
     #[serde(default)]
     pub items_skipped: u64,
+    /// Passes over its items, the present one included: 1 until it is redriven.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
     /// When it was accepted.
     pub created_at: Option<Timestamp>,
     /// Its latest sign of life.
@@ -86,9 +89,15 @@ pub struct Job {
     pub finished_at: Option<Timestamp>,
     /// Why it failed as a whole.
     pub error: Option<JobFault>,
+    /// What of the file was never cut into items, because the job was stopped before.
+    pub unprocessed: Option<Unprocessed>,
     /// Every other member.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+fn first_attempt() -> u32 {
+    1
 }
 
 impl Job {
@@ -112,8 +121,18 @@ pub struct JobFault {
     pub rest: Map<String, Value>,
 }
 
+/// The end of a file that a stopped job did not come to. It is not in the job's item count.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unprocessed {
+    /// Its first row.
+    pub from_row: u64,
+    /// Its first byte.
+    pub from_offset: u64,
+}
+
 /// What `POST /api/jobs` takes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewJob {
     /// What to do with each item.
@@ -123,6 +142,39 @@ pub struct NewJob {
     /// Parameters of the job type.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
+    /// Seconds after which the job is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_seconds: Option<u64>,
+    /// How many failures the job bears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// How many of its chunks may be processed at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u32>,
+}
+
+/// How many failures a job bears before it is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tolerance {
+    /// So many percent of the items processed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// So many items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The percentage is not looked at before that many items are processed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_items: Option<u64>,
+}
+
+/// What `POST /api/jobs/{jobGuid}/redrive` takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Redrive {
+    /// The upload whose rows take the place of failed ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_guid: Option<String>,
     /// Seconds after which the job is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u64>,
@@ -167,6 +219,47 @@ pub struct FailedItem {
 pub struct FailedItemPage {
     /// The items of this page.
     pub items: Vec<FailedItem>,
+}
+
+/// A message that a queue gave up on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// What the queue called it.
+    pub message_id: String,
+    /// What it was about: `items`, `isolated`, `split` or `completion`.
+    pub about: String,
+    /// The job's attempt it belonged to.
+    pub attempt: u32,
+    /// The chunk it was about, if it was one.
+    pub chunk: Option<DeadChunk>,
+    /// When it was recorded.
+    pub at: Option<Timestamp>,
+    /// Every other member.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The chunk of a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadChunk {
+    /// The number of its tally.
+    pub tally: u32,
+    /// Its place in the tally.
+    pub index: u32,
+    /// The row of its first item.
+    pub first_row: u64,
+    /// How many items it has.
+    pub items: u64,
+}
+
+/// All dead letters of a job, oldest first.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterList {
+    /// The letters.
+    pub dead_letters: Vec<DeadLetter>,
 }
 
 /// A file to be stored, as announced to the API.
@@ -249,6 +342,7 @@ mod tests {
         assert_eq!(back["later"], 1);
         assert_eq!(back["links"]["self"], "/x");
         assert_eq!(back["fileGuid"], "f");
+        assert_eq!((job.attempt, job.unprocessed), (1, None), "an earlier version says neither");
     }
 
     #[test]

@@ -31,7 +31,10 @@ pub const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
 pub const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 
 /// Functions that read from queues: for each of their invocations the Lambda service receives and deletes once.
-const QUEUE_FUNCTIONS: [&str; 3] = ["split-job", "process-items", "complete-job"];
+const QUEUE_FUNCTIONS: [&str; 4] = ["split-job", "process-items", "complete-job", "dead-letter"];
+
+/// Runs every minute whether there is a job or not, so what it takes is no part of a job's cost.
+const SWEEP: &str = "sweep";
 
 /// Everything a job used, in the units AWS bills.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -57,10 +60,10 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Adds up `invocations`; `memory_mb` tells a function's memory size.
+    /// Adds up `invocations`, those of the sweep left out; `memory_mb` tells a function's memory size.
     pub fn of(invocations: &[Invocation], memory_mb: impl Fn(&str) -> u32) -> Self {
         let mut usage = Self::default();
-        for invocation in invocations {
+        for invocation in invocations.iter().filter(|invocation| invocation.function != SWEEP) {
             let function = &invocation.function;
             for (service, requests) in &invocation.requests {
                 let by_function = usage.requests.entry(service.clone()).or_default();
@@ -156,8 +159,12 @@ mod tests {
 
     #[test]
     fn invocations_add_up_by_service_and_function() {
-        let invocations =
-            [invocation("process-items", 3, 1), invocation("process-items", 4, 0), invocation("job-status", 0, 0)];
+        let invocations = [
+            invocation("process-items", 3, 1),
+            invocation("process-items", 4, 0),
+            invocation("job-status", 0, 0),
+            invocation("sweep", 9, 9),
+        ];
         let usage = Usage::of(&invocations, |_| 512);
         assert_eq!(usage.requests["s3"]["process-items"], 7);
         assert_eq!(usage.requests_sent(), 8);

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::connection::ApiArgs;
+use super::connection::{ApiArgs, Connection};
 use super::interrupt::{self, interrupted};
 use super::{CommandError, PatienceArgs, show_job};
+use crate::api::Job;
 use crate::follow::{Reporter, Verdict, follow};
 
 /// Shows a job, its counts and first failed rows
@@ -35,14 +36,24 @@ pub struct JobArgs {
 /// See [`CommandError`].
 pub async fn execute(args: JobArgs) -> Result<ExitCode, CommandError> {
     let connection = args.api.connect().await?;
-    let mut job = connection.api.job(&args.job_guid).await?;
-    if !args.watch {
-        show_job(&connection, &job, args.json).await?;
-        return Ok(ExitCode::SUCCESS);
+    let job = connection.api.job(&args.job_guid).await?;
+    if args.watch {
+        return watch(&connection, job, &args.patience, args.json).await;
     }
+    show_job(&connection, &job, args.json).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Follows a job to its end and shows it. An interruption leaves the job alone.
+pub(super) async fn watch(
+    connection: &Connection,
+    job: Job,
+    patience: &PatienceArgs,
+    json: bool,
+) -> Result<ExitCode, CommandError> {
     let look_again = connection.look_again(&job.job_guid);
-    let mut reporter = Reporter::new(args.json);
-    let patience = args.patience.patience();
+    let mut reporter = Reporter::new(json);
+    let patience = patience.patience();
     let followed = tokio::select! {
         followed = follow(&connection.api, job, &patience, &mut reporter) => followed,
         () = interrupted() => {
@@ -51,7 +62,7 @@ pub async fn execute(args: JobArgs) -> Result<ExitCode, CommandError> {
             return Ok(interrupt::exit_code());
         }
     };
-    job = followed.map_err(|source| CommandError::Follow { source, look_again })?;
-    show_job(&connection, &job, args.json).await?;
+    let job = followed.map_err(|source| CommandError::Follow { source, look_again })?;
+    show_job(connection, &job, json).await?;
     Ok(Verdict::of(&job).exit_code())
 }

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
+use super::limits::{DeadlineArgs, ToleranceArgs};
 use super::params::ParamArgs;
-use super::{CommandError, PatienceArgs, parse_span, show_job};
+use super::{CommandError, PatienceArgs, show_job};
 use crate::api::NewJob;
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
@@ -32,9 +32,15 @@ pub struct RunArgs {
     /// Parameters of the job type.
     #[command(flatten)]
     pub params: ParamArgs,
-    /// End the job after this time, done or not: 30m, 4h, …
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
-    pub deadline: Option<Duration>,
+    /// When to end it.
+    #[command(flatten)]
+    pub deadline: DeadlineArgs,
+    /// How many failures it bears.
+    #[command(flatten)]
+    pub tolerance: ToleranceArgs,
+    /// Process at most this many chunks of the job at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_concurrency: Option<u32>,
     /// Where the API is.
     #[command(flatten)]
     pub target: TargetArgs,
@@ -102,7 +108,9 @@ async fn run(
         job_type: args.job_type.clone(),
         file_guid: stored.upload.file_guid,
         params,
-        deadline_seconds: args.deadline.map(|deadline| deadline.as_secs()),
+        deadline_seconds: args.deadline.seconds(),
+        tolerance: args.tolerance.to_tolerance(),
+        max_concurrency: args.max_concurrency,
     };
     started.asked.store(true, Ordering::Relaxed);
     let job = connection.api.create_job(&new_job, Uuid::new_v4()).await?;

@@ -30,6 +30,7 @@ pub struct Meter {
 #[derive(Debug, Clone, Copy)]
 struct Look {
     at: Duration,
+    attempt: u32,
     items: u64,
     percent: u8,
 }
@@ -40,9 +41,9 @@ impl Meter {
         if job.status == JobStatus::Waiting {
             return;
         }
-        let look = Look { at, items: job.item_progress, percent: job.percent };
+        let look = Look { at, attempt: job.attempt, items: job.item_progress, percent: job.percent };
         // A redriven job begins again: what was seen of the attempt before is no measure for this one.
-        if self.looks.back().is_some_and(|last| last.items > look.items) {
+        if self.looks.back().is_some_and(|last| last.attempt != look.attempt) {
             self.looks.clear();
         }
         self.looks.push_back(look);
@@ -60,11 +61,12 @@ impl Meter {
 
     /// How long the rest will take if it goes on like this.
     pub fn time_left(&self, job: &Job) -> Option<Duration> {
-        let seconds = if job.item_count_final {
+        let seconds = if job.item_count_final && job.attempt == 1 {
             let left = job.item_count.saturating_sub(job.item_progress);
             left as f64 / self.items_per_second()?
         } else {
-            // While the file is still being cut only the percentage knows how much there is.
+            // While the file is still being cut only the percentage knows how much there is. In a redrive every item has
+            // been accounted for before, and so the counts' sum says nothing.
             let (first, last) = self.ends()?;
             let percent = last.percent.saturating_sub(first.percent);
             let pace = f64::from(percent) / (last.at - first.at).as_secs_f64();
@@ -126,6 +128,20 @@ mod tests {
         (running.percent, running.item_progress, running.item_count) = (30, 500, 501);
         meter.note(Duration::from_secs(10), &running);
         assert_eq!(meter.pace(&running), "50 items/s, 35 s left");
+    }
+
+    #[test]
+    fn a_redrive_is_measured_by_itself_and_by_its_percentage() {
+        let mut meter = Meter::default();
+        let mut job = job("running", 90);
+        (job.item_count, job.item_count_final, job.item_progress) = (1000, true, 1000);
+        meter.note(Duration::from_secs(0), &job);
+        (job.attempt, job.percent) = (2, 10);
+        meter.note(Duration::from_secs(5), &job);
+        assert_eq!(meter.pace(&job), "", "one look is no measure");
+        job.percent = 30;
+        meter.note(Duration::from_secs(15), &job);
+        assert_eq!(meter.pace(&job), "35 s left");
     }
 
     #[test]

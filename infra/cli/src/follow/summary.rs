@@ -67,7 +67,12 @@ pub fn summary(job: &Job) -> String {
     if job.items_skipped > 0 {
         rows.push(("skipped", count(job.items_skipped)));
     }
-    if let Some(took) = job.took() {
+    if let Some(unprocessed) = &job.unprocessed {
+        rows.push(("unprocessed", format!("row {} on, not counted above", count(unprocessed.from_row))));
+    }
+    if job.attempt > 1 {
+        rows.push(("attempt", job.attempt.to_string()));
+    } else if let Some(took) = job.took() {
         let rate = job.item_progress as f64 / took.as_secs_f64().max(0.001);
         rows.push(("took", format!("{} ({} items/s)", span(took), count(rate as u64))));
     }
@@ -145,6 +150,27 @@ mod tests {
         let text = summary(&failed);
         let second = text.lines().nth(1).unwrap();
         assert_eq!(second, "  unterminated_quote: A quote never ends (row 7)");
+    }
+
+    #[test]
+    fn a_stopped_job_says_what_it_did_not_come_to() {
+        let mut cancelled = job("cancelled", 40);
+        (cancelled.item_count, cancelled.items_succeeded, cancelled.items_skipped) = (1500, 1000, 500);
+        cancelled.unprocessed = serde_json::from_str(r#"{"fromRow":1501,"fromOffset":90000}"#).unwrap();
+        let expected = "Job cancelled\n  job          g\n  type         import\n  items        1,500\n  \
+                        succeeded    1,000\n  failed       0\n  skipped      500\n  \
+                        unprocessed  row 1,501 on, not counted above\n";
+        assert_eq!(summary(&cancelled), expected);
+    }
+
+    #[test]
+    fn the_time_since_its_creation_is_no_measure_of_a_redriven_job() {
+        let mut redriven = job("completed", 100);
+        redriven.attempt = 2;
+        redriven.created_at = Some("2025-01-01T00:00:00Z".parse().unwrap());
+        redriven.finished_at = Some("2025-01-03T00:00:00Z".parse().unwrap());
+        let text = summary(&redriven);
+        assert!(text.ends_with("  attempt    2\n") && !text.contains("took"), "{text}");
     }
 
     #[test]

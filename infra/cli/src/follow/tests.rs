@@ -48,6 +48,19 @@ async fn every_look_is_seen_from_the_first_to_the_last() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_cancelled_meanwhile_is_followed_until_it_is_at_rest() {
+    let api = FakeApi::serve(|_, n| match n {
+        0 => Reply::json(200, job_json("cancelling", 40)),
+        _ => Reply::json(200, job_json("cancelled", 40)),
+    })
+    .await;
+    let mut seen = Seen::default();
+    let last = follow(&client(&api.url), job("running", 40), &short(), &mut seen).await.unwrap();
+    assert_eq!(Verdict::of(&last), Verdict::JobFailed);
+    assert_eq!(seen.0, ["Job running, 40% complete...", "Job cancelling, 40% complete...", "Job cancelled"]);
+}
+
+#[tokio::test]
 async fn a_job_already_at_rest_is_not_asked_for() {
     let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
     follow(&client(&api.url), job("failed", 3), &short(), &mut Seen::default()).await.unwrap();

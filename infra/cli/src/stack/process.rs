@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::Record;
+use super::{FunctionsEndpoint, Record};
 use crate::api::http_client;
 
 /// Longest wait for the emulator's first answer.
@@ -70,17 +70,26 @@ pub struct Launched {
     state_dir: PathBuf,
 }
 
+/// What an emulator is started with.
+pub(super) struct Launch<'a> {
+    /// The Python it is installed in.
+    pub(super) python: &'a Path,
+    /// The script that runs it.
+    pub(super) launcher: &'a Path,
+    /// Folder of its logs and scratch files.
+    pub(super) state_dir: &'a Path,
+    /// Name of the stack whose functions it will run.
+    pub(super) stack_name: &'a str,
+    /// Where those find AWS, if not at the emulator itself.
+    pub(super) functions_endpoint: Option<&'a FunctionsEndpoint>,
+}
+
 /// Starts the emulator and waits until it answers.
-pub(super) async fn launch(
-    python: &Path,
-    launcher: &Path,
-    state_dir: &Path,
-    stack_name: &str,
-) -> Result<Launched, ProcessError> {
+pub(super) async fn launch(launch: &Launch<'_>) -> Result<Launched, ProcessError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let launched = start(python, launcher, state_dir, stack_name).map_err(ProcessError::Start)?;
+        let launched = start(launch).map_err(ProcessError::Start)?;
         match launched.first_answer().await {
             Err(ProcessError::Ended { log, .. }) if tries < PORT_TRIES && log.contains("Address already in use") => {}
             Err(error) => return Err(error),
@@ -89,7 +98,8 @@ pub(super) async fn launch(
     }
 }
 
-fn start(python: &Path, launcher: &Path, state_dir: &Path, stack_name: &str) -> std::io::Result<Launched> {
+fn start(launch: &Launch<'_>) -> std::io::Result<Launched> {
+    let state_dir = launch.state_dir;
     remove_scratch(state_dir);
     let scratch = scratch_dir(state_dir);
     std::fs::create_dir_all(&scratch)?;
@@ -101,12 +111,16 @@ fn start(python: &Path, launcher: &Path, state_dir: &Path, stack_name: &str) -> 
     let log = File::create(emulator_log(state_dir))?;
     // The port is free again when the listener is dropped; should somebody take it, another is tried.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    let endpoint = format!("http://127.0.0.1:{port}");
     let text = |path: &Path| path.to_string_lossy().into_owned();
     // Isolated from whatever Python settings the shell has.
-    let mut arguments = vec!["-I".to_owned(), text(launcher)];
+    let mut arguments = vec!["-I".to_owned(), text(launch.launcher)];
     arguments.extend(["--port".into(), port.to_string(), "--log-dir".into(), text(&logs)]);
-    arguments.extend(["--stack".into(), stack_name.into(), "--exit-with-stdin".into()]);
-    let child = Command::new(python)
+    arguments.extend(["--stack".into(), launch.stack_name.into(), "--exit-with-stdin".into()]);
+    if let Some(functions) = launch.functions_endpoint {
+        arguments.extend(["--functions-endpoint-url".into(), functions.url_for(&endpoint)]);
+    }
+    let child = Command::new(launch.python)
         .args(&arguments)
         .env("TMPDIR", &scratch)
         .stdin(Stdio::piped())
@@ -116,7 +130,7 @@ fn start(python: &Path, launcher: &Path, state_dir: &Path, stack_name: &str) -> 
         .process_group(0)
         .spawn()?;
     let record = Record {
-        endpoint: format!("http://127.0.0.1:{port}"),
+        endpoint,
         pid: i32::try_from(child.id()).expect("a process id is a positive i32"),
         arguments,
         api_url: None,

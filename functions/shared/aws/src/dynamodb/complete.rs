@@ -1,12 +1,11 @@
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use rowmill_core::ports::{Completion, JobStore, PortError, WriteLost};
 use rowmill_core::states::Status;
 
-use super::attributes::{expiry_seconds, names, number, text, time};
-use super::create::scopes;
-use super::job_row::JOB_ROW;
+use super::attributes::{expiry_seconds, number, text, time};
+use super::job_row::job_key;
 use super::job_store::DynamoDbJobStore;
-use super::transact::{Transacted, transact};
+use super::transact::{RowUpdate, Transacted, transact};
 
 const DOING: &str = "completing the job";
 
@@ -25,9 +24,7 @@ impl DynamoDbJobStore {
             return Err(WriteLost::Condition(Box::new(self.job(seen.job_guid).await?)));
         }
         let mut items = vec![self.end_job(completion)?];
-        for scope in scopes(seen) {
-            items.push(self.give_slot_back(&scope)?);
-        }
+        items.extend(self.give_slots_back(DOING, seen, completion.finished_at)?);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
         match transact(DOING, request).await? {
             Transacted::Applied => Ok(()),
@@ -46,7 +43,7 @@ impl DynamoDbJobStore {
             None => (format!("{END} {UNLEASE}, #outcome"), None),
         };
         let condition = if seen.stop.is_some() { AS_SEEN_STOPPED } else { AS_SEEN };
-        let values = [
+        let mut values = vec![
             (":status", text(completion.status.as_str())),
             (":succeeded", number(completion.counts.succeeded)),
             (":failed", number(completion.counts.failed)),
@@ -57,35 +54,11 @@ impl DynamoDbJobStore {
             (":seen", text(seen.status.as_str())),
             (":attempt", number(seen.attempt)),
         ];
-        let mut update = Update::builder()
-            .table_name(&self.jobs_table)
-            .key("jobId", text(seen.job_guid))
-            .key("row", text(JOB_ROW))
-            .condition_expression(condition);
-        for (placeholder, name) in names(&change).chain(names(condition)) {
-            update = update.expression_attribute_names(placeholder, name);
-        }
-        for (placeholder, value) in values {
-            update = update.expression_attribute_values(placeholder, value);
-        }
         if let Some(outcome) = outcome {
-            let outcome: AttributeValue =
-                serde_dynamo::to_attribute_value(outcome).map_err(|error| PortError::invalid(DOING, error))?;
-            update = update.expression_attribute_values(":outcome", outcome);
+            let outcome = serde_dynamo::to_attribute_value(outcome);
+            values.push((":outcome", outcome.map_err(|error| PortError::invalid(DOING, error))?));
         }
-        let update = update.update_expression(change).build().map_err(|error| PortError::invalid(DOING, error))?;
-        Ok(TransactWriteItem::builder().update(update).build())
-    }
-
-    /// Without a condition: nothing may keep a job from ending, least of all a counter.
-    fn give_slot_back(&self, scope: &str) -> Result<TransactWriteItem, PortError> {
-        let update = Update::builder()
-            .table_name(self.admission_table(DOING)?)
-            .key("scope", text(scope))
-            .update_expression("ADD #active :one_less")
-            .expression_attribute_names("#active", "active")
-            .expression_attribute_values(":one_less", number(-1))
-            .build();
-        Ok(TransactWriteItem::builder().update(update.map_err(|error| PortError::invalid(DOING, error))?).build())
+        RowUpdate { table: &self.jobs_table, key: job_key(seen.job_guid), change: &change, condition }
+            .with(DOING, values)
     }
 }

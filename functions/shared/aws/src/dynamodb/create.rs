@@ -1,10 +1,8 @@
-use aws_sdk_dynamodb::types::{
-    CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::Job;
-use rowmill_core::ports::{Admission, CreateError, Created, Idempotency, NewJob, PortError};
+use rowmill_core::ports::{CreateError, Created, Idempotency, NewJob, PortError};
 use serde::{Deserialize, Serialize};
 
 use super::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
@@ -30,23 +28,10 @@ fn remembered_scope(owner: &Owner, key: &str) -> String {
     format!("idempotency#{owner}#{key}")
 }
 
-/// The scopes whose active jobs are counted, in the order in which a full one is reported.
-pub fn scopes(job: &Job) -> [String; 3] {
-    [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
-}
-
 impl DynamoDbJobStore {
-    pub(super) fn admission_table(&self, doing: &'static str) -> Result<&str, PortError> {
-        let missing = || PortError::invalid(doing, "this function was not told of an admission table");
-        self.admission_table.as_deref().ok_or_else(missing)
-    }
-
     pub(super) async fn create_job(&self, new: &NewJob) -> Result<Created, CreateError> {
         let mut items = vec![self.put_job(new)?, self.put_spec(new)?];
-        let ceilings = [new.ceilings.owner, new.ceilings.job_type, new.ceilings.system];
-        for (scope, ceiling) in scopes(&new.job).into_iter().zip(ceilings) {
-            items.push(self.take_slot(&scope, ceiling)?);
-        }
+        items.extend(self.take_slots(DOING, &new.job, new.ceilings)?);
         if let Some(wanted) = &new.idempotency {
             items.push(self.remember(&new.job, wanted)?);
         }
@@ -70,10 +55,8 @@ impl DynamoDbJobStore {
             let there = reasons.get(5).and_then(|reason| reason.item.clone());
             return self.before(&new.job, wanted, there).await;
         }
-        let full = [Admission::OwnerFull, Admission::TypeFull, Admission::SystemFull];
-        let full = full.into_iter().zip(2..).find(|(_, place)| failed(*place));
-        let (full, _) = full.ok_or_else(|| PortError::invalid(DOING, format!("refused for {reasons:?}")))?;
-        Err(CreateError::Full(full))
+        let of_slots = reasons.get(2..5).unwrap_or_default();
+        Err(CreateError::Full(self.full(DOING, &new.job, of_slots).await?))
     }
 
     /// What an idempotency key that is taken stands for.
@@ -128,30 +111,9 @@ impl DynamoDbJobStore {
             .table_name(&self.jobs_table)
             .item("jobId", text(new.job.job_guid))
             .item("row", text(SPEC_ROW))
-            .item("spec", text(spec));
-        let put = match details_expiry(new.job.job_guid) {
-            Some(expires_at) => put.item("expiresAt", number(expires_at)),
-            None => put,
-        };
+            .item("spec", text(spec))
+            .item("expiresAt", number(details_expiry(new.job.job_guid)));
         Ok(TransactWriteItem::builder().put(put.build().map_err(|error| PortError::invalid(DOING, error))?).build())
-    }
-
-    fn take_slot(&self, scope: &str, ceiling: u32) -> Result<TransactWriteItem, PortError> {
-        // Nobody has counted yet: there is room, unless the ceiling is on the floor.
-        let condition = match ceiling {
-            0 => "#active < :ceiling",
-            _ => "attribute_not_exists(#active) OR #active < :ceiling",
-        };
-        let update = Update::builder()
-            .table_name(self.admission_table(DOING)?)
-            .key("scope", text(scope))
-            .update_expression("ADD #active :one")
-            .condition_expression(condition)
-            .expression_attribute_names("#active", "active")
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":ceiling", number(ceiling))
-            .build();
-        Ok(TransactWriteItem::builder().update(update.map_err(|error| PortError::invalid(DOING, error))?).build())
     }
 
     fn remember(&self, job: &Job, wanted: &Idempotency) -> Result<TransactWriteItem, PortError> {

@@ -1,13 +1,13 @@
 use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::job::{Job, Lease, SplitState, Stop};
-use rowmill_core::ports::{BoxError, PortError};
+use rowmill_core::ports::{BoxError, PortError, WAKE_SHARDS};
 use rowmill_core::states::{Outcome, Status};
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Position;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::attributes::{Item, expiry_seconds, from_item, from_millis, from_seconds, to_item};
+use super::attributes::{Item, expiry_seconds, from_item, from_millis, from_seconds, text, to_item};
 
 /// The sort key of the job row.
 pub const JOB_ROW: &str = "job";
@@ -15,8 +15,10 @@ pub const JOB_ROW: &str = "job";
 /// The sort key of the spec row.
 pub const SPEC_ROW: &str = "spec";
 
-/// How many partitions the wake index is spread over.
-const WAKE_SHARDS: u64 = 8;
+/// The key of a job's row.
+pub fn job_key(job: JobGuid) -> Item {
+    Item::from([("jobId".to_owned(), text(job)), ("row".to_owned(), text(JOB_ROW))])
+}
 
 /// The job row's attributes.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +29,7 @@ struct JobRow {
     owner: Owner,
     job_type: String,
     file_guid: FileGuid,
+    data_start: u64,
     data_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<String>,
@@ -52,6 +55,10 @@ struct JobRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
     completions: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redrive: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recoveries: Option<u32>,
     created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<i64>,
@@ -60,7 +67,7 @@ struct JobRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     finished_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    wake_shard: Option<u64>,
+    wake_shard: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wake_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,12 +81,14 @@ struct JobRow {
 pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
     let metadata = job.metadata.as_ref().map(serde_json::to_string).transpose();
     let stop = job.stop.as_ref().map(stop_text).transpose();
+    let redrive = job.redrive.as_ref().map(serde_json::to_string).transpose();
     let row = JobRow {
         job_id: job.job_guid,
         row: JOB_ROW.to_owned(),
         owner: job.owner.clone(),
         job_type: job.job_type.clone(),
         file_guid: job.file_guid,
+        data_start: job.data_start,
         data_bytes: job.data_bytes,
         metadata: metadata.map_err(|error| PortError::invalid(doing, error))?,
         status: job.status,
@@ -97,6 +106,8 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
         failed: job.counts.map(|counts| counts.failed),
         skipped: job.counts.map(|counts| counts.skipped),
         completions: job.completions,
+        redrive: redrive.map_err(|error| PortError::invalid(doing, error))?,
+        recoveries: (job.recoveries > 0).then_some(job.recoveries),
         created_at: job.created_at.as_millisecond(),
         started_at: job.started_at.map(|at| at.as_millisecond()),
         moved_at: job.moved_at.as_millisecond(),
@@ -126,6 +137,7 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
         owner: row.owner,
         job_type: row.job_type,
         file_guid: row.file_guid,
+        data_start: row.data_start,
         data_bytes: row.data_bytes,
         metadata: row.metadata.as_deref().map(serde_json::from_str).transpose()?,
         status: row.status,
@@ -141,6 +153,8 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
         stop: row.stop.as_deref().map(serde_json::from_str).transpose()?,
         counts: counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }),
         completions: row.completions,
+        redrive: row.redrive.as_deref().map(serde_json::from_str).transpose()?,
+        recoveries: row.recoveries.unwrap_or(0),
         created_at: from_millis(row.created_at)?,
         started_at: row.started_at.map(from_millis).transpose()?,
         moved_at: from_millis(row.moved_at)?,
@@ -159,8 +173,10 @@ pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
 }
 
-fn wake_shard(job: JobGuid) -> u64 {
-    xxh3_64(job.0.as_bytes()) % WAKE_SHARDS
+/// The shard of the wake index that a job belongs to.
+pub fn wake_shard(job: JobGuid) -> u32 {
+    let shard = xxh3_64(job.0.as_bytes()) % u64::from(WAKE_SHARDS);
+    u32::try_from(shard).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -168,7 +184,7 @@ mod tests {
     use super::super::attributes::number;
     use super::*;
     use jiff::Timestamp;
-    use rowmill_core::job::StopCode;
+    use rowmill_core::job::{Redrive, StopCode};
     use serde_json::json;
     use uuid::Uuid;
 
@@ -179,6 +195,7 @@ mod tests {
             owner: Owner("me".into()),
             job_type: "import".into(),
             file_guid: FileGuid(Uuid::from_u128(8)),
+            data_start: 9,
             data_bytes: u64::MAX,
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
@@ -189,6 +206,13 @@ mod tests {
             stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
             counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
             completions: 1,
+            redrive: Some(Redrive {
+                by: RunId::from_bytes([2; 7]),
+                before: Counts { succeeded: 4, failed: 5, skipped: 6 },
+                unprocessed_from: Some(Position { offset: 98, row: 3 }),
+                corrected: Some("results/corrected".into()),
+            }),
+            recoveries: 7,
             created_at: at(1),
             started_at: Some(at(2)),
             moved_at: at(3),
@@ -209,6 +233,8 @@ mod tests {
             lease: None,
             stop: None,
             counts: None,
+            redrive: None,
+            recoveries: 0,
             started_at: None,
             finished_at: None,
             wake_at: None,
@@ -216,6 +242,7 @@ mod tests {
             ..full
         };
         let item = job_item("", &bare).unwrap();
+        assert!(!item.contains_key("recoveries"), "rows from before there were recoveries have none");
         assert!(!item.contains_key("wakeShard"), "an ended job is in no index of those to be woken");
         assert_eq!(job_of("", item).unwrap(), bare);
     }

@@ -5,51 +5,53 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_core::dead_letter::DeadLetter;
 use rowmill_core::ids::{JobGuid, Owner, RunId};
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::ledger::Ledger;
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, JobFilter, JobPage, JobStore, Leased, NewJob, PortError, Stopped,
-    WriteLost,
+    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
+    NewJob, PortError, RedriveError, Stopped, WriteLost,
 };
 use rowmill_core::spec::Spec;
 use rowmill_core::states::Status;
-use rowmill_core::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
+use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::text::Position;
 
-use super::attributes::{Item, binary, number, text, time};
+use super::attributes::{Item, number, text, time};
 use super::errors::port_error;
-use super::job_row::{JOB_ROW, SPEC_ROW, job_of, stop_text};
-use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_of, totals_key, totals_of};
-use super::write::{Update, Written, put_if_absent};
+use super::job_row::{JOB_ROW, SPEC_ROW, job_of, stop_text, wake_shard};
+use super::write::{Update, Written};
 
 /// The jobs and admission tables in DynamoDB.
 #[derive(Clone, Debug)]
 pub struct DynamoDbJobStore {
     pub(super) client: Client,
     pub(super) jobs_table: String,
-    /// None in a function that neither creates nor ends jobs.
+    /// None in a function that neither begins nor ends attempts.
     pub(super) admission_table: Option<String>,
 }
 
 impl DynamoDbJobStore {
-    /// The store in these tables. Without an admission table, jobs can be neither created nor ended.
+    /// The store in these tables. Without an admission table, attempts can be neither begun nor ended.
     pub const fn new(client: Client, jobs_table: String, admission_table: Option<String>) -> Self {
         Self { client, jobs_table, admission_table }
     }
 
     /// The row of this job and sort key, strongly consistent.
-    async fn row(&self, doing: &'static str, job: JobGuid, row: &str) -> Result<Option<Item>, PortError> {
+    pub(super) async fn row(&self, doing: &'static str, job: JobGuid, row: &str) -> Result<Option<Item>, PortError> {
         let request = self.client.get_item().table_name(&self.jobs_table).consistent_read(true);
         let output = request.key("jobId", text(job)).key("row", text(row)).send().await;
         Ok(output.map_err(|error| port_error(doing, error))?.item)
     }
 
-    fn update(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
+    /// An update of the row of this job and sort key.
+    pub(super) fn update(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
         self.client.update_item().table_name(&self.jobs_table).key("jobId", text(job)).key("row", text(row))
     }
 
     /// A conditional update of the job row.
-    async fn move_job(
+    pub(super) async fn move_job(
         &self,
         job: JobGuid,
         update: &Update,
@@ -60,25 +62,13 @@ impl DynamoDbJobStore {
             Written::Refused(item) => JobWritten::Refused(job_of(update.doing, item)?),
         })
     }
-
-    /// An update of an attempt's totals, which are there from their first update on.
-    async fn move_totals(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        update: &Update,
-        mut values: Vec<(&'static str, AttributeValue)>,
-    ) -> Result<Totals, PortError> {
-        values.push((":expires", number(details_expiry(job).unwrap_or(i64::from(u32::MAX)))));
-        let (Written::Applied(item) | Written::Refused(item)) =
-            update.apply(self.update(job, &totals_key(attempt)), values).await?;
-        totals_of(update.doing, attempt, item)
-    }
 }
 
 /// What became of a conditional update of the job row, with the job as it is now.
-enum JobWritten {
+pub(super) enum JobWritten {
+    /// It was applied.
     Applied(Job),
+    /// Its condition did not hold.
     Refused(Job),
 }
 
@@ -137,23 +127,13 @@ const FINISH_SPLIT: Update = Update {
 
 const STOP: Update = Update {
     doing: "stopping the job",
-    change: "SET #stop = :stop, #movedAt = :now",
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now",
     condition: "#attempt = :attempt AND #status IN (:waiting, :running, :cancelling) AND attribute_not_exists(#stop)",
 };
 
-const CANCEL: Update = Update { change: "SET #stop = :stop, #movedAt = :now, #status = :cancelling", ..STOP };
-
-const SET_FINAL: Update = Update {
-    doing: "noting the number of tallies",
-    change: "SET #final = :final, #expiresAt = :expires",
-    condition: "",
-};
-
-const FOLD: Update = Update {
-    doing: "folding a tally",
-    change: "SET #expiresAt = :expires ADD #closed :numbers, #items :items, #succeeded :succeeded, #failed :failed, \
-             #skipped :skipped, #bytes :bytes",
-    condition: "attribute_not_exists(#closed) OR NOT contains(#closed, :number)",
+const CANCEL: Update = Update {
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = :cancelling",
+    ..STOP
 };
 
 fn status(status: Status) -> AttributeValue {
@@ -224,11 +204,7 @@ impl JobStore for DynamoDbJobStore {
     }
 
     async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
-        const DOING: &str = "putting a tally";
-        let item = tally_item(DOING, job, tally)?;
-        let request = self.client.put_item().table_name(&self.jobs_table).set_item(Some(item));
-        put_if_absent(DOING, request, "jobId").await?;
-        Ok(())
+        self.put_tally_row(job, tally).await
     }
 
     async fn count_tally(
@@ -275,6 +251,7 @@ impl JobStore for DynamoDbJobStore {
             (":attempt", number(attempt)),
             (":stop", text(text_of_stop)),
             (":now", time(stop.at)),
+            (":shard", number(wake_shard(job))),
             (":waiting", status(Status::Waiting)),
             (":running", status(Status::Running)),
             (":cancelling", status(Status::Cancelling)),
@@ -288,103 +265,63 @@ impl JobStore for DynamoDbJobStore {
     }
 
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
-        self.move_totals(job, attempt, &SET_FINAL, vec![(":final", number(tallies))]).await
+        self.note_final_tallies(job, attempt, tallies).await
     }
 
     async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
-        const DOING: &str = "committing a chunk";
-        let chunk = commit.chunk;
-        let index = usize::from(chunk.index);
-        if index >= CHUNKS_PER_TALLY {
-            return Err(PortError::invalid(DOING, format!("a tally has no place {index}")));
-        }
-        let update = Update {
-            doing: DOING,
-            change: "SET #mark = :mark, #at = :at ADD #done :one, #succeeded :succeeded, #failed :failed, \
-                     #skipped :skipped, #bytes :bytes",
-            condition: "attribute_exists(#expected) AND attribute_not_exists(#mark) AND #done < #expected",
-        };
-        let values = [
-            (":mark", binary(commit.mark.to_bytes())),
-            (":at", time(commit.at)),
-            (":one", number(1)),
-            (":succeeded", number(commit.counts.succeeded)),
-            (":failed", number(commit.counts.failed)),
-            (":skipped", number(commit.counts.skipped)),
-            (":bytes", number(commit.bytes)),
-        ];
-        let request = self.update(job, &tally_key(chunk.attempt, chunk.tally));
-        match update.apply_to_mark(request, values, mark_name(index)).await? {
-            Written::Applied(item) => Ok(Committed::Won(tally_of(DOING, item)?)),
-            Written::Refused(item) => {
-                let tally = tally_of(DOING, item)?;
-                // Our own mark is our own commit, whose reply was lost.
-                let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
-                Ok(if own { Committed::Won(tally) } else { Committed::Lost(tally) })
-            }
-        }
+        self.commit_chunk(job, commit).await
     }
 
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
-        let update = Update {
-            doing: "closing a tally",
-            change: "SET #done = #expected, #at = :at ADD #skipped :rest",
-            condition: "attribute_exists(#expected) AND #done = :done",
-        };
-        let rest = seen.items.saturating_sub(seen.counts.sum());
-        let values = [(":done", number(seen.done)), (":at", time(at)), (":rest", number(rest))];
-        let request = self.update(job, &tally_key(seen.attempt, seen.number));
-        match update.apply(request, values).await? {
-            Written::Applied(item) | Written::Refused(item) => tally_of(update.doing, item),
-        }
+        self.close_tally(job, seen, at).await
     }
 
-    async fn tally(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<Tally, PortError> {
-        const DOING: &str = "reading a tally";
-        let item = self.row(DOING, job, &tally_key(attempt, tally)).await?;
-        tally_of(DOING, item.ok_or(PortError::NotFound)?)
+    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
+        self.read_tally(job, attempt, number).await
     }
 
     async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
-        const DOING: &str = "reading the tallies";
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let pages = self
-            .client
-            .query()
-            .table_name(&self.jobs_table)
-            .consistent_read(true)
-            .key_condition_expression("#job = :job AND #row BETWEEN :first AND :last")
-            .expression_attribute_names("#job", "jobId")
-            .expression_attribute_names("#row", "row")
-            .expression_attribute_values(":job", text(job))
-            .expression_attribute_values(":first", text(tally_key(attempt, numbers.start)))
-            .expression_attribute_values(":last", text(tally_key(attempt, numbers.end - 1)))
-            .into_paginator();
-        let items = pages.items().send().collect::<Result<Vec<Item>, _>>().await;
-        let items = items.map_err(|error| port_error(DOING, error))?;
-        items.into_iter().map(|item| tally_of(DOING, item)).collect()
+        self.read_tallies(job, attempt, numbers).await
     }
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
-        debug_assert!(tally.is_closed(), "an open tally may still move");
-        let values = vec![
-            (":number", number(tally.number)),
-            (":numbers", AttributeValue::Ns(vec![tally.number.to_string()])),
-            (":items", number(tally.items)),
-            (":succeeded", number(tally.counts.succeeded)),
-            (":failed", number(tally.counts.failed)),
-            (":skipped", number(tally.counts.skipped)),
-            (":bytes", number(tally.bytes)),
-        ];
-        self.move_totals(job, tally.attempt, &FOLD, values).await
+        self.fold_tally(job, tally).await
     }
 
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
-        const DOING: &str = "reading the totals";
-        let item = self.row(DOING, job, &totals_key(attempt)).await?;
-        totals_of(DOING, attempt, item.unwrap_or_default())
+        self.read_totals(job, attempt).await
+    }
+
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
+        self.touch_tally(job, attempt, tally, at).await
+    }
+
+    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
+        self.read_ledger(job, chunk).await
+    }
+
+    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+        self.swap_ledger(job, moved).await
+    }
+
+    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {
+        self.put_dead_letter(job, letter).await
+    }
+
+    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
+        self.list_dead_letters(job, limit).await
+    }
+
+    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.list_due(shard, now, limit).await
+    }
+
+    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
+        self.claim(due, next, recoveries).await
+    }
+
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        self.begin_attempt(attempt).await
     }
 
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {

@@ -8,24 +8,33 @@
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::spec::Spec) as JSON |
 //! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::tally::Tally) within 1 KiB, each chunk's mark in `c0` to `c63` |
 //! | `totals#<attempt>` | the [`Totals`](rowmill_core::tally::Totals), the closed tallies' numbers in the number set `closed` |
+//! | `ledger#<attempt>#<tally>#<index>` | `ledger`, the [`Ledger`](rowmill_core::ledger::Ledger) as JSON, and its `rev`, by which it is swapped |
+//! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::dead_letter::DeadLetter) as JSON |
 //!
 //! The admission table holds `active`, the number of jobs that have not ended, of each owner (`owner#…`), of each type
-//! (`type#…`) and of the `system`, and what is remembered of idempotency keys (`idempotency#<owner>#<key>`).
+//! (`type#…`) and of the `system`, with the times the last ones ended in `e0` (the newest) to `e7` (0: there was none yet),
+//! and what is remembered of idempotency keys (`idempotency#<owner>#<key>`).
 //!
 //! Times are milliseconds since 1970 but for `expiresAt`, which is seconds, as the tables' time to live wants it.
 
+mod admission;
 mod attributes;
 mod complete;
+mod counting;
 mod create;
+mod dead_letter;
 mod errors;
 mod job_row;
 mod job_store;
+mod ledger;
 mod list;
 mod record_statements;
 mod record_store;
+mod redrive;
 mod tally_row;
 mod transact;
 mod upload_store;
+mod wake;
 mod write;
 
 pub use job_store::DynamoDbJobStore;

@@ -13,11 +13,15 @@ use super::attributes::{Item, binary, expiry_seconds, from_item, from_millis, to
 /// the job's own retention is over; these follow, and nobody can reach them meanwhile.
 const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// When the rows beside the job row go away, in seconds. A job's name tells when it was created.
-pub fn details_expiry(job: JobGuid) -> Option<i64> {
-    let (seconds, _) = job.0.get_timestamp()?.to_unix();
-    let created = Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?;
-    created.checked_add(DETAILS_KEPT).ok().map(expiry_seconds)
+/// When the rows beside the job row go away, in seconds. A job's name tells when it was created; those of one whose name
+/// does not are kept.
+pub fn details_expiry(job: JobGuid) -> i64 {
+    let created = || {
+        let (seconds, _) = job.0.get_timestamp()?.to_unix();
+        Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
+    };
+    let expiry = created().and_then(|created| created.checked_add(DETAILS_KEPT).ok());
+    expiry.map_or(i64::from(u32::MAX), expiry_seconds)
 }
 
 /// The sort key of a tally. Numbers have as many digits as there can be, so that tallies sort by number.
@@ -51,8 +55,7 @@ struct TallyRow {
     at: i64,
     start_offset: u64,
     start_row: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<i64>,
+    expires_at: i64,
 }
 
 /// The tally's row.
@@ -131,6 +134,8 @@ struct TotalsRow {
     bytes: u64,
     #[serde(default, rename = "final")]
     final_tallies: Option<u32>,
+    #[serde(default)]
+    at: Option<i64>,
 }
 
 /// The totals of a row.
@@ -146,6 +151,7 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
         counts: Counts { succeeded: row.succeeded, failed: row.failed, skipped: row.skipped },
         bytes: row.bytes,
         final_tallies: row.final_tallies,
+        at: row.at.map(from_millis).transpose().map_err(|error| PortError::invalid(doing, error))?,
     })
 }
 

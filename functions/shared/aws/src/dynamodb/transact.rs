@@ -1,9 +1,12 @@
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::transact_write_items::builders::TransactWriteItemsFluentBuilder;
-use aws_sdk_dynamodb::types::CancellationReason;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
 use rowmill_core::ports::PortError;
 
+use super::attributes::{Item, names};
 use super::errors::port_error;
 use crate::retry::Pauses;
 
@@ -43,6 +46,45 @@ impl Reason {
 /// Whether the condition of this item was one that did not hold.
 pub fn condition_failed(reason: &CancellationReason) -> bool {
     Reason::of(reason) == Reason::Condition
+}
+
+/// An update of one row as an item of a transaction. Where its condition does not hold, the reason has the row as it was.
+pub struct RowUpdate<'a> {
+    /// The table of the row.
+    pub table: &'a str,
+    /// The key of the row.
+    pub key: Item,
+    /// The change.
+    pub change: &'a str,
+    /// On which condition; an empty one is none.
+    pub condition: &'a str,
+}
+
+impl RowUpdate<'_> {
+    /// The update with these values behind its placeholders.
+    ///
+    /// # Errors
+    /// None in practice: it has all it needs.
+    pub fn with<N: Into<String>>(
+        self,
+        doing: &'static str,
+        values: impl IntoIterator<Item = (N, AttributeValue)>,
+    ) -> Result<TransactWriteItem, PortError> {
+        let mut update = Update::builder()
+            .table_name(self.table)
+            .set_key(Some(self.key))
+            .update_expression(self.change)
+            .set_condition_expression((!self.condition.is_empty()).then(|| self.condition.to_owned()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (placeholder, name) in names(self.change).chain(names(self.condition)) {
+            update = update.expression_attribute_names(placeholder, name);
+        }
+        for (placeholder, value) in values {
+            update = update.expression_attribute_values(placeholder, value);
+        }
+        let update = update.build().map_err(|error| PortError::invalid(doing, error))?;
+        Ok(TransactWriteItem::builder().update(update).build())
+    }
 }
 
 /// Sends a transaction until nothing passing is in its way, within bounds. While something passing is in the way of one

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use jiff::Timestamp;
 use lambda_http::{Body, Response};
-use rowmill_core::ports::PortError;
+use rowmill_core::ports::{Admission, Full, PortError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -9,6 +10,9 @@ use super::write::response;
 
 /// How long a client is asked to wait when the cause of an outage is unknown.
 const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a client is asked to wait for a slot where too few jobs have ended yet to tell.
+const UNKNOWN_DRAIN_SECONDS: u64 = 10;
 
 /// What is wrong with a request, or with us, as RFC 9457 says it: a stable code for programs, a detail for people.
 #[derive(Clone, PartialEq, Debug)]
@@ -70,6 +74,19 @@ impl Problem {
     /// 503: not now.
     pub fn unavailable(code: &'static str, detail: impl Into<String>, retry_after: Duration) -> Self {
         Self::new(503, code, "Not available just now", detail).retry_after(retry_after)
+    }
+
+    /// 429 or 503: a ceiling of active jobs is reached. The client is told to come back when, as jobs have been ending under
+    /// this ceiling, one will have; at most `longest` from now.
+    pub fn full(full: &Full, now: Timestamp, longest: Duration) -> Self {
+        let longest = longest.as_secs().max(1);
+        let wait = full.retry_after_seconds(now, UNKNOWN_DRAIN_SECONDS.min(longest), longest);
+        let (detail, wait) = (full.admission.advice(), Duration::from_secs(wait));
+        match full.admission {
+            Admission::OwnerFull => Self::too_many("owner_full", detail, wait),
+            Admission::TypeFull => Self::unavailable("job_type_full", detail, wait),
+            Admission::SystemFull => Self::unavailable("system_full", detail, wait),
+        }
     }
 
     /// 500: our fault, of which the caller learns no more than that.

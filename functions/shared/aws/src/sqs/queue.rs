@@ -1,8 +1,9 @@
 use std::marker::PhantomData;
+use std::num::ParseIntError;
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use rowmill_core::messages::Grouped;
 use rowmill_core::ports::{PortError, Queue};
@@ -67,5 +68,15 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         }
         let sent = stream::iter(requests).map(|entries| self.send_batch(entries));
         sent.buffer_unordered(CONCURRENT_BATCHES).try_collect::<()>().await
+    }
+
+    async fn backlog(&self) -> Result<u64, PortError> {
+        const DOING: &str = "counting the messages that wait";
+        let waiting = QueueAttributeName::ApproximateNumberOfMessages;
+        let request = self.client.get_queue_attributes().queue_url(&self.url).attribute_names(waiting.clone());
+        let output = request.send().await.map_err(|error| PortError::unavailable(DOING, error))?;
+        let count = output.attributes().and_then(|attributes| attributes.get(&waiting));
+        let count = count.ok_or_else(|| PortError::invalid(DOING, "the queue does not say"))?;
+        count.parse().map_err(|error: ParseIntError| PortError::invalid(DOING, error))
     }
 }

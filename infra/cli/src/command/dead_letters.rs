@@ -1,0 +1,86 @@
+//! `rowmill dead-letters`: what the queues gave up on.
+
+use std::process::ExitCode;
+
+use super::connection::ApiArgs;
+use super::{CommandError, print, print_json};
+use crate::api::{DeadChunk, DeadLetter};
+use crate::terminal::{count, cut, escape_controls, table};
+
+/// Lists the messages of a job that a queue gave up on
+///
+/// Each was dealt with: its items processed one at a time, failed with a code, or the job stopped. `rowmill job` shows
+/// what came of it.
+#[derive(Debug, clap::Args)]
+pub struct DeadLettersArgs {
+    /// The job's guid
+    pub job_guid: String,
+    /// Where the API is.
+    #[command(flatten)]
+    pub api: ApiArgs,
+    /// Print each dead letter as a line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// See [`CommandError`].
+pub async fn execute(args: DeadLettersArgs) -> Result<ExitCode, CommandError> {
+    let connection = args.api.connect().await?;
+    let letters = connection.api.dead_letters(&args.job_guid).await?;
+    if args.json {
+        letters.iter().try_for_each(print_json)?;
+    } else if letters.is_empty() {
+        eprintln!("The job has no dead letters.");
+    } else {
+        print(&letter_table(&letters))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn letter_table(letters: &[DeadLetter]) -> String {
+    let heading = ["recorded", "about", "attempt", "tally", "chunk", "rows", "message"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for letter in letters {
+        let of_chunk = |text: fn(&DeadChunk) -> String| letter.chunk.as_ref().map(text).unwrap_or_default();
+        rows.push(vec![
+            letter.at.map_or_else(String::new, |at| format!("{at:.0}")),
+            cut(&letter.about, 24),
+            letter.attempt.to_string(),
+            of_chunk(|chunk| chunk.tally.to_string()),
+            of_chunk(|chunk| chunk.index.to_string()),
+            of_chunk(rows_of),
+            escape_controls(&letter.message_id),
+        ]);
+    }
+    table(&rows, &[2, 3, 4])
+}
+
+/// The rows of a chunk as far as its message tells: in a redrive they are the failed ones from the first row on.
+fn rows_of(chunk: &DeadChunk) -> String {
+    format!("{} from {}", count(chunk.items), count(chunk.first_row))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_letter_says_what_it_was_about_and_where_its_rows_are() {
+        let letters = json!([
+            {"messageId": "m1", "about": "items", "attempt": 1, "at": "2025-01-01T00:00:00.5Z",
+                "chunk": {"tally": 3, "index": 17, "firstRow": 12_001, "items": 500}},
+            {"messageId": "m\u{1b}2", "about": "completion", "attempt": 2, "chunk": null, "at": "2025-01-01T01:00:00Z"},
+        ]);
+        let letters: Vec<DeadLetter> = serde_json::from_value(letters).unwrap();
+        let expected = "recorded              about       attempt  tally  chunk  rows             message\n\
+                        2025-01-01T00:00:00Z  items             1      3     17  500 from 12,001  m1\n\
+                        2025-01-01T01:00:00Z  completion        2                                 m\\u{1b}2\n";
+        assert_eq!(letter_table(&letters), expected);
+    }
+}

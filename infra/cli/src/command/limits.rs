@@ -1,0 +1,94 @@
+//! What a job may take: time, failures, workers.
+
+use std::time::Duration;
+
+use super::parse_span;
+use crate::api::Tolerance;
+
+/// When a job is ended, done or not.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DeadlineArgs {
+    /// End the job after this time, done or not: 30m, 4h, …
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub deadline: Option<Duration>,
+    /// The same in seconds
+    #[arg(long, value_name = "N", conflicts_with = "deadline",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub deadline_seconds: Option<u64>,
+}
+
+impl DeadlineArgs {
+    /// Seconds until the deadline, if one is wished for.
+    pub fn seconds(&self) -> Option<u64> {
+        self.deadline_seconds.or_else(|| self.deadline.map(|span| span.as_secs()))
+    }
+}
+
+/// How many failures a job bears, each bound on its own.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ToleranceArgs {
+    /// Stop the job when more items than this have failed
+    #[arg(long, value_name = "N")]
+    pub tolerance_count: Option<u64>,
+    /// Stop the job when more than this percentage of the items processed have failed
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub tolerance_percent: Option<f64>,
+    /// Look at the percentage once so many items are processed
+    #[arg(long, value_name = "N", requires = "tolerance_percent")]
+    pub tolerance_minimum_items: Option<u64>,
+}
+
+impl ToleranceArgs {
+    /// The `tolerance` member of a new job, if there is a bound.
+    pub fn to_tolerance(&self) -> Option<Tolerance> {
+        let (count, percent) = (self.tolerance_count, self.tolerance_percent);
+        let tolerance = Tolerance { percent, count, minimum_items: self.tolerance_minimum_items };
+        (count.is_some() || percent.is_some()).then_some(tolerance)
+    }
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    number.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        deadline: DeadlineArgs,
+        #[command(flatten)]
+        tolerance: ToleranceArgs,
+    }
+
+    fn line(arguments: &[&str]) -> Result<Line, String> {
+        Line::try_parse_from([&["rowmill"], arguments].concat()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_deadline_is_a_span_or_seconds_and_not_both() {
+        let seconds = |arguments: &[&str]| line(arguments).map(|line| line.deadline.seconds());
+        assert_eq!(seconds(&[]), Ok(None));
+        assert_eq!(seconds(&["--deadline", "1h30m"]), Ok(Some(5400)));
+        assert_eq!(seconds(&["--deadline-seconds", "90"]), Ok(Some(90)));
+        assert!(seconds(&["--deadline", "1h", "--deadline-seconds", "90"]).is_err());
+        assert!(seconds(&["--deadline-seconds", "0"]).is_err());
+    }
+
+    #[test]
+    fn a_tolerance_has_the_bounds_that_are_given() {
+        let tolerance = |arguments: &[&str]| line(arguments).map(|line| line.tolerance.to_tolerance());
+        assert_eq!(tolerance(&[]), Ok(None));
+        let count = Tolerance { count: Some(0), percent: None, minimum_items: None };
+        assert_eq!(tolerance(&["--tolerance-count=0"]), Ok(Some(count)));
+        let percent = Tolerance { count: None, percent: Some(2.5), minimum_items: Some(100) };
+        assert_eq!(tolerance(&["--tolerance-percent=2.5%", "--tolerance-minimum-items=100"]), Ok(Some(percent)));
+        assert!(tolerance(&["--tolerance-minimum-items=100"]).is_err(), "of what percentage?");
+        assert!(tolerance(&["--tolerance-percent=101"]).is_err());
+    }
+}

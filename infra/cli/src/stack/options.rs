@@ -1,0 +1,131 @@
+//! How a stack is built, and where it keeps its state.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{StackError, launcher, target_dir};
+use crate::package::{Architecture, Binary};
+use crate::progress::Progress;
+use crate::template::{Template, TemplateError};
+
+/// How the embedded local stack is built and where it keeps its state.
+#[derive(Debug, Clone)]
+pub struct StackOptions {
+    /// The workspace root: the folder that holds `template.yaml`.
+    pub workspace: PathBuf,
+    /// Folder for logs and `stack.json`; `target/rowmill` by default. Two stacks need two folders.
+    pub state_dir: PathBuf,
+    /// Builds the functions with cargo's `release` profile instead of `dev`.
+    pub release: bool,
+    /// Template parameters to override, as (name, value).
+    pub parameters: Vec<(String, String)>,
+    /// Whether to tell on standard error what goes on.
+    pub progress: Progress,
+    /// Executables that take the place of functions, by the function's name (`process-items`). For tests and experiments:
+    /// a function that dies, hangs or forgets. The others are built as usual; there are none by default.
+    pub binaries: BTreeMap<String, PathBuf>,
+    /// Where the functions find AWS, if not at the emulator itself. For tests and experiments; none by default.
+    pub functions_endpoint: Option<FunctionsEndpoint>,
+}
+
+/// Puts something between the functions and the emulator: a proxy that delays calls, say, or refuses them, or drops
+/// their replies. Everybody else goes on talking to the emulator directly, but for links that functions sign.
+///
+/// It is asked each time an emulator is about to be started, with the base URL that one will answer at, and gives the
+/// base URL the functions get. A stack that runs already keeps what it was started with.
+#[derive(Clone)]
+pub struct FunctionsEndpoint(Arc<dyn Fn(&str) -> String + Send + Sync>);
+
+impl FunctionsEndpoint {
+    /// What `url_for` says of an emulator's base URL is where that emulator's functions find AWS.
+    pub fn new(url_for: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(url_for))
+    }
+
+    pub(super) fn url_for(&self, emulator: &str) -> String {
+        (self.0)(emulator)
+    }
+}
+
+impl fmt::Debug for FunctionsEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionsEndpoint").finish_non_exhaustive()
+    }
+}
+
+impl StackOptions {
+    /// The options for the workspace the current directory lies in.
+    ///
+    /// # Errors
+    ///
+    /// [`StackError::NoWorkspace`] outside a checkout.
+    pub fn for_current_workspace() -> Result<Self, StackError> {
+        let here = std::env::current_dir().map_err(|_| StackError::NoWorkspace)?;
+        let is_workspace = |folder: &&Path| folder.join("template.yaml").is_file() && launcher(folder).is_file();
+        let workspace = here.ancestors().find(is_workspace).ok_or(StackError::NoWorkspace)?;
+        Ok(Self::for_workspace(workspace))
+    }
+
+    /// The options for a workspace.
+    pub fn for_workspace(workspace: &Path) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            state_dir: target_dir(workspace),
+            release: false,
+            parameters: Vec::new(),
+            progress: Progress::Shown,
+            binaries: BTreeMap::new(),
+            functions_endpoint: None,
+        }
+    }
+
+    pub(super) fn template(&self) -> Result<Template, TemplateError> {
+        Template::load(&self.workspace.join("template.yaml"))
+    }
+
+    /// The template's parameters: this machine's processor, few workers so that its cores are not fought over, and what
+    /// was asked for.
+    pub(super) fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
+        let architecture =
+            Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let mut parameters = BTreeMap::from([
+            ("Architecture".to_owned(), architecture.name().to_owned()),
+            ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
+        ]);
+        parameters.extend(self.parameters.iter().cloned());
+        Ok(parameters)
+    }
+
+    /// Of these functions, the names of those to be built, and the executables given for the others.
+    pub(super) fn to_build(&self, functions: Vec<String>) -> Result<(Vec<String>, Vec<Binary>), StackError> {
+        if let Some(unknown) = self.binaries.keys().find(|name| !functions.contains(name)) {
+            return Err(StackError::UnknownFunction(unknown.clone()));
+        }
+        let given = |(package, path): (&String, &PathBuf)| Binary { package: package.clone(), path: path.clone() };
+        let to_build = functions.into_iter().filter(|name| !self.binaries.contains_key(name)).collect();
+        Ok((to_build, self.binaries.iter().map(given).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_with_an_executable_of_its_own_is_not_built() {
+        let functions = || vec!["split-job".to_owned(), "sweep".to_owned()];
+        let mut options = StackOptions::for_workspace(Path::new("/w"));
+        assert_eq!(options.to_build(functions()).unwrap(), (functions(), vec![]));
+
+        options.binaries.insert("sweep".to_owned(), "/b/lazy".into());
+        let (to_build, given) = options.to_build(functions()).unwrap();
+        assert_eq!(to_build, ["split-job"]);
+        assert_eq!(given, [Binary { package: "sweep".into(), path: "/b/lazy".into() }]);
+
+        options.binaries.insert("swep".to_owned(), "/b/lazy".into());
+        assert_eq!(options.to_build(functions()).unwrap_err().to_string(), "the template has no function swep");
+    }
+}

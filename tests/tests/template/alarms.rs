@@ -1,0 +1,72 @@
+//! What an operator is told of.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{allowed_values, is_dead_letter_queue, properties, target, template};
+
+const ALARM: &str = "AWS::CloudWatch::Alarm";
+
+const HOUR_SECONDS: u64 = 60 * 60;
+
+/// Over how many seconds an alarm looks at its metric.
+fn looks_at(alarm: &Value) -> u64 {
+    alarm["Period"].as_u64().unwrap() * alarm["EvaluationPeriods"].as_u64().unwrap()
+}
+
+/// The seconds between two ticks of `rate(5 minutes)`.
+fn seconds_of(rate: &Value) -> u64 {
+    let minutes = rate.as_str().unwrap().trim_start_matches("rate(").split(' ').next().unwrap().parse::<u64>();
+    minutes.unwrap_or_else(|_| panic!("{rate} is no rate in minutes")) * 60
+}
+
+#[test]
+fn every_alarm_is_told_to_the_topic_if_there_is_one() {
+    let template = template();
+    let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
+    for (name, alarm) in template.resources_of(ALARM) {
+        let alarm = &alarm["Properties"];
+        assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{name}");
+        assert!(alarm["AlarmDescription"].as_str().unwrap().contains(". "), "{name} says what is wrong and what of it");
+    }
+}
+
+#[test]
+fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread() {
+    let template = template();
+    for (name, _) in template.resources_of("AWS::SQS::Queue").filter(|(name, _)| is_dead_letter_queue(name)) {
+        let of_queue = |suffix: &str| {
+            let alarm = properties(&template, &format!("{}{suffix}", name.replace("DeadLetterQueue", "DeadLetters")));
+            let dimension = &alarm["Dimensions"][0];
+            assert_eq!((&dimension["Name"], target(&dimension["Value"])), (&json!("QueueName"), name));
+            assert_eq!(alarm["TreatMissingData"], "notBreaching", "SQS says nothing of a queue at rest");
+            alarm
+        };
+        let unread = of_queue("Unread");
+        assert_eq!(
+            (&unread["MetricName"], &unread["Threshold"]),
+            (&json!("ApproximateAgeOfOldestMessage"), &json!(HOUR_SECONDS))
+        );
+        let unsettled = of_queue("Unsettled");
+        assert_eq!(
+            (&unsettled["MetricName"], &unsettled["Threshold"]),
+            (&json!("ApproximateNumberOfMessagesNotVisible"), &json!(0))
+        );
+        assert_eq!(looks_at(unsettled), HOUR_SECONDS);
+    }
+}
+
+#[test]
+fn a_sweep_that_does_not_run_or_fails_raises_an_alarm() {
+    let template = template();
+    let missing = properties(&template, "SweepMissing");
+    assert_eq!((&missing["MetricName"], &missing["TreatMissingData"]), (&json!("Invocations"), &json!("breaching")));
+    for rate in allowed_values(&template, "SweepRate") {
+        assert!(seconds_of(rate) < looks_at(missing), "{rate} would be taken for none");
+    }
+    let failing = properties(&template, "SweepFailing");
+    assert_eq!((&failing["MetricName"], &failing["TreatMissingData"]), (&json!("Errors"), &json!("notBreaching")));
+    let watched: BTreeSet<&str> = [missing, failing].map(|alarm| target(&alarm["Dimensions"][0]["Value"])).into();
+    assert_eq!(watched, BTreeSet::from(["SweepFunction"]));
+}

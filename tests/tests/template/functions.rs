@@ -1,0 +1,109 @@
+//! The functions and what they get from the environment.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::json;
+
+use crate::{properties, target, template, workspace};
+
+#[test]
+fn every_function_runs_its_own_binary_on_the_chosen_processor_traced_and_with_a_log_that_ends() {
+    let template = template();
+    let globals = &template.document()["Globals"]["Function"];
+    assert_eq!((&globals["Runtime"], &globals["Handler"]), (&json!("provided.al2023"), &json!("bootstrap")));
+    assert_eq!(
+        (&globals["Tracing"], &globals["Architectures"]),
+        (&json!("Active"), &json!([{ "Ref": "Architecture" }]))
+    );
+
+    let functions = template.functions().unwrap();
+    let packages: BTreeSet<&str> = functions.iter().map(|function| function.package.as_str()).collect();
+    let expected = [
+        "cancel-job",
+        "complete-job",
+        "create-job",
+        "dead-letter",
+        "job-status",
+        "process-items",
+        "redrive-job",
+        "split-job",
+        "sweep",
+        "upload",
+    ];
+    assert_eq!(packages, BTreeSet::from(expected));
+    for function in &functions {
+        let resource = &template.document()["Resources"][&function.logical_id];
+        let (package, properties_of) = (&function.package, &resource["Properties"]);
+        assert_eq!(resource["Metadata"]["BuildMethod"], "rust-cargolambda", "{package}");
+        assert_eq!(properties_of["CodeUri"], json!(format!("functions/{package}/")));
+        assert_eq!(properties_of["FunctionName"], json!({ "Fn::Sub": format!("${{AWS::StackName}}-{package}") }));
+        let log = properties(&template, target(&properties_of["LoggingConfig"]["LogGroup"]));
+        assert_eq!(log["RetentionInDays"], json!({ "Ref": "LogRetentionDays" }), "{package}");
+        assert_eq!(log["LogGroupName"], json!({ "Fn::Sub": format!("/aws/lambda/${{AWS::StackName}}-{package}") }));
+    }
+}
+
+/// What each adapter a function takes from its runtime reads from the environment.
+const ADAPTERS: [(&str, &str); 12] = [
+    ("job_store", "ROWMILL_JOBS_TABLE"),
+    ("upload_store", "ROWMILL_UPLOADS_TABLE"),
+    ("record_store", "ROWMILL_RECORDS_TABLE"),
+    ("objects", "ROWMILL_BUCKET"),
+    ("split_queue", "ROWMILL_JOBS_QUEUE_URL"),
+    ("items_queue", "ROWMILL_ITEMS_QUEUE_URL"),
+    ("isolate_queue", "ROWMILL_ISOLATE_QUEUE_URL"),
+    ("completions_queue", "ROWMILL_COMPLETIONS_QUEUE_URL"),
+    ("accounts", "ROWMILL_JOBS_TABLE"),
+    ("accounts", "ROWMILL_BUCKET"),
+    ("accounts", "ROWMILL_ITEMS_QUEUE_URL"),
+    ("accounts", "ROWMILL_COMPLETIONS_QUEUE_URL"),
+];
+
+/// Read by the job store too, and needed only by the functions that admit jobs and let them go.
+const ADMISSION: (&str, [&str; 4]) =
+    ("ROWMILL_ADMISSION_TABLE", ["create-job", "redrive-job", "complete-job", "dead-letter"]);
+
+fn source(path: &str) -> String {
+    fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The names of settings in a source text, as string literals.
+fn settings_in(text: &str) -> BTreeSet<String> {
+    let literals = text.split('"').skip(1).step_by(2);
+    literals.filter(|literal| literal.starts_with("ROWMILL_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_function_gets_the_settings_its_code_reads_and_no_other() {
+    let template = template();
+    let read_by_runtime = settings_in(&source("functions/shared/aws/src/runtime.rs"));
+    let known = ADAPTERS.iter().map(|(_, setting)| *setting).chain([ADMISSION.0]).map(str::to_owned).collect();
+    assert_eq!(read_by_runtime, known, "the runtime reads other settings than this test knows of");
+
+    for function in template.functions().unwrap() {
+        let main = source(&format!("functions/{}/src/main.rs", function.package));
+        let mut read = settings_in(&main);
+        let adapters = ADAPTERS.iter().filter(|(adapter, _)| main.contains(&format!(".{adapter}()")));
+        read.extend(adapters.map(|(_, setting)| (*setting).to_owned()));
+        if ADMISSION.1.contains(&function.package.as_str()) {
+            read.insert(ADMISSION.0.to_owned());
+        }
+        let given = &properties(&template, &function.logical_id)["Environment"]["Variables"];
+        let given: BTreeSet<String> = given.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(given, read, "{}", function.package);
+    }
+}
+
+#[test]
+fn settings_carry_the_value_their_name_says() {
+    let template = template();
+    for function in template.functions().unwrap() {
+        let given = properties(&template, &function.logical_id)["Environment"]["Variables"].as_object().unwrap();
+        for (setting, value) in given {
+            let words = setting.trim_start_matches("ROWMILL_").trim_end_matches("_URL").split('_');
+            let name: String = words.map(|word| word[..1].to_owned() + &word[1..].to_lowercase()).collect();
+            assert_eq!(target(value), name, "{setting} of {}", function.package);
+        }
+    }
+}

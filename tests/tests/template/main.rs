@@ -1,0 +1,85 @@
+//! What an emulator does not check and AWS would not refuse: that `template.yaml` says what the code needs.
+
+mod alarms;
+mod functions;
+mod http_api;
+mod permissions;
+mod queues;
+mod schedule;
+mod storage;
+mod time;
+
+use std::path::{Path, PathBuf};
+
+use rowmill::template::Template;
+use serde_json::Value;
+
+const DAY_SECONDS: u64 = 86_400;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace").to_owned()
+}
+
+fn template() -> Template {
+    Template::load(&workspace().join("template.yaml")).unwrap()
+}
+
+fn properties<'a>(template: &'a Template, logical_id: &str) -> &'a Value {
+    &template.document()["Resources"][logical_id]["Properties"]
+}
+
+/// The name in `{"Ref": name}` or `{"Fn::GetAtt": [name, …]}`.
+fn target(value: &Value) -> &str {
+    value["Ref"].as_str().or_else(|| value["Fn::GetAtt"][0].as_str()).unwrap_or_else(|| panic!("{value} names nothing"))
+}
+
+fn default_of(template: &Template, parameter: &str) -> u64 {
+    template.document()["Parameters"][parameter]["Default"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{parameter} is no number"))
+}
+
+/// All values a parameter may have.
+fn allowed_values<'a>(template: &'a Template, parameter: &str) -> &'a [Value] {
+    let values = template.document()["Parameters"][parameter]["AllowedValues"].as_array();
+    values.unwrap_or_else(|| panic!("{parameter} allows anything"))
+}
+
+/// All values a parameter may have, which are numbers.
+fn allowed(template: &Template, parameter: &str) -> Vec<u64> {
+    allowed_values(template, parameter).iter().map(|value| value.as_u64().unwrap()).collect()
+}
+
+fn maximum_of(template: &Template, parameter: &str) -> u64 {
+    template.document()["Parameters"][parameter]["MaxValue"].as_u64().unwrap()
+}
+
+/// What a `!FindInMap [map, !Ref parameter, key]` gives for a value of the parameter.
+fn mapped(template: &Template, find_in_map: &Value, value: u64) -> u64 {
+    let [map, _, key] = [0, 1, 2].map(|index| &find_in_map["Fn::FindInMap"][index]);
+    let found = &template.document()["Mappings"][map.as_str().unwrap()][value.to_string()][key.as_str().unwrap()];
+    found.as_u64().unwrap_or_else(|| panic!("{map} has no {value}"))
+}
+
+/// An event source mapping: a queue and the function that reads it.
+struct EventSource<'a> {
+    queue: &'a str,
+    function: &'a str,
+    properties: &'a Value,
+}
+
+impl<'a> EventSource<'a> {
+    fn of(properties: &'a Value) -> Self {
+        let (queue, function) = (target(&properties["EventSourceArn"]), target(&properties["FunctionName"]));
+        Self { queue, function, properties }
+    }
+}
+
+fn event_sources(template: &Template) -> Vec<EventSource<'_>> {
+    let sources = template.resources_of("AWS::Lambda::EventSourceMapping");
+    sources.map(|(_, source)| EventSource::of(&source["Properties"])).collect()
+}
+
+fn is_dead_letter_queue(queue: &str) -> bool {
+    queue.ends_with("DeadLetterQueue")
+}

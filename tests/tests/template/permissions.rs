@@ -1,0 +1,180 @@
+//! What the functions may do.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{event_sources, properties, target, template};
+
+/// What a function may do besides its log and its traces, as (action, resource).
+fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
+    match package {
+        "upload" => vec![
+            ("dynamodb:GetItem", "UploadsTable"),
+            ("dynamodb:PutItem", "UploadsTable"),
+            ("dynamodb:UpdateItem", "UploadsTable"),
+            ("s3:PutObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("s3:AbortMultipartUpload", "Bucket/uploads/*"),
+            ("s3:ListMultipartUploadParts", "Bucket/uploads/*"),
+        ],
+        "create-job" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:PutItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:GetItem", "AdmissionTable"),
+            ("dynamodb:PutItem", "AdmissionTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
+            ("dynamodb:GetItem", "UploadsTable"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "JobsQueue"),
+        ],
+        "split-job" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:PutItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/results/*"),
+            ("s3:PutObject", "Bucket/results/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "ItemsQueue"),
+            ("sqs:SendMessage", "JobsQueue"),
+            ("sqs:SendMessage", "CompletionsQueue"),
+        ],
+        "process-items" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:PartiQLInsert", "RecordsTable"),
+            ("dynamodb:PartiQLUpdate", "RecordsTable"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/results/*"),
+            ("s3:PutObject", "Bucket/results/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "ItemsQueue"),
+            ("sqs:SendMessage", "IsolateQueue"),
+            ("sqs:SendMessage", "CompletionsQueue"),
+        ],
+        "complete-job" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
+        ],
+        "job-status" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:BatchGetItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable/index/owner-index"),
+            ("s3:GetObject", "Bucket/results/*"),
+        ],
+        "cancel-job" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+        ],
+        "redrive-job" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:GetItem", "AdmissionTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
+            ("dynamodb:GetItem", "UploadsTable"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/results/*"),
+            ("s3:PutObject", "Bucket/results/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "JobsQueue"),
+        ],
+        "dead-letter" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:PutItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
+            ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/results/*"),
+            ("s3:PutObject", "Bucket/results/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "ItemsQueue"),
+            ("sqs:SendMessage", "IsolateQueue"),
+            ("sqs:SendMessage", "CompletionsQueue"),
+        ],
+        "sweep" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:UpdateItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:Query", "JobsTable/index/wake-index"),
+            ("s3:GetObject", "Bucket/results/*"),
+            ("sqs:SendMessage", "JobsQueue"),
+            ("sqs:SendMessage", "ItemsQueue"),
+            ("sqs:SendMessage", "IsolateQueue"),
+            ("sqs:SendMessage", "CompletionsQueue"),
+            ("sqs:GetQueueAttributes", "ItemsQueue"),
+        ],
+        other => panic!("{other} has no permissions written down here"),
+    }
+}
+
+/// A resource of a statement as text: `Bucket/uploads/*` for `!Sub ${Bucket.Arn}/uploads/*`.
+fn resource_text(resource: &Value) -> String {
+    match resource["Fn::Sub"].as_str() {
+        Some(text) => text.replace("${", "").replace(".Arn}", ""),
+        None if resource == "*" => "*".to_owned(),
+        None => target(resource).to_owned(),
+    }
+}
+
+fn list(value: &Value) -> Vec<&Value> {
+    value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
+}
+
+/// (action, resource) of every statement of a role.
+fn granted(role: &Value) -> BTreeSet<(String, String)> {
+    let mut granted = BTreeSet::new();
+    assert_eq!(role["ManagedPolicyArns"], Value::Null, "managed policies grant on every resource");
+    for policy in list(&role["Policies"]) {
+        for statement in list(&policy["PolicyDocument"]["Statement"]) {
+            assert_eq!(statement["Effect"], "Allow");
+            for action in list(&statement["Action"]) {
+                for resource in list(&statement["Resource"]) {
+                    granted.insert((action.as_str().unwrap().to_owned(), resource_text(resource)));
+                }
+            }
+        }
+    }
+    granted
+}
+
+#[test]
+fn every_function_may_do_what_it_does_and_no_more() {
+    let template = template();
+    let sources = event_sources(&template);
+    for function in template.functions().unwrap() {
+        let id = function.logical_id.as_str();
+        let mut expected = expected_permissions(&function.package);
+        for source in sources.iter().filter(|source| source.function == id) {
+            let actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+            expected.extend(actions.map(|action| (action, source.queue)));
+        }
+        let resource = properties(&template, id);
+        let log = target(&resource["LoggingConfig"]["LogGroup"]);
+        expected.extend([("logs:CreateLogStream", log), ("logs:PutLogEvents", log)]);
+        // X-Ray has no resources that could be named.
+        expected.extend([("xray:PutTraceSegments", "*"), ("xray:PutTelemetryRecords", "*")]);
+        let expected = expected.into_iter().map(|(action, on)| (action.to_owned(), on.to_owned())).collect();
+
+        let granted = granted(properties(&template, target(&resource["Role"])));
+        assert!(granted.iter().all(|(action, _)| !action.contains('*')), "{granted:?}");
+        assert_eq!(granted, expected, "{}", function.package);
+    }
+}
+
+#[test]
+fn no_two_functions_share_a_role() {
+    let template = template();
+    let roles: Vec<&str> =
+        template.resources_of("AWS::Serverless::Function").map(|(_, f)| target(&f["Properties"]["Role"])).collect();
+    assert_eq!(roles.iter().collect::<BTreeSet<_>>().len(), roles.len());
+}

@@ -1,0 +1,99 @@
+//! Queues and who reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    EventSource, allowed, default_of, event_sources, is_dead_letter_queue, mapped, properties, target, template,
+};
+
+/// Two weeks, the longest SQS keeps a message.
+const LONGEST_RETENTION_SECONDS: u64 = 1_209_600;
+
+#[test]
+fn every_queue_has_its_dead_letter_queue_and_keeps_messages_as_long_as_sqs_can() {
+    let template = template();
+    let mut dead_letters_of = BTreeMap::new();
+    for (name, queue) in template.resources_of("AWS::SQS::Queue") {
+        let queue = &queue["Properties"];
+        assert_eq!(queue["MessageRetentionPeriod"], json!(LONGEST_RETENTION_SECONDS), "{name}");
+        assert_eq!(queue["SqsManagedSseEnabled"], json!(true), "{name}");
+        let redrive = &queue["RedrivePolicy"];
+        if is_dead_letter_queue(name) {
+            assert_eq!(*redrive, Value::Null, "{name}: what cannot be settled must not move on");
+        } else {
+            dead_letters_of.insert(name, target(&redrive["deadLetterTargetArn"]));
+        }
+    }
+    let expected = BTreeMap::from([
+        ("JobsQueue", "JobsDeadLetterQueue"),
+        ("ItemsQueue", "ItemsDeadLetterQueue"),
+        // The same chunk, once more dead.
+        ("IsolateQueue", "ItemsDeadLetterQueue"),
+        ("CompletionsQueue", "CompletionsDeadLetterQueue"),
+    ]);
+    assert_eq!(dead_letters_of, expected);
+}
+
+#[test]
+fn every_queue_is_read_by_its_function_dead_letter_queues_included() {
+    let template = template();
+    let sources = event_sources(&template);
+    let readers: BTreeMap<&str, &str> = sources.iter().map(|source| (source.queue, source.function)).collect();
+    let expected = BTreeMap::from([
+        ("JobsQueue", "SplitJobFunction"),
+        ("ItemsQueue", "ProcessItemsFunction"),
+        ("IsolateQueue", "ProcessItemsFunction"),
+        ("CompletionsQueue", "CompleteJobFunction"),
+        ("JobsDeadLetterQueue", "DeadLetterFunction"),
+        ("ItemsDeadLetterQueue", "DeadLetterFunction"),
+        ("CompletionsDeadLetterQueue", "DeadLetterFunction"),
+    ]);
+    assert_eq!(readers, expected);
+    let queues: BTreeSet<&str> = template.resources_of("AWS::SQS::Queue").map(|(name, _)| name).collect();
+    assert_eq!(queues, readers.into_keys().collect(), "nobody reads the others");
+    assert_eq!(sources.len(), queues.len(), "no queue has two readers");
+}
+
+#[test]
+fn a_message_stays_invisible_for_six_time_limits_of_its_function_whatever_the_limit() {
+    let template = template();
+    for source in event_sources(&template) {
+        let (queue, function) = (source.queue, source.function);
+        let timeout = target(&properties(&template, function)["Timeout"]);
+        let visibility = &properties(&template, queue)["VisibilityTimeout"];
+        assert_eq!(target(&visibility["Fn::FindInMap"][1]), timeout, "{queue} goes by another limit than {function}");
+        for seconds in allowed(&template, timeout) {
+            assert_eq!(mapped(&template, visibility, seconds), 6 * seconds, "{queue}");
+        }
+    }
+}
+
+#[test]
+fn all_deliveries_of_a_message_fit_twice_into_the_default_deadline() {
+    let template = template();
+    for source in event_sources(&template).iter().filter(|source| !is_dead_letter_queue(source.queue)) {
+        let timeout = default_of(&template, target(&properties(&template, source.function)["Timeout"]));
+        let queue = properties(&template, source.queue);
+        let visibility = mapped(&template, &queue["VisibilityTimeout"], timeout);
+        let deliveries = default_of(&template, target(&queue["RedrivePolicy"]["maxReceiveCount"]));
+        let deadline = default_of(&template, "DefaultDeadlineSeconds");
+        assert!(deliveries * visibility * 2 < deadline, "{}: 2 × {deliveries} × {visibility} s", source.queue);
+    }
+}
+
+#[test]
+fn batches_are_answered_message_by_message_and_workers_are_capped_where_the_queue_is_read() {
+    let template = template();
+    for EventSource { queue, function, properties: source } in event_sources(&template) {
+        assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{queue}");
+        let expected = if queue == "ItemsQueue" { 10 } else { 1 };
+        assert_eq!(source["BatchSize"], json!(expected), "{queue}");
+        let cap = target(&source["ScalingConfig"]["MaximumConcurrency"]);
+        let reader = if is_dead_letter_queue(queue) { "DeadLetters" } else { queue.trim_end_matches("Queue") };
+        assert_eq!(cap, format!("{reader}MaximumConcurrency"));
+        assert_eq!(template.document()["Parameters"][cap]["MinValue"], json!(2), "Lambda takes no less for {cap}");
+        assert_eq!(properties(&template, function)["ReservedConcurrentExecutions"], Value::Null, "{function}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Tables and bucket.
+
+use serde_json::{Value, json};
+
+use crate::{DAY_SECONDS, allowed, mapped, maximum_of, properties, target, template};
+
+#[test]
+fn objects_outlive_what_is_promised_of_them_by_the_longest_deadline_and_a_day() {
+    let template = template();
+    let rules = properties(&template, "Bucket")["LifecycleConfiguration"]["Rules"].as_array().unwrap();
+    let rule = |id: &str| rules.iter().find(|rule| rule["Id"] == id).unwrap_or_else(|| panic!("no rule {id}"));
+    for (id, promise) in [("uploads", "UploadRetentionDays"), ("results", "JobRetentionDays")] {
+        let expiry = &rule(id)["ExpirationInDays"];
+        assert_eq!(rule(id)["Prefix"], json!(format!("{id}/")));
+        assert_eq!(target(&expiry["Fn::FindInMap"][1]), promise);
+        for days in allowed(&template, promise) {
+            let needed = days + maximum_of(&template, "MaximumDeadlineSeconds") / DAY_SECONDS + 1;
+            assert!(mapped(&template, expiry, days) >= needed, "{id} promised for {days} days");
+        }
+    }
+    let abort = &rule("unfinished-multipart-uploads")["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"];
+    assert!(maximum_of(&template, "PresignExpirySeconds") < abort.as_u64().unwrap() * DAY_SECONDS);
+}
+
+#[test]
+fn tables_are_on_demand_expire_rows_and_can_be_restored_and_followed() {
+    let template = template();
+    let tables: Vec<_> = template.resources_of("AWS::DynamoDB::Table").collect();
+    assert_eq!(tables.len(), 4);
+    for (name, table) in tables {
+        let table = &table["Properties"];
+        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{name}");
+        assert_eq!(
+            table["TimeToLiveSpecification"],
+            json!({ "AttributeName": "expiresAt", "Enabled": true }),
+            "{name}"
+        );
+        assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }), "{name}");
+        assert_eq!(table["StreamSpecification"], json!({ "StreamViewType": "NEW_AND_OLD_IMAGES" }), "{name}");
+    }
+}
+
+#[test]
+fn the_bucket_is_private_encrypted_and_refuses_plain_http() {
+    let template = template();
+    let bucket = properties(&template, "Bucket");
+    let public = bucket["PublicAccessBlockConfiguration"].as_object().unwrap();
+    assert!(public.len() == 4 && public.values().all(|block| block == true), "{public:?}");
+    let encryption = &bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0];
+    assert_eq!(encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"], "AES256");
+    assert_eq!(bucket["VersioningConfiguration"], Value::Null, "lifecycle rules must free the space");
+
+    let policy = properties(&template, "BucketPolicy");
+    assert_eq!(target(&policy["Bucket"]), "Bucket");
+    let statement = &policy["PolicyDocument"]["Statement"][0];
+    assert_eq!((&statement["Effect"], &statement["Principal"]), (&json!("Deny"), &json!("*")));
+    assert_eq!(statement["Condition"], json!({ "Bool": { "aws:SecureTransport": "false" } }));
+    let whole_bucket = json!([{ "Fn::GetAtt": ["Bucket", "Arn"] }, { "Fn::Sub": "${Bucket.Arn}/*" }]);
+    assert_eq!(statement["Resource"], whole_bucket);
+}

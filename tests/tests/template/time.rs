@@ -1,0 +1,74 @@
+//! Figures of time that must fit each other.
+
+use rowmill::template::Template;
+use serde_json::Value;
+
+use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
+
+/// A limit below this is for tests, and says so.
+const SHORTEST_IN_EARNEST: u64 = 60;
+
+#[test]
+fn limits_of_time_are_within_what_the_protocol_counts_on() {
+    let template = template();
+    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
+    {
+        let in_earnest = |seconds: &u64| *seconds >= SHORTEST_IN_EARNEST;
+        assert!(allowed(&template, limit).iter().all(|seconds| in_earnest(seconds) || *seconds <= 10), "{limit}");
+        assert!(in_earnest(&default_of(&template, limit)), "{limit}");
+    }
+    assert!(allowed(&template, "ProcessTimeoutSeconds").iter().all(|seconds| *seconds <= 120));
+    assert_eq!(maximum_of(&template, "MaximumDeadlineSeconds"), 3 * DAY_SECONDS);
+    assert!(default_of(&template, "DefaultDeadlineSeconds") <= default_of(&template, "MaximumDeadlineSeconds"));
+}
+
+#[test]
+fn a_job_whose_functions_are_at_work_is_not_taken_for_a_dead_one() {
+    let template = template();
+    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
+    {
+        assert!(default_of(&template, "StaleSeconds") > default_of(&template, limit), "{limit}");
+    }
+    assert!(default_of(&template, "StaleSeconds") < default_of(&template, "SweepBackoffMaxSeconds"));
+    assert!(default_of(&template, "StaleSeconds") * 2 < default_of(&template, "DefaultDeadlineSeconds"));
+}
+
+#[test]
+fn what_runs_when_a_job_is_stopped_has_the_time_to_commit() {
+    let template = template();
+    let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
+    assert!(default_of(&template, "StopGraceSeconds") > longest, "whichever limit is chosen");
+}
+
+#[test]
+fn no_margin_is_as_long_as_its_time_limit_whatever_is_chosen() {
+    let template = template();
+    for (limit, margin) in
+        [("SplitTimeoutSeconds", "SplitMarginSeconds"), ("ProcessTimeoutSeconds", "ProcessMarginSeconds")]
+    {
+        for seconds in allowed(&template, limit) {
+            let longest = longest_beside(&template, margin, limit, seconds);
+            assert!(longest < seconds, "{margin} may be {longest} beside a limit of {seconds}");
+        }
+        let chosen = default_of(&template, margin);
+        assert!(chosen <= longest_beside(&template, margin, limit, default_of(&template, limit)));
+    }
+}
+
+/// The largest value a parameter may have when another one has this value, by its own bound and the template's rules.
+fn longest_beside(template: &Template, parameter: &str, other: &str, value: u64) -> u64 {
+    let rules = template.document()["Rules"].as_object().unwrap().values();
+    let asserted = rules.flat_map(|rule| {
+        let applies = contained(&rule["RuleCondition"], other).is_some_and(|values| values.contains(&value));
+        let assertions = rule["Assertions"].as_array().filter(|_| applies);
+        assertions.into_iter().flatten().filter_map(|assertion| contained(&assertion["Assert"], parameter))
+    });
+    asserted.filter_map(|values| values.into_iter().max()).min().unwrap_or_else(|| maximum_of(template, parameter))
+}
+
+/// The numbers in `!Contains [[…], !Ref parameter]`.
+fn contained(condition: &Value, parameter: &str) -> Option<Vec<u64>> {
+    let contains = &condition["Fn::Contains"];
+    let values = contains[0].as_array().filter(|_| contains[1]["Ref"] == parameter)?;
+    Some(values.iter().map(|value| value.as_str().unwrap().parse().unwrap()).collect())
+}
