@@ -241,7 +241,8 @@ impl Splitter {
     ) -> Result<(), PortError> {
         let (job_guid, attempt, number) = (job.job_guid, job.attempt, point.number);
         let inputs = (0..).zip(cut.inputs.iter().cloned());
-        let keyed = inputs.map(|(index, input)| (input_key(job_guid, ChunkAddress { attempt, tally: number, index }), input));
+        let keyed =
+            inputs.map(|(index, input)| (input_key(job_guid, ChunkAddress { attempt, tally: number, index }), input));
         let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
         stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
         let (chunks, max_concurrency) = (cut.chunks.clone(), spec.max_concurrency);

@@ -13,7 +13,7 @@ use rowmill_core::accounts::Accounts;
 use rowmill_core::chunk_index::ChunkIndex;
 use rowmill_core::ids::RunId;
 use rowmill_core::job::{Job, Lease, Stop};
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
+use rowmill_core::messages::{ChunkMessage, Handling, SplitMessage};
 use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
 use rowmill_core::progress::Counters;
 use rowmill_core::states::Status;
@@ -71,7 +71,7 @@ pub struct Swept {
     pub recovered: u64,
     /// Jobs stopped because their deadline had passed.
     pub overdue: u64,
-    /// Messages sent again.
+    /// Messages to split a job or to process a chunk that were sent again.
     pub messages: u64,
     /// Tallies of stopped jobs that were closed without their rest.
     pub tallies_closed: u64,
@@ -177,10 +177,11 @@ impl Sweeper {
         for tally in counters.open.iter().take(self.limits.tallies_max as usize) {
             match tally.is_closed() {
                 true => self.accounts.close(job.job_guid, &job.owner, tally).await?,
+                // Whoever resumes the split sends what is missing of the tally it was at.
+                false if !job.split.done && tally.number >= job.split.dispatched => {}
                 false => swept.messages += self.send_missing(job, tally).await?,
             }
         }
-        swept.messages += self.announce_if_complete(job).await?;
         Ok(())
     }
 
@@ -197,7 +198,7 @@ impl Sweeper {
                     Some(known) => known,
                     None => self.jobs.tally(job.job_guid, awaited.attempt, awaited.tally).await?,
                 };
-                let is_done = awaited_tally.mark(awaited.index).is_some();
+                let is_done = awaited_tally.mark(awaited.index).is_some() || awaited_tally.is_closed();
                 before = Some(awaited_tally);
                 if !is_done {
                     continue;
@@ -235,7 +236,6 @@ impl Sweeper {
         if counters.open.len() > TALLIES_CLOSED_MAX {
             return Ok((now, job.recoveries));
         }
-        swept.messages += self.announce_if_complete(job).await?;
         Ok(self.later(job, now))
     }
 
@@ -247,16 +247,6 @@ impl Sweeper {
             Leased::Taken(job) => self.accounts.end_split(&job, run).await,
             Leased::Refused(_) => Ok(false),
         }
-    }
-
-    /// The completion may have been lost, or may be about to take effect: then it is one too many.
-    async fn announce_if_complete(&self, job: &Job) -> Result<u64, PortError> {
-        let totals = self.jobs.totals(job.job_guid, job.attempt).await?;
-        if !totals.is_complete() {
-            return Ok(0);
-        }
-        self.accounts.completions.send(&[CompletionMessage::of(job)]).await?;
-        Ok(1)
     }
 }
 

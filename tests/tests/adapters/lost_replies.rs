@@ -12,11 +12,13 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_core::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::job::{Job, Lease, Redrive, Stop, StopCode};
+use rowmill_core::ledger::Ledger;
 use rowmill_core::ports::{
-    Ceilings, Committed, Completion, Created, Idempotency, JobStore, Leased, NewJob, RecordStore, RecordVersion,
-    Stopped, Upsert, Upserted,
+    Ceilings, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, LedgerMoved, NewAttempt, NewJob,
+    RecordStore, RecordVersion, Stopped, Upsert, Upserted, WAKE_SHARDS,
 };
 use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::states::{Outcome, Status};
@@ -81,6 +83,31 @@ fn new_job() -> NewJob {
     NewJob { job, spec, ceilings, idempotency: Some(idempotency) }
 }
 
+/// Another job of the same owner.
+fn named(number: u128) -> NewJob {
+    let mut new = new_job();
+    new.job.job_guid = JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | number));
+    NewJob { idempotency: None, ..new }
+}
+
+/// The job, ended.
+async fn ended(store: &DynamoDbJobStore) -> Job {
+    let new = new_job();
+    assert_eq!(store.create(&new).await.unwrap(), Created::New);
+    let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
+    let Leased::Taken(seen) = store.lease(new.job.job_guid, 1, lease, at(1)).await.unwrap() else { panic!("refused") };
+    let completion = Completion {
+        seen,
+        status: Status::Completed,
+        outcome: Some(Outcome::Failed),
+        counts: Counts { failed: 5, ..Counts::default() },
+        finished_at: at(5),
+        expires_at: at(500),
+    };
+    store.complete(&completion).await.unwrap();
+    store.job(new.job.job_guid).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
     let server = Server::start().await;
@@ -122,11 +149,6 @@ async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 
     // One slot was taken and one given back: exactly one job has room.
-    let named = |number: u128| {
-        let mut new = new_job();
-        new.job.job_guid = JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | number));
-        NewJob { idempotency: None, ..new }
-    };
     assert_eq!(store.create(&named(2)).await.unwrap(), Created::New);
     assert!(store.create(&named(3)).await.is_err());
 }
@@ -142,4 +164,86 @@ async fn a_record_whose_reply_was_lost_is_settled() {
         // That it is there is all that can be known.
         assert!(matches!(results[..], [Ok(Upserted::Written | Upserted::Superseded)]), "{results:?}");
     }
+}
+
+#[tokio::test]
+async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
+    let server = Server::start().await;
+    let (jobs, admission) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let ended = ended(&store).await;
+    let redrive = Redrive {
+        by: RunId::from_bytes([2; 7]),
+        before: Counts { failed: 5, ..Counts::default() },
+        unprocessed_from: None,
+        corrected: None,
+    };
+    let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
+    let attempt = NewAttempt { seen: ended, redrive, ceilings, at: at(10), deadline_at: at(90), wake_at: at(20) };
+    for who in ["the SDK", "the caller"] {
+        assert_eq!(store.redrive(&attempt).await.unwrap(), attempt.job(), "sent again by {who}");
+    }
+    assert_eq!(store.job(attempt.seen.job_guid).await.unwrap(), attempt.job());
+    // One slot was taken, and one is given back at the end: exactly one job has room.
+    assert!(store.create(&named(2)).await.is_err());
+    let lease = Lease { holder: RunId::from_bytes([3; 7]), until: at(50) };
+    let Leased::Taken(seen) = store.lease(attempt.seen.job_guid, 2, lease, at(11)).await.unwrap() else {
+        panic!("refused")
+    };
+    let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
+    let status = Status::Completed;
+    store
+        .complete(&Completion { seen, status, outcome: None, counts, finished_at, expires_at: at(500) })
+        .await
+        .unwrap();
+    assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);
+    assert!(store.create(&named(4)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_ledger_whose_every_reply_is_lost_once_moves_once_at_a_time() {
+    let server = Server::start().await;
+    let (jobs, _) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
+    let job = new_job().job.job_guid;
+    let mut ledger = Ledger::blank(ChunkAddress { attempt: 1, tally: 0, index: 5 }, at(1));
+    for by in 1..=3 {
+        let next = Ledger { done: u32::from(by), ..ledger.moved(RunId::from_bytes([by; 7]), at(i64::from(by))) };
+        assert_eq!(store.move_ledger(job, &next).await.unwrap(), LedgerMoved::Won);
+        let other = ledger.moved(RunId::from_bytes([9; 7]), at(9));
+        assert_eq!(store.move_ledger(job, &other).await.unwrap(), LedgerMoved::Lost(next.clone()));
+        ledger = next;
+    }
+    assert_eq!(store.ledger(job, ledger.chunk).await.unwrap(), Some(ledger));
+}
+
+#[tokio::test]
+async fn a_claim_whose_reply_was_lost_is_nobodys_until_the_job_is_due_again() {
+    let server = Server::start().await;
+    let (jobs, admission) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let new = new_job();
+    let job = new.job.job_guid;
+    store.create(&new).await.unwrap();
+    let claimed = store.wake_later(Due { job, at: at(5) }, at(65), 1).await.unwrap();
+    assert_eq!(claimed, None, "it cannot be told from another sweep's");
+    assert_eq!(store.job(job).await.unwrap(), Job { wake_at: Some(at(65)), recoveries: 1, ..new.job });
+    let mut due = Vec::new();
+    for shard in 0..WAKE_SHARDS {
+        assert!(store.due(shard, at(64), 10).await.unwrap().is_empty());
+        due.extend(store.due(shard, at(65), 10).await.unwrap());
+    }
+    assert_eq!(due, [Due { job, at: at(65) }]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_whose_every_reply_is_lost_once_is_recorded_once() {
+    let server = Server::start().await;
+    let (jobs, _) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
+    let job = new_job().job.job_guid;
+    let about = DeadLetterKind::Split;
+    let letter = DeadLetter { message_id: "m".into(), about, attempt: 1, chunk: None, at: at(1) };
+    store.record_dead_letter(job, &letter).await.unwrap();
+    assert_eq!(store.dead_letters(job, 10).await.unwrap(), [letter]);
 }

@@ -30,7 +30,18 @@ struct State {
 }
 
 impl State {
-    fn answer(&mut self, request: &Value) -> Value {
+    fn answer(&mut self, action: &str, request: &Value) -> Value {
+        match action {
+            "AmazonSQS.SendMessageBatch" => self.send(request),
+            "AmazonSQS.GetQueueAttributes" => {
+                assert_eq!(request["AttributeNames"], json!(["ApproximateNumberOfMessages"]));
+                json!({"Attributes": {"ApproximateNumberOfMessages": self.taken.len().to_string()}})
+            }
+            other => panic!("{other} is not asked of a queue"),
+        }
+    }
+
+    fn send(&mut self, request: &Value) -> Value {
         let entries = request["Entries"].as_array().cloned().unwrap_or_default();
         let (mut successful, mut failed) = (Vec::new(), Vec::new());
         for entry in &entries {
@@ -57,7 +68,8 @@ const fn md5_of_nothing() -> &'static str {
 impl HttpConnector for FakeSqs {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-        let answer = self.0.lock().unwrap().answer(&body).to_string();
+        let action = request.headers().get("x-amz-target").unwrap_or_default();
+        let answer = self.0.lock().unwrap().answer(action, &body).to_string();
         let mut response = HttpResponse::new(200.try_into().unwrap(), SdkBody::from(answer));
         response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
         HttpConnectorFuture::ready(Ok(response))
@@ -98,6 +110,10 @@ struct Received {
 impl Queue<ChunkMessage> for Received {
     async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {
         self.queue.send(messages).await
+    }
+
+    async fn backlog(&self) -> Result<u64, PortError> {
+        self.queue.backlog().await
     }
 }
 

@@ -29,6 +29,7 @@ struct JobRow {
     owner: Owner,
     job_type: String,
     file_guid: FileGuid,
+    #[serde(default)]
     data_start: u64,
     data_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,191 @@
+//! Every interleaving of the smallest jobs.
+//!
+//! A model of the counting protocol, written from `infra/decisions/0001` and apart from the code, and explored by
+//! `stateright` until there is no state left that has not been seen. What may happen in what order between which two
+//! writes is not drawn at random here, as in the simulation, but tried out completely; for that the jobs are tiny: two or
+//! three chunks on two tallies, two workers, and a handful of faults.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `rows` | the rows, and each write under its condition |
+//! | `tasks` | the steps of the functions, each named after its row of 0001; messages and invocations |
+//! | `programs` | which step follows which, by what it found |
+//! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
+//! | `properties` | what must hold in every state |
+//!
+//! How time is left out: an invocation may rest before any step for as long as it likes. A lease runs out at any time after
+//! its holder is dead (with [`Budget::zombies`], before too). A stopped job's grace is over at any time. The sweep comes
+//! once nothing of the job moves (with [`Budget::early_sweeps`], before too).
+//!
+//! What is left out altogether: items, objects and ledgers (nothing of them is in a condition of these writes), dead
+//! letters, and the writes of other jobs.
+//!
+//! Every job ends: a path through the model cannot come back to a state it has been in, as
+//! [`no_run_goes_round_in_circles`] shows; so it comes to a state in which nothing moves; and there the job must have
+//! ended, after at most one sweep for each invocation that died and each lease that ran out under its holder.
+
+mod model;
+mod programs;
+mod properties;
+mod rows;
+mod tasks;
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use stateright::{Checker, HasDiscoveries, Model};
+
+use model::Protocol;
+use programs::{Chunk, Programs, Rules};
+use properties::{COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, ONLY_COUNTED};
+use tasks::{Budget, State};
+
+const CHUNKS: [Chunk; 3] =
+    [Chunk { items: 1, failing: 0 }, Chunk { items: 2, failing: 1 }, Chunk { items: 1, failing: 0 }];
+
+/// Three chunks, of which two are on the first tally.
+const THREE_CHUNKS: Programs = Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 2, width: None };
+
+/// Two chunks, each on its own tally.
+const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_per_tally: 1, ..THREE_CHUNKS };
+
+/// Two chunks on one tally.
+const ONE_TALLY: Programs = Programs { chunks_per_tally: 2, ..TWO_TALLIES };
+
+/// Nothing happens but the job itself.
+const CALM: Budget = Budget {
+    crashes: 0,
+    duplicates: 0,
+    lost_replies: 0,
+    zombies: 0,
+    pauses: 0,
+    cancels: 0,
+    redrives: 0,
+    early_sweeps: 0,
+    sweeps: 0,
+};
+
+/// One invocation dies; one sweep makes up for it.
+const CRASH: Budget = Budget { crashes: 1, sweeps: 1, ..CALM };
+
+/// Explores all states of a job and asserts that every property holds in each.
+fn explore(programs: Programs, budget: Budget) {
+    let began = Instant::now();
+    let checker = Protocol { programs, budget }.checker().spawn_bfs().join();
+    let (states, seconds) = (checker.unique_state_count(), began.elapsed().as_secs_f64());
+    println!("{states} states in {seconds:.1} s");
+    checker.assert_properties();
+}
+
+#[test]
+fn three_chunks_are_counted_exactly() {
+    explore(THREE_CHUNKS, CALM);
+}
+
+#[test]
+fn three_chunks_are_counted_exactly_under_a_crash_and_a_duplicate() {
+    explore(THREE_CHUNKS, Budget { duplicates: 1, ..CRASH });
+}
+
+#[test]
+fn two_tallies_are_counted_exactly_under_a_crash_a_duplicate_and_a_cancel() {
+    explore(TWO_TALLIES, Budget { duplicates: 1, cancels: 1, ..CRASH });
+}
+
+#[test]
+fn two_tallies_are_counted_exactly_under_two_crashes_and_a_duplicate() {
+    explore(TWO_TALLIES, Budget { crashes: 2, duplicates: 1, sweeps: 2, ..CALM });
+}
+
+#[test]
+fn a_lost_reply_and_a_lease_that_runs_out_too_early_do_no_harm() {
+    explore(TWO_TALLIES, Budget { lost_replies: 1, zombies: 1, sweeps: 2, ..CRASH });
+}
+
+#[test]
+fn a_split_that_hands_over_loses_nothing() {
+    explore(THREE_CHUNKS, Budget { pauses: 1, lost_replies: 1, ..CRASH });
+}
+
+#[test]
+fn a_sweep_that_comes_too_early_does_no_harm() {
+    explore(TWO_TALLIES, Budget { early_sweeps: 1, duplicates: 1, ..CALM });
+    explore(TWO_TALLIES, Budget { early_sweeps: 1, cancels: 1, ..CALM });
+    explore(TWO_TALLIES, Budget { early_sweeps: 1, ..CRASH });
+}
+
+#[test]
+fn a_chain_of_one_chunk_at_a_time_never_breaks_and_never_forks() {
+    explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, ..CALM });
+    explore(Programs { width: Some(1), ..THREE_CHUNKS }, CRASH);
+    explore(Programs { width: Some(1), ..TWO_TALLIES }, Budget { duplicates: 1, cancels: 1, ..CRASH });
+}
+
+#[test]
+fn a_redrive_counts_its_items_once_more_and_no_others() {
+    explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, ..CRASH });
+    explore(ONE_TALLY, Budget { redrives: 1, cancels: 1, ..CRASH });
+}
+
+#[test]
+#[ignore = "takes some minutes and some gigabytes"]
+fn three_chunks_are_counted_exactly_whatever_happens_at_once() {
+    explore(THREE_CHUNKS, Budget { duplicates: 1, cancels: 1, ..CRASH });
+    explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, cancels: 1, ..CRASH });
+    explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, cancels: 1, ..CRASH });
+}
+
+/// Asserts that the exploration finds a state in which this does not hold any more once a rule is dropped, and shows how.
+fn catch(rules: Rules, budget: Budget, property: &'static str) {
+    let protocol = Protocol { programs: Programs { rules, ..TWO_TALLIES }, budget };
+    let wanted = HasDiscoveries::AllOf([property].into());
+    let checker = protocol.checker().finish_when(wanted).spawn_bfs().join();
+    let path = checker.assert_any_discovery(property);
+    println!("{property}: not any more after {:#?}", path.into_actions());
+}
+
+#[test]
+fn a_commit_without_its_condition_is_caught() {
+    catch(Rules::CommitUnconditionally, Budget { duplicates: 1, ..CALM }, COUNTED_ONCE);
+    catch(Rules::CommitUnconditionally, Budget { duplicates: 1, ..CALM }, EXACT);
+}
+
+#[test]
+fn a_fold_before_the_commit_is_caught() {
+    catch(Rules::FoldBeforeCommit, CALM, EXACT);
+}
+
+#[test]
+fn a_missing_sweep_is_caught() {
+    catch(Rules::NoSweep, CRASH, EVERY_JOB_ENDS);
+}
+
+#[test]
+fn a_message_before_its_tally_counts_is_caught() {
+    catch(Rules::SendBeforeCount, CALM, ONLY_COUNTED);
+}
+
+#[test]
+fn no_run_goes_round_in_circles() {
+    let budget = Budget { duplicates: 1, ..CRASH };
+    for programs in [TWO_TALLIES, Programs { width: Some(1), ..TWO_TALLIES }] {
+        let protocol = Protocol { programs, budget };
+        let (mut on_path, mut behind) = (HashSet::new(), HashSet::new());
+        for state in protocol.init_states() {
+            walk(&protocol, state, &mut on_path, &mut behind);
+        }
+        println!("{} states, none of them twice on one path", behind.len());
+    }
+}
+
+/// Walks every path from here that has not been walked. The deepest has about a hundred steps.
+fn walk(protocol: &Protocol, state: State, on_path: &mut HashSet<State>, behind: &mut HashSet<State>) {
+    assert!(on_path.insert(state.clone()), "a path comes back to {state:#?}");
+    for next in protocol.next_states(&state) {
+        if on_path.contains(&next) || !behind.contains(&next) {
+            walk(protocol, next, on_path, behind);
+        }
+    }
+    on_path.remove(&state);
+    behind.insert(state);
+}

@@ -1,0 +1,234 @@
+//! The state machine that is explored: every step of every invocation, and everything that may happen between them.
+
+use stateright::{Model, Property};
+
+use crate::programs::{Programs, Rules};
+use crate::properties;
+use crate::rows::{Lease, Rows, Status};
+use crate::tasks::{After, Budget, Hold, Message, Queues, State, Step, Task, Who, Work};
+
+/// A job, and what may happen to it.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    pub programs: Programs,
+    pub budget: Budget,
+}
+
+/// One thing that happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// An invocation takes its next step.
+    Take(Who, Step),
+    /// The step is taken, its reply is lost: the invocation takes it again.
+    LoseReply(Who, Step),
+    /// A split's time is up: it hands over in place of going on.
+    TimeIsUp(Who),
+    /// A message is delivered.
+    Deliver(Message),
+    /// The message that this worker has is given to the other one too.
+    DeliverTwice(Who),
+    /// The message is acknowledged and stays in its queue nevertheless.
+    ForgetAcknowledgement(Who),
+    /// The invocation is no more; its message comes back.
+    Crash(Who, Step),
+    /// A lease is over that its holder did not give back.
+    LeaseRunsOut,
+    /// *`stop` on `job`*, by `cancel-job`.
+    Cancel,
+    /// The transaction of `redrive-job`.
+    Redrive,
+    /// `sweep` finds the job due and claims it.
+    Sweep,
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let mut state =
+            State { rows: Rows::created(), queues: Queues::default(), tasks: Default::default(), budget: self.budget };
+        send_split(&mut state);
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let (budget, job) = (&state.budget, &state.rows.job);
+        for who in Who::ALL {
+            self.actions_of(state, who, actions);
+        }
+        if state.idle_worker().is_some() {
+            actions.extend(state.queues.waiting().map(Action::Deliver));
+        }
+        if job.lease == Lease::Orphaned || (job.lease != Lease::Free && budget.zombies > 0) {
+            actions.push(Action::LeaseRunsOut);
+        }
+        if budget.cancels > 0 && !job.stop && !job.status.is_terminal() {
+            actions.push(Action::Cancel);
+        }
+        if budget.redrives > 0 && job.status.is_terminal() && job.counts.failed == 1 {
+            actions.push(Action::Redrive);
+        }
+        if self.sweeps_left(state) > 0 && !job.status.is_terminal() && state.task(Who::Sweeper).is_none() {
+            actions.push(Action::Sweep);
+        }
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        let budget = &mut next.budget;
+        match action {
+            Action::Take(who, _) => self.take(&mut next, who),
+            Action::LoseReply(who, _) => {
+                budget.lost_replies -= 1;
+                let task = next.task(who).copied()?;
+                self.programs.take(&mut next, who, task);
+                if next.rows == state.rows && next.queues == state.queues {
+                    // Nothing was written, so that there is nothing to be found again.
+                    return None;
+                }
+                *next.task_mut(who) = Some(Task { repeats: true, ..task });
+            }
+            Action::TimeIsUp(who) => {
+                budget.pauses -= 1;
+                next.task_mut(who).as_mut()?.step = Step::Pause;
+            }
+            Action::Deliver(message) => {
+                let who = next.idle_worker()?;
+                next.queues.take(message);
+                *next.task_mut(who) = Some(Task { message, hold: Hold::Only, step: Step::ReadJob, repeats: false });
+            }
+            Action::DeliverTwice(who) => {
+                budget.duplicates -= 1;
+                let task = next.task_mut(who).as_mut()?;
+                task.hold = Hold::Shared;
+                let message = again(task.message);
+                let other = next.idle_worker()?;
+                *next.task_mut(other) = Some(Task { message, hold: Hold::Shared, step: Step::ReadJob, repeats: false });
+            }
+            Action::ForgetAcknowledgement(who) => {
+                budget.duplicates -= 1;
+                let message = next.task(who)?.message;
+                next.queues.send(again(message));
+                next.leave(who);
+            }
+            Action::Crash(who, _) => {
+                budget.crashes -= 1;
+                crash(&mut next, who);
+            }
+            Action::LeaseRunsOut => {
+                if next.rows.job.lease != Lease::Orphaned {
+                    budget.zombies -= 1;
+                }
+                next.rows.job.lease = Lease::Free;
+            }
+            Action::Cancel => {
+                budget.cancels -= 1;
+                next.rows.stop();
+            }
+            Action::Redrive => {
+                budget.redrives -= 1;
+                next.rows.redrive();
+                send_split(&mut next);
+            }
+            Action::Sweep => {
+                let counted = if state.is_quiet() { &mut budget.sweeps } else { &mut budget.early_sweeps };
+                *counted -= 1;
+                let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false };
+                let step = self.programs.begin_sweep(&next)?;
+                *next.task_mut(Who::Sweeper) = Some(Task { message, hold: Hold::None, step, repeats: false });
+            }
+        }
+        next.sort_workers();
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::of(self)
+    }
+}
+
+impl Protocol {
+    /// How often the sweep may still look at the job as it is: not while somebody is at work on it, but for early sweeps.
+    pub fn sweeps_left(&self, state: &State) -> u8 {
+        match (self.programs.rules, state.is_quiet()) {
+            (Rules::NoSweep, _) => 0,
+            (_, true) => state.budget.sweeps,
+            (_, false) => state.budget.early_sweeps,
+        }
+    }
+
+    fn actions_of(&self, state: &State, who: Who, actions: &mut Vec<Action>) {
+        let (Some(task), budget) = (state.task(who), &state.budget) else { return };
+        let step = task.step;
+        if !waits_for_lease(state, who, task) {
+            actions.push(Action::Take(who, step));
+            if budget.lost_replies > 0 && !task.repeats && !matches!(step, Step::ReadJob | Step::Acknowledge) {
+                actions.push(Action::LoseReply(who, step));
+            }
+        }
+        if budget.pauses > 0 && is_at_tally_border(who, step) {
+            actions.push(Action::TimeIsUp(who));
+        }
+        if budget.crashes > 0 {
+            actions.push(Action::Crash(who, step));
+        }
+        if budget.duplicates > 0 && task.hold == Hold::Only {
+            if state.idle_worker().is_some() {
+                actions.push(Action::DeliverTwice(who));
+            }
+            if step == Step::Acknowledge {
+                actions.push(Action::ForgetAcknowledgement(who));
+            }
+        }
+    }
+
+    fn take(&self, state: &mut State, who: Who) {
+        let Some(task) = state.task(who).copied() else { return };
+        if let Some(step) = self.programs.take(state, who, task) {
+            *state.task_mut(who) = Some(Task { step, repeats: false, ..task });
+            return;
+        }
+        if let Some(twin) = state.twin(who) {
+            twin.hold = Hold::None;
+        }
+        state.leave(who);
+    }
+}
+
+fn send_split(state: &mut State) {
+    let message = Message { attempt: state.rows.job.attempt, work: Work::Split, again: false };
+    let step = Step::SendSplit(After::Done);
+    *state.task_mut(Who::Caller) = Some(Task { message, hold: Hold::None, step, repeats: false });
+}
+
+/// This message as it is when it was delivered before. Only a chunk's receiver looks at that.
+const fn again(message: Message) -> Message {
+    Message { again: matches!(message.work, Work::Chunk(_)), ..message }
+}
+
+fn crash(state: &mut State, who: Who) {
+    let Some(task) = state.task(who).copied() else { return };
+    if let Some(twin) = state.twin(who) {
+        twin.hold = Hold::Only;
+    }
+    if task.hold == Hold::Only {
+        state.queues.send(again(task.message));
+    }
+    state.leave(who);
+}
+
+/// A completion does not give up while another run holds the lease: it may be about to end the job, or dead.
+fn waits_for_lease(state: &State, who: Who, task: &Task) -> bool {
+    let held = ![Lease::Free, Lease::Held(who)].contains(&state.rows.job.lease);
+    task.step == Step::TakeLeaseToEnd && held && !state.rows.is_past(task.message.attempt)
+}
+
+const fn is_at_tally_border(who: Who, step: Step) -> bool {
+    matches!((who, step), (Who::Worker(_), Step::PutTally(1..) | Step::FinishSplit))
+}
+
+/// Whether a job that was begun has come to an end.
+pub const fn has_ended(state: &State) -> bool {
+    matches!(state.rows.job.status, Status::Completed | Status::Cancelled)
+}

@@ -1,0 +1,368 @@
+//! The programs: which step follows which, by what the step found.
+
+use crate::rows::{Counts, Lease, Tally, Write};
+use crate::tasks::{After, Message, State, Step, Task, Who, Work};
+
+/// A chunk of the job's file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    pub items: u8,
+    pub failing: u8,
+}
+
+/// The protocol as it is, or with one of its rules dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rules {
+    AsBuilt,
+    /// The commit's condition asks only for the tally.
+    CommitUnconditionally,
+    /// The run whose commit will close the tally folds it before it commits.
+    FoldBeforeCommit,
+    /// The messages of a tally leave before the job row counts it.
+    SendBeforeCount,
+    /// There is no sweep.
+    NoSweep,
+}
+
+/// One smallest job under one set of rules.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    pub rules: Rules,
+    /// What the file is cut into.
+    pub chunks: &'static [Chunk],
+    /// In place of 64.
+    pub chunks_per_tally: u8,
+    /// `maxConcurrency`.
+    pub width: Option<u8>,
+}
+
+/// A redriven job has the one item that had failed, and it does not fail again.
+const REDRIVEN: &[Chunk] = &[Chunk { items: 1, failing: 0 }];
+
+impl Programs {
+    /// The chunks of an attempt.
+    pub const fn chunks(&self, attempt: usize) -> &'static [Chunk] {
+        if attempt == 0 { self.chunks } else { REDRIVEN }
+    }
+
+    fn chunk_count(&self, attempt: usize) -> u8 {
+        self.chunks(attempt).len().try_into().unwrap_or(u8::MAX)
+    }
+
+    fn tally_count(&self, attempt: usize) -> u8 {
+        self.chunk_count(attempt).div_ceil(self.chunks_per_tally)
+    }
+
+    /// Which tally a chunk is counted on, and its place there.
+    pub const fn address(&self, chunk: u8) -> (u8, usize) {
+        (chunk / self.chunks_per_tally, (chunk % self.chunks_per_tally) as usize)
+    }
+
+    fn new_tally(&self, attempt: usize, number: u8) -> Tally {
+        let first = usize::from(number * self.chunks_per_tally);
+        let chunks = &self.chunks(attempt)[first..];
+        let chunks = &chunks[..chunks.len().min(usize::from(self.chunks_per_tally))];
+        Tally {
+            expected: chunks.len().try_into().unwrap_or(u8::MAX),
+            items: chunks.iter().map(|chunk| chunk.items).sum(),
+            done: 0,
+            counts: Counts::default(),
+            marks: [0; 3],
+        }
+    }
+
+    pub fn is_accounted_for(&self, state: &State, attempt: usize, chunk: u8) -> bool {
+        let (number, index) = self.address(chunk);
+        state.rows.tally(attempt, number).is_some_and(|tally| tally.accounts_for(index))
+    }
+
+    /// Whether a job with `maxConcurrency` may have this chunk in flight: the one W places before is accounted for.
+    fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
+        let before = self.width.and_then(|width| chunk.checked_sub(width));
+        before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
+    }
+
+    /// Takes a step, and says which one is next; none where the invocation is over.
+    pub fn take(&self, state: &mut State, who: Who, task: Task) -> Option<Step> {
+        let attempt = task.message.attempt;
+        let rows = &mut state.rows;
+        match task.step {
+            Step::ReadJob => Some(self.begin(state, task.message)),
+            Step::TakeLease => match rows.take_lease(attempt, who) {
+                Write::Applied => self.resume_split(state, attempt, who),
+                Write::Refused => Self::done(who),
+            },
+            Step::PutTally(number) => Some(self.put_tally(state, attempt, number)),
+            Step::CountTally(number) => Some(self.count_tally(state, attempt, who, number)),
+            Step::SendChunk { chunk, again } => Some(self.send_chunk(state, attempt, chunk, again)),
+            Step::Pause => Self::pause(state, attempt, who),
+            Step::SendSplit(after) => {
+                state.queues.send(Message { attempt, work: Work::Split, again: false });
+                self.follow(state, who, attempt, after)
+            }
+            Step::CloseWithoutRest(number, after) => {
+                rows.close_without_rest(attempt, number);
+                Some(Step::Fold(number, after))
+            }
+            Step::FinishSplit => Self::finish_split(state, attempt, who),
+            Step::SetFinal(tallies) => {
+                rows.attempts[attempt].totals.final_tallies = Some(tallies);
+                let after = if who == Who::Sweeper { After::Sweep(0) } else { After::Done };
+                self.announce_if_complete(state, who, attempt, after)
+            }
+            Step::Commit { skip } => self.commit(state, task, skip),
+            Step::LookAtNext { closed, again } => Some(self.look_at_next(state, task.message, closed, again)),
+            Step::SendNext { chunk, closed, again } => {
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+                Some(self.close(task.message, closed))
+            }
+            Step::Fold(number, after) => self.fold(state, who, task.message, number, after),
+            Step::Announce(after) => {
+                state.queues.send(Message { attempt, work: Work::Complete, again: false });
+                self.follow(state, who, attempt, after)
+            }
+            Step::TakeLeaseToEnd => match rows.take_lease(attempt, who) {
+                Write::Applied => Some(Step::End { stop_seen: rows.job.stop }),
+                Write::Refused => Self::done(who),
+            },
+            Step::End { stop_seen } => match rows.end(attempt, stop_seen) {
+                // Stopped meanwhile: it is ended as that says.
+                Write::Refused if !rows.is_past(attempt) => Some(Step::End { stop_seen: rows.job.stop }),
+                Write::Applied | Write::Refused => Self::done(who),
+            },
+            Step::ResendChunk(chunk) => {
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true });
+                self.sweep(state, chunk + 1)
+            }
+            Step::Acknowledge => None,
+        }
+    }
+
+    const fn done(who: Who) -> Option<Step> {
+        match who {
+            Who::Worker(_) => Some(Step::Acknowledge),
+            Who::Caller | Who::Sweeper => None,
+        }
+    }
+
+    fn follow(&self, state: &State, who: Who, attempt: usize, after: After) -> Option<Step> {
+        match after {
+            After::Done => Self::done(who),
+            After::FinishSplit => Some(Step::FinishSplit),
+            After::Commit { skip } => Some(Step::Commit { skip }),
+            After::Sweep(_) if state.rows.is_past(attempt) => None,
+            After::Sweep(chunk) => self.sweep(state, chunk),
+        }
+    }
+
+    /// What a strong read of the job row (and of a repeated message's tally) leads to.
+    fn begin(&self, state: &State, message: Message) -> Step {
+        let (rows, attempt) = (&state.rows, message.attempt);
+        if rows.is_past(attempt) {
+            return Step::Acknowledge;
+        }
+        match message.work {
+            Work::Split if rows.job.split_done => Step::SetFinal(rows.job.tallies),
+            Work::Split => Step::TakeLease,
+            Work::Complete if rows.job.split_done && rows.attempts[attempt].totals.is_complete() => {
+                Step::TakeLeaseToEnd
+            }
+            Work::Complete => Step::Acknowledge,
+            Work::Chunk(chunk) if message.again && self.is_accounted_for(state, attempt, chunk) => {
+                let closed = rows.tally(attempt, self.address(chunk).0).is_some_and(Tally::is_closed);
+                self.settle(message, closed, true)
+            }
+            Work::Chunk(chunk) => self.run(state, attempt, chunk),
+        }
+    }
+
+    /// The items are run, or skipped because the job is stopped. Then comes the commit.
+    fn run(&self, state: &State, attempt: usize, chunk: u8) -> Step {
+        let (skip, number) = (state.rows.job.stop, self.address(chunk).0);
+        let is_last = |tally: &Tally| tally.done + 1 == tally.expected;
+        if self.rules == Rules::FoldBeforeCommit && state.rows.tally(attempt, number).is_some_and(is_last) {
+            return Step::Fold(number, After::Commit { skip });
+        }
+        Step::Commit { skip }
+    }
+
+    /// Where a split goes on that has taken the lease; the sweep takes it only to end the split of a stopped job.
+    fn resume_split(&self, state: &State, attempt: usize, who: Who) -> Option<Step> {
+        let job = &state.rows.job;
+        if who == Who::Sweeper {
+            return Some(Step::FinishSplit);
+        }
+        let unsent = (job.dispatched < job.tallies).then(|| job.tallies - 1);
+        Some(match unsent {
+            Some(number) if job.stop => Step::CloseWithoutRest(number, After::FinishSplit),
+            _ if job.stop || job.split_done => Step::FinishSplit,
+            Some(number) => self.first_of(number, true),
+            None => self.next_tally(attempt, job.tallies),
+        })
+    }
+
+    const fn first_of(&self, tally: u8, again: bool) -> Step {
+        Step::SendChunk { chunk: tally * self.chunks_per_tally, again }
+    }
+
+    fn next_tally(&self, attempt: usize, number: u8) -> Step {
+        if number == self.tally_count(attempt) { Step::FinishSplit } else { Step::PutTally(number) }
+    }
+
+    fn put_tally(&self, state: &mut State, attempt: usize, number: u8) -> Step {
+        state.rows.put_tally(attempt, number, self.new_tally(attempt, number));
+        match self.rules {
+            Rules::SendBeforeCount => self.first_of(number, false),
+            _ => Step::CountTally(number),
+        }
+    }
+
+    fn count_tally(&self, state: &mut State, attempt: usize, who: Who, number: u8) -> Step {
+        let counted = state.rows.count_tally(attempt, who, number);
+        let job = &state.rows.job;
+        let ours = job.attempt == attempt && job.lease == Lease::Held(who);
+        match counted {
+            Write::Applied if self.rules == Rules::SendBeforeCount => self.next_tally(attempt, number + 1),
+            Write::Applied => self.first_of(number, false),
+            Write::Refused if !ours => Step::Acknowledge,
+            // The own write, whose reply was lost.
+            Write::Refused if job.tallies == number + 1 => self.first_of(number, false),
+            // Stopped.
+            Write::Refused => Step::FinishSplit,
+        }
+    }
+
+    /// The strong reads of this chunk (where it may have been sent before) and of the one W places before are one step with
+    /// the message: what is found accounted for stays so.
+    fn send_chunk(&self, state: &mut State, attempt: usize, chunk: u8, again: bool) -> Step {
+        let due = !again || !self.is_accounted_for(state, attempt, chunk);
+        if due && self.may_fly(state, attempt, chunk) {
+            state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+        }
+        let (number, next) = (self.address(chunk).0, chunk + 1);
+        if next < self.chunk_count(attempt) && self.address(next).0 == number {
+            return Step::SendChunk { chunk: next, again };
+        }
+        if self.rules == Rules::SendBeforeCount && state.rows.job.tallies == number {
+            return Step::CountTally(number);
+        }
+        self.next_tally(attempt, number + 1)
+    }
+
+    fn pause(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
+        let paused = state.rows.pause_split(attempt, who);
+        // Free, the lease was given back by this very write, whose reply was lost.
+        let free = state.rows.job.lease == Lease::Free && !state.rows.is_past(attempt);
+        if paused == Write::Applied || free { Some(Step::SendSplit(After::Done)) } else { Self::done(who) }
+    }
+
+    fn finish_split(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
+        let finished = state.rows.finish_split(attempt, who);
+        // By this very write, whose reply was lost, or by somebody else's.
+        let before = state.rows.job.split_done && !state.rows.is_past(attempt);
+        let tallies = state.rows.job.tallies;
+        if finished == Write::Applied || before { Some(Step::SetFinal(tallies)) } else { Self::done(who) }
+    }
+
+    /// How the items of a chunk end.
+    fn outcome(&self, attempt: usize, chunk: u8, skip: bool) -> Counts {
+        let Chunk { items, failing } = self.chunks(attempt)[usize::from(chunk)];
+        match skip {
+            true => Counts { skipped: items, ..Counts::default() },
+            false => Counts { succeeded: items - failing, failed: failing, skipped: 0 },
+        }
+    }
+
+    fn commit(&self, state: &mut State, task: Task, skip: bool) -> Option<Step> {
+        let Message { attempt, work: Work::Chunk(chunk), .. } = task.message else { return None };
+        let counts = self.outcome(attempt, chunk, skip);
+        let (number, index) = self.address(chunk);
+        let committed = match self.rules {
+            Rules::CommitUnconditionally => {
+                let tally = state.rows.attempts[attempt].tallies[usize::from(number)].as_mut()?;
+                tally.add(index, counts);
+                Write::Applied
+            }
+            _ => state.rows.commit(attempt, number, index, counts),
+        };
+        let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
+        // A mark of the own run, put by a write whose reply was lost, is a win.
+        let won = committed == Write::Applied || task.repeats;
+        Some(if won { self.settle(task.message, closed, false) } else { self.close(task.message, closed) })
+    }
+
+    /// After a commit, or once more after one found: the chunk W places further, then the tally.
+    fn settle(&self, message: Message, closed: bool, again: bool) -> Step {
+        if self.width.is_some() { Step::LookAtNext { closed, again } } else { self.close(message, closed) }
+    }
+
+    fn close(&self, message: Message, closed: bool) -> Step {
+        match message.work {
+            Work::Chunk(chunk) if closed => Step::Fold(self.address(chunk).0, After::Done),
+            _ => Step::Acknowledge,
+        }
+    }
+
+    fn look_at_next(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
+        let (Message { attempt, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width) else {
+            return self.close(message, closed);
+        };
+        let next = chunk + width;
+        let counted = !state.rows.is_past(attempt) && self.address(next).0 < state.rows.job.tallies;
+        let missing = next < self.chunk_count(attempt) && !self.is_accounted_for(state, attempt, next);
+        match counted && missing {
+            true => Step::SendNext { chunk: next, closed, again },
+            false => self.close(message, closed),
+        }
+    }
+
+    fn fold(&self, state: &mut State, who: Who, message: Message, number: u8, after: After) -> Option<Step> {
+        let attempt = message.attempt;
+        let mut counts = state.rows.tally(attempt, number)?.counts;
+        if let (After::Commit { skip }, Work::Chunk(chunk)) = (after, message.work) {
+            counts += self.outcome(attempt, chunk, skip);
+        }
+        state.rows.fold(attempt, number, counts);
+        self.announce_if_complete(state, who, attempt, after)
+    }
+
+    fn announce_if_complete(&self, state: &State, who: Who, attempt: usize, after: After) -> Option<Step> {
+        match state.rows.attempts[attempt].totals.is_complete() {
+            true => Some(Step::Announce(after)),
+            false => self.follow(state, who, attempt, after),
+        }
+    }
+
+    /// With what the sweep begins, on a job that it has claimed: with the split.
+    pub fn begin_sweep(&self, state: &State) -> Option<Step> {
+        let job = &state.rows.job;
+        match (job.split_done, job.stop) {
+            (true, _) => Some(Step::SetFinal(job.tallies)),
+            (false, true) => Some(Step::TakeLease),
+            (false, false) if job.lease == Lease::Free => Some(Step::SendSplit(After::Sweep(0))),
+            (false, false) => self.sweep(state, 0),
+        }
+    }
+
+    /// What the sweep finds to be done next when it is behind the split and has looked at the chunks before `first`.
+    fn sweep(&self, state: &State, first: u8) -> Option<Step> {
+        let (rows, job) = (&state.rows, &state.rows.job);
+        let totals = &rows.attempts[job.attempt].totals;
+        for number in 0..job.tallies {
+            let tally = rows.tally(job.attempt, number)?;
+            if job.stop && !tally.is_closed() {
+                return Some(Step::CloseWithoutRest(number, After::Sweep(first)));
+            }
+            if tally.is_closed() && totals.closed[usize::from(number)] == 0 {
+                return Some(Step::Fold(number, After::Sweep(first)));
+            }
+        }
+        let counted = (job.tallies * self.chunks_per_tally).min(self.chunk_count(job.attempt));
+        let missing =
+            |chunk: &u8| !self.is_accounted_for(state, job.attempt, *chunk) && self.may_fly(state, job.attempt, *chunk);
+        match (first..counted).find(missing) {
+            Some(chunk) => Some(Step::ResendChunk(chunk)),
+            None => totals.is_complete().then_some(Step::Announce(After::Done)),
+        }
+    }
+}

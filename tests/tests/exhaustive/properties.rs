@@ -1,0 +1,144 @@
+//! What must hold in every state, and what must be possible at all.
+
+use stateright::Property;
+
+use crate::model::{Protocol, has_ended};
+use crate::programs::Chunk;
+use crate::rows::{Accounts, Counts, Status, Tally, merged};
+use crate::tasks::{Message, State, Who, Work};
+
+/// Every mark and every fold is put once.
+pub const COUNTED_ONCE: &str = "each chunk and each tally is counted once";
+/// An open tally's counts are those of its marks, a closed one's are all its items.
+pub const TALLIES_ADD_UP: &str = "the counts of a tally add up";
+/// Only closed tallies are folded, and the totals are their sum.
+pub const TOTALS_ADD_UP: &str = "the totals are the sum of the closed tallies";
+/// No message of a tally leaves before the job row counts it.
+pub const ONLY_COUNTED: &str = "no message of a tally that does not count";
+/// The completion takes effect once an attempt.
+pub const ONE_COMPLETION: &str = "one completion an attempt";
+/// A job that has not ended holds its slots, one that has does not.
+pub const SLOTS: &str = "an active job holds its slots, an ended one none";
+/// What a job ends with is checked against the plan of the configuration.
+pub const EXACT: &str = "an ended job's counts are exact";
+/// Nothing is left that could move the job, and it has not ended.
+pub const EVERY_JOB_ENDS: &str = "every job ends";
+/// Of a job with `maxConcurrency` W.
+pub const AT_MOST_W: &str = "at most W chunks are in flight";
+
+/// The properties of a configuration.
+pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
+    let mut properties = vec![
+        Property::always(COUNTED_ONCE, |_, state| every_attempt(state, is_counted_once)),
+        Property::always(TALLIES_ADD_UP, tallies_add_up),
+        Property::always(TOTALS_ADD_UP, |_, state| every_attempt(state, totals_add_up)),
+        Property::always(ONLY_COUNTED, only_counted_tallies_are_worked_on),
+        Property::always(ONE_COMPLETION, |_, State { rows, .. }| {
+            usize::from(rows.job.completions) == rows.job.attempt + usize::from(rows.job.status.is_terminal())
+        }),
+        Property::always(SLOTS, |_, State { rows, .. }| rows.slots == u8::from(!rows.job.status.is_terminal())),
+        Property::always(EXACT, |protocol, state| !has_ended(state) || is_exact(protocol, state)),
+        Property::always(EVERY_JOB_ENDS, |protocol, state| {
+            has_ended(state) || !state.is_quiet() || protocol.sweeps_left(state) > 0
+        }),
+        Property::sometimes("a job completes", |_, State { rows, .. }| rows.job.status == Status::Completed),
+    ];
+    if protocol.programs.width.is_some() {
+        properties.push(Property::always(AT_MOST_W, at_most_w_are_in_flight));
+    }
+    if protocol.budget.cancels > 0 {
+        properties.push(Property::sometimes("a job is cancelled halfway", |_, State { rows, .. }| {
+            rows.job.status == Status::Cancelled && rows.job.counts.succeeded > 0 && rows.job.counts.skipped > 0
+        }));
+    }
+    if protocol.budget.redrives > 0 {
+        properties.push(Property::sometimes("a redriven job completes without a failure", |_, State { rows, .. }| {
+            rows.job.attempt == 1 && rows.job.status == Status::Completed && rows.job.counts.failed == 0
+        }));
+    }
+    properties
+}
+
+fn every_attempt(state: &State, holds: fn(&Accounts) -> bool) -> bool {
+    state.rows.attempts.iter().all(holds)
+}
+
+fn is_counted_once(accounts: &Accounts) -> bool {
+    let once = |times: &u8| *times <= 1;
+    let tallies = accounts.tallies.iter().flatten();
+    accounts.totals.closed.iter().all(once)
+        && tallies.clone().all(|tally| tally.done <= tally.expected && tally.marks.iter().all(once))
+}
+
+fn tallies_add_up(protocol: &Protocol, state: &State) -> bool {
+    let chunks_per_tally = usize::from(protocol.programs.chunks_per_tally);
+    let adds_up = |tally: &Tally, chunks: &[Chunk]| {
+        let marked = chunks.iter().zip(tally.marks).filter(|(_, times)| *times > 0);
+        let items_marked = marked.map(|(chunk, _)| chunk.items).sum();
+        tally.counts.sum() == if tally.is_closed() { tally.items } else { items_marked }
+    };
+    state.rows.attempts.iter().enumerate().all(|(attempt, accounts)| {
+        let chunks = protocol.programs.chunks(attempt).chunks(chunks_per_tally);
+        accounts
+            .tallies
+            .iter()
+            .zip(chunks)
+            .all(|(tally, chunks)| tally.as_ref().is_none_or(|tally| adds_up(tally, chunks)))
+    })
+}
+
+fn totals_add_up(accounts: &Accounts) -> bool {
+    let mut sum = Counts::default();
+    for (tally, times) in accounts.tallies.iter().zip(accounts.totals.closed) {
+        match tally {
+            Some(tally) if times > 0 && tally.is_closed() => sum += tally.counts,
+            _ if times > 0 => return false,
+            _ => {}
+        }
+    }
+    sum == accounts.totals.counts
+}
+
+/// The chunks of the present attempt that somebody has a message of, waiting or in flight.
+fn chunks_at_work(state: &State) -> impl Iterator<Item = u8> + '_ {
+    let tasks = Who::ALL.into_iter().filter_map(|who| state.task(who)).map(|task| task.message);
+    let chunk = |message: Message| match message.work {
+        Work::Chunk(chunk) if message.attempt == state.rows.job.attempt => Some(chunk),
+        _ => None,
+    };
+    state.queues.waiting().chain(tasks).filter_map(chunk)
+}
+
+fn only_counted_tallies_are_worked_on(protocol: &Protocol, state: &State) -> bool {
+    chunks_at_work(state).all(|chunk| protocol.programs.address(chunk).0 < state.rows.job.tallies)
+}
+
+fn at_most_w_are_in_flight(protocol: &Protocol, state: &State) -> bool {
+    let mut flying: Vec<u8> = chunks_at_work(state)
+        .filter(|chunk| !protocol.programs.is_accounted_for(state, state.rows.job.attempt, *chunk))
+        .collect();
+    flying.sort_unstable();
+    flying.dedup();
+    protocol.programs.width.is_none_or(|width| flying.len() <= usize::from(width))
+}
+
+/// Every tally that counts is closed and folded; the counts are their sum; nothing is missing of a job that was not
+/// stopped, and of one that was, each dispatched item is in.
+fn is_exact(protocol: &Protocol, state: &State) -> bool {
+    let job = &state.rows.job;
+    let accounts = &state.rows.attempts[job.attempt];
+    let counted = usize::from(job.tallies);
+    let tallies = || accounts.tallies.iter().take(counted).flatten();
+    let folded = accounts.totals.closed.iter().take(counted).all(|times| *times == 1);
+    let all_closed = tallies().all(Tally::is_closed) && tallies().count() == counted && folded;
+    let sum = tallies().fold(Counts::default(), |sum, tally| sum + tally.counts);
+    let planned = protocol.programs.chunks(job.attempt).iter().fold(Counts::default(), |sum, chunk| {
+        sum + Counts { succeeded: chunk.items - chunk.failing, failed: chunk.failing, skipped: 0 }
+    });
+    let as_planned = match job.status {
+        Status::Completed => sum == planned,
+        _ => sum.sum() == tallies().map(|tally| tally.items).sum::<u8>(),
+    };
+    let items_stay = job.before.is_none_or(|before| before.sum() == job.counts.sum());
+    all_closed && as_planned && items_stay && job.counts == merged(job.before, sum)
+}

@@ -1,0 +1,313 @@
+//! The rows of one job and the writes on them, each under its condition.
+//!
+//! Written from `infra/decisions/0001`, not from the code: a mistake in the code's conditions is not repeated here, and the
+//! other way round. What the protocol never looks at (items, objects, times) is left out.
+
+use std::ops::{Add, AddAssign};
+
+use crate::tasks::Who;
+
+/// The most attempts, chunks of an attempt and tallies of an attempt that a configuration may have.
+pub const ATTEMPTS: usize = 2;
+/// See [`ATTEMPTS`].
+pub const CHUNKS: usize = 3;
+/// See [`ATTEMPTS`].
+pub const TALLIES: usize = 2;
+
+/// Items by how they ended.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Counts {
+    pub succeeded: u8,
+    pub failed: u8,
+    pub skipped: u8,
+}
+
+impl Counts {
+    pub const fn sum(self) -> u8 {
+        self.succeeded + self.failed + self.skipped
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            succeeded: self.succeeded + other.succeeded,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Status {
+    Waiting,
+    Running,
+    Cancelling,
+    Completed,
+    Cancelled,
+}
+
+impl Status {
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Cancelled)
+    }
+}
+
+/// The right to work on the job row alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Lease {
+    Free,
+    /// Held by an invocation that is alive.
+    Held(Who),
+    /// Held by an invocation that is dead: nobody has it, and nobody gets it until it runs out.
+    Orphaned,
+}
+
+/// `job`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Job {
+    pub status: Status,
+    /// Counted from 0, unlike in the table.
+    pub attempt: usize,
+    pub tallies: u8,
+    pub dispatched: u8,
+    pub split_done: bool,
+    pub lease: Lease,
+    /// Only a cancel stops a job in this model; for the counts, any other stop is the same.
+    pub stop: bool,
+    /// The counts of the whole job at the end of the last attempt.
+    pub counts: Counts,
+    /// The counts of the whole job before this attempt, which does over what had failed.
+    pub before: Option<Counts>,
+    pub completions: u8,
+}
+
+/// `tally#k#n`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Tally {
+    pub expected: u8,
+    pub items: u8,
+    pub done: u8,
+    pub counts: Counts,
+    /// `c<i>`, as how many times it was put and its counts added: more than once is what must not happen.
+    pub marks: [u8; CHUNKS],
+}
+
+impl Tally {
+    pub const fn is_closed(&self) -> bool {
+        self.done >= self.expected
+    }
+
+    /// Whether this chunk is accounted for: by its mark, or because the tally was closed without it.
+    pub const fn accounts_for(&self, index: usize) -> bool {
+        self.marks[index] > 0 || self.is_closed()
+    }
+}
+
+/// `totals#k`.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Totals {
+    /// How many times each tally was folded in.
+    pub closed: [u8; TALLIES],
+    pub counts: Counts,
+    pub final_tallies: Option<u8>,
+}
+
+impl Totals {
+    pub fn is_complete(&self) -> bool {
+        let closed = self.closed.iter().filter(|times| **times > 0).count();
+        self.final_tallies.is_some_and(|count| usize::from(count) == closed)
+    }
+}
+
+/// The rows of one attempt.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Accounts {
+    pub tallies: [Option<Tally>; TALLIES],
+    pub totals: Totals,
+}
+
+/// All rows of the job, and the slots it holds.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Rows {
+    pub job: Job,
+    pub attempts: [Accounts; ATTEMPTS],
+    pub slots: u8,
+}
+
+/// What became of a write: whether its condition held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Write {
+    Applied,
+    Refused,
+}
+
+impl Rows {
+    /// `create-job`: the transaction that creates the job and takes its slots.
+    pub fn created() -> Self {
+        let job = Job {
+            status: Status::Waiting,
+            attempt: 0,
+            tallies: 0,
+            dispatched: 0,
+            split_done: false,
+            lease: Lease::Free,
+            stop: false,
+            counts: Counts::default(),
+            before: None,
+            completions: 0,
+        };
+        Self { job, attempts: Default::default(), slots: 1 }
+    }
+
+    /// Whether nothing of `attempt` is left to be done.
+    pub const fn is_past(&self, attempt: usize) -> bool {
+        self.job.attempt != attempt || self.job.status.is_terminal()
+    }
+
+    pub const fn tally(&self, attempt: usize, number: u8) -> Option<&Tally> {
+        self.attempts[attempt].tallies[number as usize].as_ref()
+    }
+
+    /// Same attempt, not ended, lease free or run out.
+    pub fn take_lease(&mut self, attempt: usize, who: Who) -> Write {
+        let free = self.job.lease == Lease::Free || self.job.lease == Lease::Held(who);
+        if self.is_past(attempt) || !free {
+            return Write::Refused;
+        }
+        self.job.lease = Lease::Held(who);
+        if self.job.status == Status::Waiting {
+            self.job.status = Status::Running;
+        }
+        Write::Applied
+    }
+
+    /// Absent.
+    pub fn put_tally(&mut self, attempt: usize, number: u8, tally: Tally) {
+        self.attempts[attempt].tallies[usize::from(number)].get_or_insert(tally);
+    }
+
+    /// Own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`.
+    pub fn count_tally(&mut self, attempt: usize, who: Who, number: u8) -> Write {
+        let job = &mut self.job;
+        if !job.is_held(attempt, who) || job.tallies != number || job.stop || job.split_done {
+            return Write::Refused;
+        }
+        (job.tallies, job.dispatched) = (number + 1, number);
+        Write::Applied
+    }
+
+    /// Own lease, same attempt.
+    pub fn pause_split(&mut self, attempt: usize, who: Who) -> Write {
+        if !self.job.is_held(attempt, who) {
+            return Write::Refused;
+        }
+        (self.job.dispatched, self.job.lease) = (self.job.tallies, Lease::Free);
+        Write::Applied
+    }
+
+    /// Own lease, same attempt.
+    pub fn finish_split(&mut self, attempt: usize, who: Who) -> Write {
+        if self.pause_split(attempt, who) == Write::Refused {
+            return Write::Refused;
+        }
+        self.job.split_done = true;
+        Write::Applied
+    }
+
+    /// The tally exists, `c<i>` does not, `done < expected`.
+    pub fn commit(&mut self, attempt: usize, number: u8, index: usize, counts: Counts) -> Write {
+        let tally = self.attempts[attempt].tallies[usize::from(number)].as_mut();
+        let Some(tally) = tally.filter(|tally| !tally.accounts_for(index)) else { return Write::Refused };
+        tally.add(index, counts);
+        Write::Applied
+    }
+
+    /// `done` as seen. Refused, it is tried again with what is seen then, so that in effect it closes what it finds.
+    pub fn close_without_rest(&mut self, attempt: usize, number: u8) {
+        if let Some(tally) = &mut self.attempts[attempt].tallies[usize::from(number)]
+            && !tally.is_closed()
+        {
+            tally.counts.skipped += tally.items - tally.counts.sum();
+            tally.done = tally.expected;
+        }
+    }
+
+    /// `n` is not in `closed`.
+    pub fn fold(&mut self, attempt: usize, number: u8, counts: Counts) -> Write {
+        let totals = &mut self.attempts[attempt].totals;
+        let times = &mut totals.closed[usize::from(number)];
+        if *times > 0 {
+            return Write::Refused;
+        }
+        *times += 1;
+        totals.counts += counts;
+        Write::Applied
+    }
+
+    /// Attempt and `stop` as seen; not ended, since every end is another status than the one seen.
+    pub fn end(&mut self, attempt: usize, stop_seen: bool) -> Write {
+        let job = &mut self.job;
+        if job.attempt != attempt || job.stop != stop_seen || job.status.is_terminal() || job.status == Status::Waiting
+        {
+            return Write::Refused;
+        }
+        job.status = if stop_seen { Status::Cancelled } else { Status::Completed };
+        job.counts = merged(job.before, self.attempts[attempt].totals.counts);
+        job.completions += 1;
+        job.lease = Lease::Free;
+        self.slots -= 1;
+        Write::Applied
+    }
+
+    /// Not ended, no `stop`.
+    pub fn stop(&mut self) {
+        self.job.stop = true;
+        self.job.status = Status::Cancelling;
+    }
+
+    /// Ended, attempt as seen: the split begins anew, the slots are taken again.
+    pub fn redrive(&mut self) {
+        let job = &mut self.job;
+        job.attempt += 1;
+        job.status = Status::Running;
+        (job.tallies, job.dispatched, job.split_done) = (0, 0, false);
+        job.stop = false;
+        job.before = Some(job.counts);
+        self.slots += 1;
+    }
+}
+
+impl Job {
+    fn is_held(&self, attempt: usize, who: Who) -> bool {
+        self.attempt == attempt && self.lease == Lease::Held(who)
+    }
+}
+
+impl Tally {
+    pub fn add(&mut self, index: usize, counts: Counts) {
+        self.marks[index] += 1;
+        self.done += 1;
+        self.counts += counts;
+    }
+}
+
+/// The counts of the whole job, when those of this attempt are these: an item keeps its last outcome until it has another.
+pub fn merged(before: Option<Counts>, attempt: Counts) -> Counts {
+    match before {
+        None => attempt,
+        Some(before) => Counts {
+            succeeded: before.succeeded + attempt.succeeded,
+            failed: before.failed.saturating_sub(attempt.succeeded),
+            skipped: before.skipped,
+        },
+    }
+}
