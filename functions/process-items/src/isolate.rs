@@ -33,8 +33,13 @@ impl ChunkProcessor {
             progress,
             deaths,
             ledger: ledger.clone(),
+            unanswered: None,
         };
-        if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await }
+        let end = if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await };
+        if matches!(end, Err(RunError::Port(_))) {
+            isolated.withdraw_note().await;
+        }
+        end
     }
 }
 
@@ -49,6 +54,8 @@ struct Isolated<'a> {
     deaths: u32,
     /// The ledger as this run moved it last.
     ledger: Ledger,
+    /// A move of which nobody knows whether it was applied: the store did not answer.
+    unanswered: Option<Ledger>,
 }
 
 impl Isolated<'_> {
@@ -131,7 +138,10 @@ impl Isolated<'_> {
             poisoned: self.ledger.poisoned,
             ..self.ledger.moved(delivery.run, processor.clock.now())
         };
-        match processor.move_ledger(delivery.message, &moved).await? {
+        self.unanswered = Some(moved.clone());
+        let result = processor.move_ledger(delivery.message, &moved).await?;
+        self.unanswered = None;
+        match result {
             LedgerMoved::Won => {
                 self.ledger = moved;
                 Ok(true)
@@ -140,6 +150,20 @@ impl Isolated<'_> {
                 processor.go_on_isolated(delivery.message).await?;
                 Ok(false)
             }
+        }
+    }
+
+    /// A store did not answer, which is not the item's fault: its note is withdrawn, so that it does not count as a death.
+    /// As far as possible; an item that is blamed twice for an outage ends as poison.
+    async fn withdraw_note(&mut self) {
+        if let Some(unanswered) = self.unanswered.take() {
+            match self.processor.move_ledger(self.delivery.message, &unanswered).await {
+                Ok(LedgerMoved::Won) => self.ledger = unanswered,
+                Ok(LedgerMoved::Lost(_)) | Err(_) => return,
+            }
+        }
+        if self.ledger.in_flight.is_some() {
+            self.move_on(None).await.ok();
         }
     }
 }
