@@ -36,19 +36,26 @@ impl Canceller {
     /// See [`CancelError`]; nothing is written then.
     pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, CancelError> {
         let now = self.clock.now();
-        let job = match self.jobs.job(job_guid).await {
+        let mut job = match self.jobs.job(job_guid).await {
             Ok(job) if job.owner == *owner && job.expires_at.is_none_or(|expires_at| expires_at > now) => job,
             Ok(_) | Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
             Err(error) => return Err(error.into()),
         };
-        if is_cancelled(&job) {
-            return Ok(job);
-        }
         let stop = Stop::because(StopCode::Cancelled, "cancelled by its owner", now);
-        match self.jobs.stop(job_guid, job.attempt, &stop).await? {
-            Stopped::Now(job) => Ok(job),
-            Stopped::Not(job) if is_cancelled(&job) || !job.status.is_terminal() => Ok(job),
-            Stopped::Not(job) => Err(CancelError::Ended(job.status)),
+        loop {
+            if is_cancelled(&job) {
+                return Ok(job);
+            }
+            match self.jobs.stop(job_guid, job.attempt, &stop).await? {
+                Stopped::Now(job) => return Ok(job),
+                Stopped::Not(now) if now.status.is_terminal() && !is_cancelled(&now) => {
+                    return Err(CancelError::Ended(now.status));
+                }
+                // It goes by another attempt since it was read.
+                Stopped::Not(now) if now.attempt != job.attempt => job = now,
+                // Something else is stopping it.
+                Stopped::Not(now) => return Ok(now),
+            }
         }
     }
 }

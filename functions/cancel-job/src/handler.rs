@@ -14,7 +14,9 @@ pub async fn handle(canceller: &Canceller, request: Request) -> Response<Body> {
 async fn cancel(canceller: &Canceller, request: &Request) -> Result<Response<Body>, Problem> {
     let owner = owner_of(request)?;
     let job = canceller.cancel(&owner, path_parameter(request, "jobGuid")?).await.map_err(problem)?;
-    let response = json_response(202, &JobView::read(&*canceller.jobs, &job).await?);
+    // What was asked for is done: an answer without counters is better than none.
+    let view = JobView::read(&*canceller.jobs, &job).await.unwrap_or_else(|_| JobView::new(&job, None));
+    let response = json_response(202, &view);
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
@@ -22,7 +24,7 @@ fn problem(error: CancelError) -> Problem {
     let detail = error.to_string();
     match error {
         CancelError::Unknown(_) => Problem::not_found(detail),
-        CancelError::Ended(status) => Problem::conflict("job_ended", detail).with("status", status.as_str()),
+        CancelError::Ended(status) => Problem::conflict("job_ended", detail).with("jobStatus", status.as_str()),
         CancelError::Port(error) => error.into(),
     }
 }

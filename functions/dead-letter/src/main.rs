@@ -20,6 +20,8 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         isolated: runtime.isolate_queue()?,
         accounts: runtime.accounts()?,
         clock: runtime.clock(),
+        entropy: runtime.entropy(),
+        patience: Duration::from_secs(runtime.setting("ROWMILL_STALE_SECONDS", 900)?),
         lease: timeout + LEASE_MARGIN,
         retention: Duration::from_secs(retention_days * 24 * 60 * 60),
     });

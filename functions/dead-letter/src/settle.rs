@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::accounts::Accounts;
-use rowmill_core::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, fail_rest, fail_unread, run_of};
+use rowmill_core::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, fail_rest, fail_unread};
 use rowmill_core::ids::{JobGuid, RunId};
 use rowmill_core::input::{InputError, read_input};
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
-use rowmill_core::ports::{Clock, Completion, JobStore, Leased, Objects, PortError, Queue, Stopped, WriteLost};
+use rowmill_core::ports::{
+    Clock, Completion, Entropy, JobStore, Leased, LedgerMoved, Objects, PortError, Queue, Stopped, WriteLost,
+};
 use rowmill_core::segment::Segment;
 use rowmill_core::tally::{Counts, Mark, MarkKind};
 use serde::Deserialize;
@@ -31,6 +33,11 @@ pub struct DeadLetters {
     pub accounts: Accounts,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Names for runs.
+    pub entropy: Arc<dyn Entropy>,
+    /// For how long after its last move an isolated chunk is not given up: another message of it may be on its way. Longer
+    /// than the isolate queue keeps a message from its next delivery.
+    pub patience: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
     /// How long a job is kept after its end.
@@ -103,7 +110,7 @@ impl DeadLetters {
         if job.is_past(message.attempt()) {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let run = run_of(message_id);
+        let run = self.entropy.run_id();
         match message {
             DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
             DeadMessage::Split(split) => self.settle_split(&job, split, run).await,
@@ -131,18 +138,30 @@ impl DeadLetters {
             self.accounts.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await?;
             return Ok(DeadLetterEnd::GivenUp);
         }
-        if message.handling != Handling::Isolated {
-            let isolated = ChunkMessage { handling: Handling::Isolated, ..message.clone() };
-            self.isolated.send(&[isolated]).await?;
-            return Ok(DeadLetterEnd::Isolated);
-        }
         let now = self.clock.now();
         let ledger = self.jobs.ledger(message.job_guid, message.address).await?;
         let ledger = ledger.unwrap_or_else(|| Ledger::blank(message.address, now));
-        if ledger.is_live(now) {
-            return Err(PortError::unavailable("giving a chunk up", "a run may still be at one of its items"));
+        if message.handling != Handling::Isolated {
+            return self.isolate(message, &ledger, run).await;
+        }
+        if ledger.is_live(now) || now < ledger.at + self.patience {
+            return Err(PortError::unavailable("giving a chunk up", "another run may still be at its items"));
         }
         self.give_up(message, &ledger, run).await
+    }
+
+    /// From now on the chunk's items are run one at a time, whatever other message of it is on its way: the ledger says so
+    /// before the message does.
+    async fn isolate(&self, message: &ChunkMessage, ledger: &Ledger, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        if !ledger.isolated {
+            let moved = Ledger { isolated: true, ..ledger.moved(run, self.clock.now()) };
+            if let LedgerMoved::Lost(_) = self.jobs.move_ledger(message.job_guid, &moved).await? {
+                return Err(PortError::unavailable("isolating a chunk", "another run moved its ledger"));
+            }
+        }
+        let isolated = ChunkMessage { handling: Handling::Isolated, ..message.clone() };
+        self.isolated.send(&[isolated]).await?;
+        Ok(DeadLetterEnd::Isolated)
     }
 
     /// What is done of the chunk stays, the rest fails.
@@ -156,11 +175,7 @@ impl DeadLetters {
         let columns = spec.head.columns.clone().into();
         match read_input(&*self.objects, &spec, &columns, message).await {
             Ok(items) => {
-                let rest = &items[ledger.done as usize..];
-                if let Some(next) = rest.first() {
-                    segment.failed.retain(|failed| failed.row < next.row);
-                }
-                fail_rest(rest, &mut counts, &mut segment);
+                fail_rest(&items[ledger.done as usize..], &mut counts, &mut segment);
             }
             Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
             Err(error) => {
@@ -179,7 +194,7 @@ impl DeadLetters {
             return Ok(DeadLetterEnd::Obsolete);
         }
         if job.split.tallies != message.tallies && job.stop.is_none() {
-            // The split has got further since, so its own message is on its way.
+            // The split has got further since. Should it have died there, the sweep finds it.
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.lease(job, run).await?;

@@ -85,7 +85,7 @@ impl ItemPages {
             let next = first.saturating_add(TALLIES_READ).min(tallies);
             for tally in self.jobs.tallies(job.job_guid, 1, first..next).await? {
                 // A tally ends at most so many items behind its start: most are passed over without a look at their chunks.
-                if tally.counts.skipped == 0 || tally.start.row + tally.items <= after + 1 {
+                if tally.counts.skipped == 0 || tally.start.row + tally.items <= after.saturating_add(1) {
                     continue;
                 }
                 for range in self.skipped_ranges(job, &tally).await? {

@@ -79,12 +79,14 @@ impl Isolated<'_> {
             if !self.move_on(Some(InFlight { until, deaths: self.deaths })).await? {
                 return Ok(ChunkEnd::Continued);
             }
-            match run.in_time(run.process(std::slice::from_mut(&mut item))).await {
+            // An item that was begun in time may end within the margin: that is no hanging, and costs no delivery.
+            let patience = delivery.time_limit + processor.limits.margin / 2;
+            match run.before(patience, run.process(std::slice::from_mut(&mut item))).await {
                 // The note stays: an item that hangs is as bad as one that kills.
                 None => return Err(RunError::TryAgain("an isolated item took too long".into())),
                 Some(Err(error)) => {
-                    self.move_on(None).await?;
-                    return Err(error);
+                    let moved = self.move_on(None).await?;
+                    return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };
                 }
                 Some(Ok(results)) => {
                     let result = results.into_iter().next().unwrap_or(Ok(()));
@@ -117,8 +119,10 @@ impl Isolated<'_> {
     }
 
     async fn hand_over(&mut self) -> Result<ChunkEnd, RunError> {
-        self.move_on(None).await?;
-        self.processor.go_on_isolated(self.delivery.message).await
+        match self.move_on(None).await? {
+            true => self.processor.go_on_isolated(self.delivery.message).await,
+            false => Ok(ChunkEnd::Continued),
+        }
     }
 
     /// Moves the ledger on to what is done by now, with this note. Where another run has moved it, the chunk is left to
@@ -127,7 +131,7 @@ impl Isolated<'_> {
         let (processor, delivery) = (self.processor, self.delivery);
         let segment = match self.progress.segment.failed.len() as u64 == self.ledger.counts.failed {
             true => self.ledger.segment,
-            false => processor.put_segment(delivery, &self.progress.segment).await?,
+            false => processor.put_segment(delivery.message, &self.progress.segment).await?,
         };
         let moved = Ledger {
             done: self.progress.done,

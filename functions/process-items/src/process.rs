@@ -14,9 +14,8 @@ use rowmill_core::job::{Job, Stop, StopCode};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::{ChunkMessage, Handling};
 use rowmill_core::ports::{Clock, Committed, Entropy, JobStore, LedgerMoved, Objects, PortError, Queue};
-use rowmill_core::progress::Counters;
 use rowmill_core::segment::Segment;
-use rowmill_core::tally::{Counts, Mark, MarkKind};
+use rowmill_core::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
 use rowmill_core::text::Chunk;
 
 use crate::prepared::{Prepared, PreparedJobs};
@@ -143,12 +142,7 @@ impl ChunkProcessor {
         prepared: &Prepared,
     ) -> Result<(Vec<InputItem>, Progress), RunError> {
         let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
-        let mut progress = self.progress(delivery).await?;
-        // A run may have died between its segment and its ledger: what is not done has not failed yet.
-        if let Some(next) = items.get(progress.done as usize) {
-            progress.segment.failed.retain(|failed| failed.row < next.row);
-        }
-        Ok((items, progress))
+        Ok((items, self.progress(delivery).await?))
     }
 
     async fn progress(&self, delivery: &Delivery<'_>) -> Result<Progress, PortError> {
@@ -178,7 +172,7 @@ impl ChunkProcessor {
         if progress.done == ledger.done {
             return Err(RunError::TryAgain("its time was up before anything was done".into()));
         }
-        let segment = self.put_segment(delivery, &progress.segment).await?.or(ledger.segment);
+        let segment = self.put_segment(message, &progress.segment).await?;
         let (done, counts) = (progress.done, progress.counts);
         let moved = Ledger { done, counts, segment, ..ledger.moved(delivery.run, self.clock.now()) };
         if let LedgerMoved::Lost(_) = self.move_ledger(message, &moved).await? {
@@ -193,21 +187,25 @@ impl ChunkProcessor {
     /// Moves the chunk's ledger, and notes the sign of life where it is looked for.
     pub(crate) async fn move_ledger(&self, message: &ChunkMessage, moved: &Ledger) -> Result<LedgerMoved, PortError> {
         let result = self.jobs.move_ledger(message.job_guid, moved).await?;
-        self.jobs.touch(message.job_guid, message.address.attempt, message.address.tally, moved.at).await?;
+        let ChunkAddress { attempt, tally, .. } = message.address;
+        // No more than that: whether it is noted changes nothing about the move.
+        self.jobs.touch(message.job_guid, attempt, tally, moved.at).await.ok();
         Ok(result)
     }
 
-    /// Stores the segment as this run's, if there is anything in it; the run then.
+    /// Stores a segment under a name of its own, if there is anything in it; the name then. A segment never changes, since a
+    /// ledger or a mark that names it may have been written by a run that is given up by now.
     pub(crate) async fn put_segment(
         &self,
-        delivery: &Delivery<'_>,
+        message: &ChunkMessage,
         segment: &Segment,
     ) -> Result<Option<RunId>, PortError> {
         if segment.is_empty() {
             return Ok(None);
         }
-        segment.put(&*self.objects, delivery.message.job_guid, delivery.message.address, delivery.run).await?;
-        Ok(Some(delivery.run))
+        let name = self.entropy.run_id();
+        segment.put(&*self.objects, message.job_guid, message.address, name).await?;
+        Ok(Some(name))
     }
 
     /// The end of the chunk: its segment first, so that it is there once a mark says so.
@@ -217,24 +215,28 @@ impl ChunkProcessor {
         prepared: &Prepared,
         progress: Progress,
     ) -> Result<ChunkEnd, RunError> {
-        self.put_segment(delivery, &progress.segment).await?;
+        let segment = self.put_segment(delivery.message, &progress.segment).await?;
         let kind = match (progress.is_stopped(), progress.segment.is_empty()) {
             (true, _) => MarkKind::Stopped,
             (false, false) => MarkKind::HasObjects,
             (false, true) => MarkKind::Clean,
         };
-        let end = self.commit(delivery, kind, progress.counts).await?;
-        if matches!(end, ChunkEnd::Committed(counts) if counts.failed > 0) {
-            self.check_tolerance(delivery, prepared).await?;
+        let mark = Mark { kind, run: segment.unwrap_or(delivery.run) };
+        match self.accounts.commit(delivery.message, mark, progress.counts).await? {
+            Committed::Won(tally) => {
+                if progress.counts.failed > 0 {
+                    self.check_tolerance(delivery, prepared, &tally).await?;
+                }
+                Ok(ChunkEnd::Committed(progress.counts))
+            }
+            Committed::Lost(_) => Ok(ChunkEnd::Repeated),
         }
-        Ok(end)
     }
 
     /// The job was stopped before this run began: what an earlier one had done stays, the rest is skipped unread.
     async fn skip(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
-        let items = u64::from(delivery.message.chunk.items);
         if delivery.ledger.done == 0 {
-            return self.commit(delivery, MarkKind::Skipped, Counts::all_skipped(items)).await;
+            return self.skip_all(delivery).await;
         }
         let prepared = self.prepared.get(delivery.message.job_guid).await?;
         match self.load(delivery, &prepared).await {
@@ -244,7 +246,7 @@ impl ChunkProcessor {
             }
             // What had been done cannot be told from the rest any more.
             Err(RunError::Input(InputError::SourceChanged(_) | InputError::OtherItems { .. })) => {
-                self.commit(delivery, MarkKind::Skipped, Counts::all_skipped(items)).await
+                self.skip_all(delivery).await
             }
             Err(error) => Err(error),
         }
@@ -257,25 +259,31 @@ impl ChunkProcessor {
         self.skip(delivery).await
     }
 
-    async fn commit(&self, delivery: &Delivery<'_>, kind: MarkKind, counts: Counts) -> Result<ChunkEnd, RunError> {
-        let mark = Mark { kind, run: delivery.run };
+    async fn skip_all(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let counts = Counts::all_skipped(delivery.message.chunk.items.into());
+        let mark = Mark { kind: MarkKind::Skipped, run: delivery.run };
         Ok(match self.accounts.commit(delivery.message, mark, counts).await? {
             Committed::Won(_) => ChunkEnd::Committed(counts),
             Committed::Lost(_) => ChunkEnd::Repeated,
         })
     }
 
-    /// After a commit with failed items: whether they are more by now than the job bears. A redrive tries what had failed,
+    /// After a commit with failed items: whether they are more by now than the job bears. Looked at are the closed tallies
+    /// and the one of this commit, for one read; the other open ones are, when they close. A redrive tries what had failed,
     /// so its failures are no news.
-    async fn check_tolerance(&self, delivery: &Delivery<'_>, prepared: &Prepared) -> Result<(), PortError> {
-        let (Some(tolerance), 1) = (prepared.spec.tolerance, delivery.message.address.attempt) else { return Ok(()) };
-        let job = self.jobs.job(delivery.message.job_guid).await?;
-        if job.is_past(1) || job.stop.is_some() {
-            return Ok(());
-        }
-        let counts = Counters::read(&*self.jobs, &job).await?.counts();
+    async fn check_tolerance(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        tally: &Tally,
+    ) -> Result<(), PortError> {
+        let (Some(tolerance), 1) = (prepared.spec.tolerance, tally.attempt) else { return Ok(()) };
+        let job_guid = delivery.message.job_guid;
+        let totals = self.jobs.totals(job_guid, 1).await?;
+        let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
+        let counts = totals.counts + open;
         if tolerance.is_exceeded(counts) {
-            self.jobs.stop(job.job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
+            self.jobs.stop(job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
         }
         Ok(())
     }

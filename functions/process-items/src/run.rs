@@ -150,7 +150,12 @@ impl ChunkRun<'_> {
 
     /// The work's result, unless time is up first: an item that takes for ever must not take those before it along.
     pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let left = Duration::try_from(self.time_limit.duration_since(self.clock.now())).unwrap_or_default();
+        self.before(self.time_limit, work).await
+    }
+
+    /// The work's result, unless this time comes first.
+    pub async fn before<T>(&self, limit: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+        let left = Duration::try_from(limit.duration_since(self.clock.now())).unwrap_or_default();
         match select(pin!(work), self.clock.sleep(left)).await {
             Either::Left((result, _)) => Some(result),
             Either::Right(_) => None,

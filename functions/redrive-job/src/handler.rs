@@ -16,7 +16,9 @@ async fn redrive(redriver: &Redriver, request: &Request) -> Result<Response<Body
     let job_guid = path_parameter(request, "jobGuid")?;
     let wish: RedriveRequest = if request.body().is_empty() { RedriveRequest::default() } else { read_json(request)? };
     let job = redriver.redrive(&owner, job_guid, &wish).await.map_err(|error| problem(error, redriver))?;
-    Ok(to_be_polled(json_response(202, &JobView::read(&*redriver.jobs, &job).await?)))
+    // What was asked for is done: an answer without counters is better than none.
+    let view = JobView::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| JobView::new(&job, None));
+    Ok(to_be_polled(json_response(202, &view)))
 }
 
 fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {

@@ -19,6 +19,9 @@ use serde::Deserialize;
 
 use crate::corrected::{CorrectedError, read_corrected};
 
+/// Over a gap of more rows than this, the walk through the failed items begins anew behind it.
+const GAP_ROWS: u64 = 50_000;
+
 /// How many rows an error names.
 const ROWS_NAMED: usize = 10;
 
@@ -145,7 +148,8 @@ impl Redriver {
         let at = self.clock.now();
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadline_seconds);
         let deadline_at = at + Duration::from_secs(deadline);
-        let redrive = Redrive { by, before, unprocessed_from: job.unprocessed_from(), corrected };
+        let (base, unprocessed_from) = (job.failures_since(), job.unprocessed_from());
+        let redrive = Redrive { by, before, base, unprocessed_from, corrected };
         let wake_at = deadline_at.min(at + self.limits.stale);
         let attempt = NewAttempt { seen: job, redrive, ceilings: self.limits.ceilings, at, deadline_at, wake_at };
         let job = self.jobs.redrive(&attempt).await.map_err(|error| match error {
@@ -199,13 +203,22 @@ impl Redriver {
         }
     }
 
+    async fn failed_behind(&self, job: &Job, after: u64) -> Result<FailedItems, PortError> {
+        FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await
+    }
+
     /// Those of these rows, which are in order, that did not fail; enough of them to be named.
     async fn not_failed(&self, job: &Job, rows: &[Correction]) -> Result<Vec<u64>, PortError> {
         let after = rows.first().map_or(0, |first| first.row.saturating_sub(1));
-        let mut failed = FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await?;
+        let mut failed = self.failed_behind(job, after).await?;
         let mut rows = rows.iter().map(|correction| correction.row).collect::<Vec<u64>>().into_iter().peekable();
         let mut strangers = Vec::new();
         while rows.peek().is_some() && strangers.len() <= ROWS_NAMED {
+            if rows.peek().is_some_and(|row| row.saturating_sub(failed.after()) > GAP_ROWS) {
+                // What failed far before the next corrected row need not be read.
+                let after = rows.peek().map_or(0, |row| row - 1);
+                failed = self.failed_behind(job, after).await?;
+            }
             let Some(items) = failed.next().await? else { break };
             for item in items {
                 while let Some(stranger) = rows.next_if(|row| *row < item.row) {

@@ -181,6 +181,12 @@ impl Splitter {
     }
 
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
+        // A run that was frozen until its lease had run out must not stop a job that somebody else is splitting.
+        let now = self.clock.now();
+        let lease = Lease { holder: run, until: now + self.limits.lease };
+        if let Leased::Refused(_) = self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+            return Ok(SplitEnd::NotOurs);
+        }
         self.jobs.stop(job.job_guid, job.attempt, stop).await?;
         self.finish(job, run, point).await
     }

@@ -9,6 +9,7 @@ use sweep::sweep::{SweepLimits, Sweeper};
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("sweep").await?;
+    let timeout = Duration::from_secs(runtime.setting("ROWMILL_SWEEP_TIMEOUT_SECONDS", 60)?);
     let sweeper = Arc::new(Sweeper {
         jobs: runtime.job_store()?,
         objects: runtime.objects()?,
@@ -22,6 +23,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
             stale: Duration::from_secs(runtime.setting("ROWMILL_STALE_SECONDS", 900)?),
             grace: Duration::from_secs(runtime.setting("ROWMILL_STOP_GRACE_SECONDS", 120)?),
             jobs_max: runtime.setting("ROWMILL_SWEEP_JOBS_MAX", 100)?,
+            time: timeout * 3 / 4,
             tallies_max: runtime.setting("ROWMILL_SWEEP_TALLIES_MAX", 4)?,
             backoff_max: Duration::from_secs(runtime.setting("ROWMILL_SWEEP_BACKOFF_MAX_SECONDS", 14_400)?),
         },

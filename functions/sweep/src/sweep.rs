@@ -56,6 +56,8 @@ pub struct SweepLimits {
     pub grace: Duration,
     /// How many jobs a sweep looks at.
     pub jobs_max: usize,
+    /// For how long a sweep goes on to further jobs; less than an invocation may last.
+    pub time: Duration,
     /// How many tallies of a job a recovery looks into.
     pub tallies_max: u32,
     /// The longest time between two recoveries of a job.
@@ -87,6 +89,7 @@ impl Sweeper {
     /// # Errors
     /// `Unavailable` where the index cannot be read.
     pub async fn sweep(&self) -> Result<Swept, PortError> {
+        let ends_at = self.clock.now() + self.limits.time;
         let mut due = Vec::new();
         for shard in 0..WAKE_SHARDS {
             // One more than may be looked at tells whether there are more.
@@ -95,6 +98,10 @@ impl Sweeper {
         due.sort_by_key(|due| due.at);
         let mut swept = Swept { capped: due.len() > self.limits.jobs_max, ..Swept::default() };
         for due in due.into_iter().take(self.limits.jobs_max) {
+            if self.clock.now() >= ends_at {
+                swept.capped = true;
+                break;
+            }
             if let Err(error) = self.look_at(due, &mut swept).await {
                 swept.failed += 1;
                 tracing::warn!(job.id = %due.job, error = &error as &dyn std::error::Error, "job not swept");
@@ -108,6 +115,11 @@ impl Sweeper {
     async fn look_at(&self, due: Due, swept: &mut Swept) -> Result<(), PortError> {
         let job = match self.jobs.job(due.job).await {
             Err(PortError::NotFound) => return Ok(()),
+            Err(error @ PortError::Invalid { .. }) => {
+                // A row that nobody can read must not be the first one of every sweep.
+                self.jobs.wake_later(due, self.clock.now() + self.limits.backoff_max, 0).await.ok();
+                return Err(error);
+            }
             job => job?,
         };
         let claimed_until = self.clock.now() + self.limits.grace;
@@ -145,14 +157,17 @@ impl Sweeper {
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
-        let queued = job.split.tallies > 0 && self.chunks.backlog().await? > 0;
-        if queued && job.recoveries < QUEUED_LOOKS {
+        if job.recoveries < QUEUED_LOOKS && job.split.tallies > 0 && self.are_chunks_queued().await? {
             return Ok(self.later(&job, now));
         }
         swept.recovered += 1;
         tracing::warn!(job.id = %job.job_guid, job.attempt, job.recoveries, "job recovered");
         self.recover(&job, &counters, swept).await?;
         Ok(self.later(&job, now))
+    }
+
+    async fn are_chunks_queued(&self) -> Result<bool, PortError> {
+        Ok(self.chunks.backlog().await? > 0 || self.isolated.backlog().await? > 0)
     }
 
     /// When a job without a sign of life is looked at again: after twice the time of the last look, with jitter.

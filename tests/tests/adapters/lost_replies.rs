@@ -175,6 +175,7 @@ async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
     let redrive = Redrive {
         by: RunId::from_bytes([2; 7]),
         before: Counts { failed: 5, ..Counts::default() },
+        base: 1,
         unprocessed_from: None,
         corrected: None,
     };

@@ -1,10 +1,13 @@
 //! Items that end or stall the process that runs them, and handlers that take longer than an invocation.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acceptance::faults::Death;
 use acceptance::world::{World, WorldLimits};
 use async_trait::async_trait;
+use dead_letter::settle::DeadMessage;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::ports::JobStore;
 use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
@@ -15,8 +18,12 @@ use serde_json::json;
 
 use crate::chunks_of;
 
-/// Does what the cell `what` says: `hang`, `busy` (a transient error, always), `bad`, anything else is good.
-struct Told;
+/// Does what the cell `what` says: `hang`, `busy` (a transient error, always), `bad`, `once` (bad at first, good then);
+/// anything else is good.
+#[derive(Default)]
+struct Told {
+    seen: Arc<Mutex<BTreeSet<u64>>>,
+}
 
 impl JobType for Told {
     fn name(&self) -> &'static str {
@@ -24,7 +31,7 @@ impl JobType for Told {
     }
 
     fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(Self))
+        Ok(Arc::new(Self { seen: Arc::clone(&self.seen) }))
     }
 }
 
@@ -35,6 +42,7 @@ impl ItemProcessor for Told {
         match cells.get("what") {
             Some("hang") => std::future::pending().await,
             Some("busy") => Err(ItemError::transient("busy", "not now")),
+            Some("once") if self.seen.lock().unwrap().insert(item.row) => Err(ItemError::permanent("once", "as told")),
             Some("bad") => Err(ItemError::permanent("bad", "as told")),
             _ => Ok(Outcome::Succeeded),
         }
@@ -42,7 +50,7 @@ impl ItemProcessor for Told {
 }
 
 fn told(max_items: u32) -> World {
-    World::new(WorldLimits { job_type: Some(|| Arc::new(Told)), ..chunks_of(max_items) })
+    World::new(WorldLimits { job_type: Some(|| Arc::new(Told::default())), ..chunks_of(max_items) })
 }
 
 async fn run(world: &World, rows: &str) -> JobGuid {
@@ -153,4 +161,28 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
     let rows: Vec<u64> = world.all_failed(job).await.iter().map(|item| item.row).collect();
     assert_eq!(rows, [7, 14, 21, 28, 35, 42, 49], "of both invocations, each once");
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_of_an_isolated_run_lists_what_it_counts() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = told(6);
+            let file = world.store("text/csv", "what\nbad\nonce\ngood\nonce\nonce\nbad\n").await;
+            let job = world.create("told", file, json!({})).await.unwrap().job_guid;
+            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            let letter = DeadMessage::Chunk(world.chunks.take().remove(0));
+            world.dead_letters.settle("letter", &letter).await.unwrap();
+            world.faults.plan(call, death);
+            world.run_through_crashes(Duration::from_secs(300)).await;
+            let shown = world.show(job).await;
+            let listed = failed(&world, job).await;
+            assert_eq!((shown.status, shown.item_progress), (Status::Completed, 6), "{death:?} call {call}");
+            assert_eq!(listed.len() as u64, shown.items_failed, "{death:?} call {call}: {listed:?}");
+            assert!(listed.iter().all(|(_, code)| code == "bad" || code == "once"), "{listed:?}");
+            if world.faults.is_pending() {
+                break;
+            }
+        }
+    }
 }

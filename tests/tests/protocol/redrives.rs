@@ -5,7 +5,7 @@ use acceptance::world::World;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::job::Job;
-use rowmill_core::ports::{Admission, Ceilings, JobStore};
+use rowmill_core::ports::{Admission, Ceilings, Clock, JobStore};
 use rowmill_core::states::{Outcome, Status};
 use serde_json::json;
 
@@ -170,4 +170,65 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over() {
+    let world = World::new(chunks_of(1));
+    let job = partly_failed(&world).await;
+    for attempt in 2..4 {
+        redrive(&world, job, None).await.unwrap();
+        world.run().await;
+        world.objects.expire(&format!("results/{job}/{}/", attempt - 1));
+        assert_eq!(failed_rows(&world, job).await, [2, 4, 5], "attempt {attempt}");
+    }
+    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
+    redrive(&world, job, Some(corrected)).await.unwrap();
+    world.run().await;
+    assert_eq!(world.show(job).await.outcome, Some(Outcome::Succeeded));
+}
+
+#[tokio::test]
+async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
+    let world = World::new(chunks_of(1));
+    let file = world.store("text/csv", format!("a,b\n1,1\n2\n{}", "3,3\n".repeat(70))).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    // Time for one tally, which is processed; then the job is cancelled.
+    let deadline = world.clock.now() + std::time::Duration::from_secs(10);
+    world.splitter.split(&world.splits.take()[0], deadline).await.unwrap();
+    for message in world.chunks.take() {
+        world.process(&message, false).await;
+    }
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.unprocessed.map(|part| part.from_row)), (Status::Cancelled, Some(65)));
+    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n").await;
+    redrive(&world, job, Some(corrected)).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_succeeded, shown.items_failed), (64, 0));
+    assert_eq!((shown.outcome, shown.unprocessed.map(|part| part.from_row)), (Some(Outcome::Partial), Some(65)));
+}
+
+#[tokio::test]
+async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
+    // One failed item in each of 2,100 chunks: more than one tally may come from.
+    let rows: String = (0..2100).map(|_| "ragged\n").collect();
+    let file = format!("a,b\n{rows}");
+    let mut borders = Vec::new();
+    for split_time in [300, 10] {
+        let world = World::new(chunks_of(1));
+        let stored = world.store("text/csv", file.clone()).await;
+        let job = world.create("validate", stored, json!({})).await.unwrap().job_guid;
+        world.run().await;
+        let spec = world.jobs.spec(job).await.unwrap();
+        assert_eq!(spec.limits.max_items, 1);
+        redrive(&world, job, None).await.unwrap();
+        world.run_through_crashes(std::time::Duration::from_secs(split_time)).await;
+        let tallies = world.jobs.tallies(job, 2, 0..100).await.unwrap();
+        borders.push(tallies.iter().map(|tally| (tally.start, tally.items)).collect::<Vec<_>>());
+        assert_eq!(world.show(job).await.items_failed, 2100);
+    }
+    assert_eq!(borders[0], borders[1]);
 }

@@ -69,6 +69,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:BatchGetItem", "JobsTable"),
             ("dynamodb:Query", "JobsTable/index/owner-index"),
             ("s3:GetObject", "Bucket/results/*"),
+            ("s3:ListBucket", "Bucket"),
         ],
         "cancel-job" => vec![
             ("dynamodb:GetItem", "JobsTable"),
@@ -112,6 +113,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("sqs:SendMessage", "IsolateQueue"),
             ("sqs:SendMessage", "CompletionsQueue"),
             ("sqs:GetQueueAttributes", "ItemsQueue"),
+            ("sqs:GetQueueAttributes", "IsolateQueue"),
         ],
         other => panic!("{other} has no permissions written down here"),
     }

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::RunId;
 use crate::input::InputItem;
 use crate::messages::ChunkMessage;
 use crate::segment::{FailedItem, Segment};
@@ -68,17 +67,6 @@ impl From<&ChunkMessage> for DeadChunk {
         let ChunkAddress { tally, index, .. } = message.address;
         Self { tally, index, first_row: message.chunk.first_row, items: message.chunk.items }
     }
-}
-
-/// The run id that a dead letter's own writes carry: made from its message's name, so that the same dead letter, delivered
-/// again, recognises what it wrote before.
-pub fn run_of(message_id: &str) -> RunId {
-    // FNV-1a: any even spread does.
-    let hash = message_id
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let [_, bytes @ ..] = hash.to_be_bytes();
-    RunId::from_bytes(bytes)
 }
 
 /// Counts the items that nobody got to as failed, because their chunk is given up. A malformed one fails as what it is.

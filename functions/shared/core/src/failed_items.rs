@@ -3,7 +3,8 @@
 //! A tally's marks say which runs won their chunks and whether they left failed items; only those runs' segments are read.
 //! Tallies, chunks and rows run in the same order, so nothing is sorted and little is held. A redrive's chunks hold the
 //! items that had failed before it, each with its failure; so those of its chunks that are not committed, or were skipped,
-//! tell what still stands, and only the items that it never dispatched are looked for in the attempt before.
+//! tell what still stands, and only the items that it never dispatched are looked for in the attempt before. What an
+//! attempt that dispatched all of them says is all there is: the objects of those before it may have expired.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,7 +24,7 @@ use crate::tally::{ChunkAddress, Mark, MarkKind, Tally};
 const TALLIES_READ: u32 = 64;
 
 /// How many objects are read at once: each may hold a whole chunk.
-const OBJECTS_READ: usize = 8;
+const OBJECTS_READ: usize = 16;
 
 /// A walk through the failed items of a job.
 pub struct FailedItems {
@@ -32,6 +33,8 @@ pub struct FailedItems {
     job_guid: JobGuid,
     /// The attempt being walked through.
     attempt: u32,
+    /// The attempt at which the walk ends.
+    base: u32,
     /// Its tallies not read yet.
     tallies: Range<u32>,
     /// Its chunks that may hold items, not read yet.
@@ -64,11 +67,39 @@ impl FailedItems {
         job: &Job,
         after: u64,
     ) -> Result<Self, PortError> {
+        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), job.split.tallies, after).await
+    }
+
+    /// The items that had failed before the present attempt of this job, behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn before(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let attempt = job.attempt.saturating_sub(1).max(1);
+        let base = job.redrive.as_ref().map_or(1, |redrive| redrive.base);
+        let tallies = jobs.totals(job.job_guid, attempt).await?.final_tallies.unwrap_or(0);
+        Self::enter_at(jobs, objects, job, (attempt, base), tallies, after).await
+    }
+
+    async fn enter_at(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        (attempt, base): (u32, u32),
+        tallies: u32,
+        after: u64,
+    ) -> Result<Self, PortError> {
         let mut walk = Self {
             jobs,
             objects,
             job_guid: job.job_guid,
-            attempt: job.attempt,
+            attempt,
+            base,
             tallies: 0..0,
             chunks: VecDeque::new(),
             ready: VecDeque::new(),
@@ -76,25 +107,8 @@ impl FailedItems {
             tally_count: 0,
             objects_read: 0,
         };
-        walk.enter(job.attempt, job.split.tallies).await?;
+        walk.enter(attempt, tallies).await?;
         Ok(walk)
-    }
-
-    /// The failed items of an ended attempt of this job, behind row `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub async fn of_ended(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        attempt: u32,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let totals = jobs.totals(job.job_guid, attempt).await?;
-        let mut ended = job.clone();
-        (ended.attempt, ended.split.tallies) = (attempt, totals.final_tallies.unwrap_or(0));
-        Self::of(jobs, objects, &ended, after).await
     }
 
     /// How many objects have been read so far.
@@ -147,7 +161,7 @@ impl FailedItems {
 
     /// Goes over to the attempt before, for the items that this one did not dispatch; whether there is one.
     async fn leave(&mut self) -> Result<bool, PortError> {
-        if self.attempt == 1 {
+        if self.attempt <= self.base {
             return Ok(false);
         }
         if let Some(last) = self.tally_count.checked_sub(1) {

@@ -129,6 +129,16 @@ impl Job {
         }
     }
 
+    /// The earliest attempt that has a say in which items have failed: the present one if it dispatched all its items, else
+    /// the last one before it that did.
+    pub fn failures_since(&self) -> u32 {
+        match &self.redrive {
+            None => 1,
+            Some(redrive) if self.split.done && self.items_dispatched() == redrive.before.failed => self.attempt,
+            Some(redrive) => redrive.base,
+        }
+    }
+
     /// The counts of the whole job, when those of the present attempt are these.
     pub fn merged(&self, attempt: Counts) -> Counts {
         self.redrive.as_ref().map_or(attempt, |redrive| redrive.merged(attempt))
@@ -148,6 +158,8 @@ pub struct Redrive {
     pub by: RunId,
     /// The counts of the whole job before it. All that had failed are its items.
     pub before: Counts,
+    /// The last attempt before it that dispatched all its items: what failed is told from there on.
+    pub base: u32,
     /// Where the first attempt ended if it did not reach the end of the file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unprocessed_from: Option<Position>,

@@ -210,6 +210,7 @@ mod tests {
             redrive: Some(Redrive {
                 by: RunId::from_bytes([2; 7]),
                 before: Counts { succeeded: 4, failed: 5, skipped: 6 },
+                base: 1,
                 unprocessed_from: Some(Position { offset: 98, row: 3 }),
                 corrected: Some("results/corrected".into()),
             }),

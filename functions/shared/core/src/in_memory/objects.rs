@@ -38,6 +38,11 @@ impl InMemoryObjects {
         Ok(())
     }
 
+    /// Takes all objects away whose keys begin like this, as a lifecycle rule does.
+    pub fn expire(&self, prefix: &str) {
+        lock(&self.0).objects.retain(|key, _| !key.starts_with(prefix));
+    }
+
     /// Takes an object away.
     pub fn delete(&self, key: &str) {
         lock(&self.0).objects.remove(key);

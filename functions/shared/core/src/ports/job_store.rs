@@ -487,10 +487,15 @@ impl Completion {
     /// The end of a job's attempt with these counts, by what stopped it or did not; none where it does not end from here.
     pub fn of(job: &Job, attempt: Counts, finished_at: Timestamp, retention: Duration) -> Option<Self> {
         let (status, counts) = (job.ending()?, job.merged(attempt));
+        // A file of which a part was never dispatched has not succeeded, whatever became of the rest.
+        let outcome = match (outcome(counts), job.unprocessed_from()) {
+            (Outcome::Succeeded, Some(_)) => Outcome::Partial,
+            (outcome, _) => outcome,
+        };
         Some(Self {
             seen: job.clone(),
             status,
-            outcome: (status == Status::Completed).then(|| outcome(counts)),
+            outcome: (status == Status::Completed).then_some(outcome),
             counts,
             finished_at,
             expires_at: expiry(finished_at, retention),

@@ -18,6 +18,7 @@ fn next(seen: &Job, by: u8) -> NewAttempt {
     let redrive = Redrive {
         by: run(by),
         before: Counts { succeeded: 3, failed: 2, skipped: 0 },
+        base: 1,
         unprocessed_from: Some(Position { offset: 600, row: 6 }),
         corrected: Some("results/corrected".into()),
     };
