@@ -1,4 +1,5 @@
-//! Crashes on purpose: ports that, at a planned call, act as if the process had died before or after it.
+//! Crashes on purpose: ports that, at a planned call, act as if the process had died before or after it, or as if it had
+//! been frozen before it while others went on.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use rowmill_core::dead_letter::DeadLetter;
 use rowmill_core::ids::{JobGuid, Owner, RunId};
@@ -30,11 +32,12 @@ pub enum Death {
 }
 
 /// The plan of one crash. Once dead, every further call fails until [`Faults::revive`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Faults {
     calls: AtomicU64,
     dead: AtomicBool,
     plan: Mutex<Option<(u64, Death)>>,
+    meanwhile: Mutex<Option<(u64, BoxFuture<'static, ()>)>>,
 }
 
 impl Faults {
@@ -42,6 +45,17 @@ impl Faults {
     pub fn plan(&self, call: u64, death: Death) {
         self.calls.store(0, Ordering::SeqCst);
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, death));
+    }
+
+    /// The process is frozen at the `call`-th call from now on, counted from 0, while all of this happens.
+    pub fn freeze(&self, call: u64, meanwhile: impl Future<Output = ()> + Send + 'static) {
+        self.calls.store(0, Ordering::SeqCst);
+        *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, Box::pin(meanwhile)));
+    }
+
+    /// Whether the process was not frozen as planned, because it did not make that many calls.
+    pub fn thaw(&self) -> bool {
+        self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
     /// Whether the planned crash is still to come.
@@ -55,11 +69,15 @@ impl Faults {
     }
 
     /// To be called before a port's own work: whether it is done at all, and whether its reply arrives.
-    fn enter(&self) -> Result<Reply<'_>, PortError> {
+    async fn enter(&self) -> Result<Reply<'_>, PortError> {
         if self.dead.load(Ordering::SeqCst) {
             return Err(dead());
         }
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take_if(|(at, _)| *at == call);
+        if let Some((_, meanwhile)) = meanwhile {
+            meanwhile.await;
+        }
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         match *plan {
             Some((at, death)) if at == call => {
@@ -104,7 +122,7 @@ impl<P: ?Sized> Mortal<P> {
 /// Passes a call on unless the process dies.
 macro_rules! pass {
     ($self:ident.$call:ident($($argument:expr),*)) => {{
-        let reply = $self.faults.enter()?;
+        let reply = $self.faults.enter().await?;
         let answer = $self.port.$call($($argument),*).await;
         reply.arrives()?;
         answer

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::CompletionMessage;
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Stopped, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, WriteLost};
 use rowmill_core::states::Status;
 use rowmill_core::tally::{Counts, Totals};
 
@@ -85,8 +85,8 @@ impl Completer {
     }
 
     async fn end(&self, job: Job, totals: &Totals) -> Result<CompletionEnd, PortError> {
-        let job = self.check_tolerance(job, totals).await?;
-        let mut job = self.audit(job, totals).await?;
+        let Some(job) = self.check_tolerance(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
+        let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         for _ in 0..TRIES {
             let ended = Completion::of(&job, totals.counts, self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
@@ -103,25 +103,25 @@ impl Completer {
     }
 
     /// Whether more items failed than the job bears: whoever committed the last of them may have died before it looked.
-    async fn check_tolerance(&self, job: Job, totals: &Totals) -> Result<Job, PortError> {
+    async fn check_tolerance(&self, job: Job, totals: &Totals) -> Result<Option<Job>, PortError> {
         if job.attempt > 1 || job.stop.is_some() {
-            return Ok(job);
+            return Ok(Some(job));
         }
         let tolerance = self.jobs.spec(job.job_guid).await?.tolerance;
         match tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
             true => self.stop(&job, Stop::tolerance_exceeded(totals.counts, self.clock.now())).await,
-            false => Ok(job),
+            false => Ok(Some(job)),
         }
     }
 
-    async fn stop(&self, job: &Job, stop: Stop) -> Result<Job, PortError> {
-        let (Stopped::Now(job) | Stopped::Not(job)) = self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
-        Ok(job)
+    /// Stops the attempt; none where it has ended meanwhile, by a run that took this one for dead.
+    async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
+        Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }
 
     /// Adds everything up again: the tallies must give the totals, and the totals the items dispatched. Should they ever
     /// not, the job ends as failed and says so, rather than with counts that cannot be trusted.
-    async fn audit(&self, job: Job, totals: &Totals) -> Result<Job, PortError> {
+    async fn audit(&self, job: Job, totals: &Totals) -> Result<Option<Job>, PortError> {
         let (mut items, mut counts, mut first) = (0, Counts::default(), 0);
         while first < job.split.tallies {
             let next = first.saturating_add(AUDIT_TALLIES).min(job.split.tallies);
@@ -133,7 +133,7 @@ impl Completer {
         }
         let dispatched = job.items_dispatched();
         if (items, counts) == (totals.items, totals.counts) && items == dispatched && counts.sum() == items {
-            return Ok(job);
+            return Ok(Some(job));
         }
         tracing::error!(job.id = %job.job_guid, items, ?counts, totals = ?totals.counts, dispatched, "audit failed");
         let message = "the job's counters do not add up; please report this";

@@ -2,7 +2,8 @@
 
 use rowmill_core::ids::FileGuid;
 use rowmill_core::spec::Tolerance;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -30,7 +31,7 @@ pub struct CreateJobRequest {
     #[serde(default)]
     pub params: Map<String, Value>,
     /// How many failures the job bears.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tolerance")]
     pub tolerance: Option<Tolerance>,
     /// How many chunks of the job may be in flight at once; as many as there are workers by default.
     #[serde(default)]
@@ -41,6 +42,12 @@ pub struct CreateJobRequest {
     /// What the client wants to find again.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
+}
+
+/// An object, or null: a list of its values would do as well for the parser.
+fn tolerance<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
+    let fields: Option<Map<String, Value>> = Option::deserialize(value)?;
+    fields.map(|fields| Tolerance::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
 impl CreateJobRequest {
@@ -158,6 +165,9 @@ mod tests {
         assert_eq!(field(r#","tolerance":{"count":0}"#), None);
         let long = "x".repeat(METADATA_MAX_BYTES);
         assert_eq!(field(&format!(r#","metadata":{{"a":"{long}"}}"#)).as_deref(), Some("metadata"));
+        let listed = format!(r#"{{"jobType":"import","fileGuid":"{GUID}","tolerance":[50]}}"#);
+        assert!(serde_json::from_str::<CreateJobRequest>(&listed).is_err());
+        assert_eq!(field(r#","maxConcurrency":0"#).as_deref(), Some("maxConcurrency"));
         assert!(check_idempotency_key("order 7/2").is_ok());
         assert!(check_idempotency_key("").is_err());
         assert!(check_idempotency_key("ü").is_err());

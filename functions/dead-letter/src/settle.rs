@@ -15,7 +15,7 @@ use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
 use rowmill_core::ports::{
-    Clock, Completion, Entropy, JobStore, Leased, LedgerMoved, Objects, PortError, Queue, Stopped, WriteLost,
+    Clock, Completion, Entropy, JobStore, Leased, LedgerMoved, Objects, PortError, Queue, WriteLost,
 };
 use rowmill_core::segment::Segment;
 use rowmill_core::tally::{Counts, Mark, MarkKind};
@@ -199,7 +199,8 @@ impl DeadLetters {
         }
         let job = self.lease(job, run).await?;
         let said = "every try to cut the file failed; the logs of split-job say why";
-        let job = self.stop(&job, Stop::because(StopCode::SplitFailed, said, self.clock.now())).await?;
+        let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
+        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         if job.split.dispatched < job.split.tallies {
             self.accounts.close_without_rest(&job, job.split.tallies - 1).await?;
         }
@@ -214,7 +215,8 @@ impl DeadLetters {
         }
         let job = self.lease(job, run).await?;
         let said = "every try to end the job failed; the logs of complete-job say why";
-        let job = self.stop(&job, Stop::because(StopCode::CompletionFailed, said, self.clock.now())).await?;
+        let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
+        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         let Some(completion) = Completion::of(&job, totals.counts, self.clock.now(), self.retention) else {
             return Ok(DeadLetterEnd::Obsolete);
         };
@@ -236,8 +238,8 @@ impl DeadLetters {
         }
     }
 
-    async fn stop(&self, job: &Job, stop: Stop) -> Result<Job, PortError> {
-        let (Stopped::Now(job) | Stopped::Not(job)) = self.jobs.stop(job.job_guid, job.attempt, &stop).await?;
-        Ok(job)
+    /// Stops the attempt; none where it has ended meanwhile, by a run that took this one for dead.
+    async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
+        Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }
 }

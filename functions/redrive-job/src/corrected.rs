@@ -7,9 +7,9 @@
 use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
 use rowmill_core::input::Correction;
 use rowmill_core::spec::Spec;
-use rowmill_core::text::Format;
+use rowmill_core::text::{ChunkCutter, Format, Position};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 /// The column, or name, under which a corrected row says which one it corrects.
 const ROW: &str = "row";
@@ -52,6 +52,7 @@ pub fn read_corrected(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, Corr
 }
 
 fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError> {
+    check_quotes(bytes, spec)?;
     let delimiter = spec.head.dialect.delimiter;
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
     let columns = &spec.head.columns;
@@ -86,6 +87,16 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
     Ok(rows)
 }
 
+/// A quote that is never closed would take all rows behind it for part of its cell.
+fn check_quotes(bytes: &[u8], spec: &Spec) -> Result<(), CorrectedError> {
+    let mut cutter = ChunkCutter::new(&spec.head.dialect, spec.limits, Position { offset: 0, row: 0 });
+    cutter.push(bytes, &mut Vec::new());
+    match cutter.finish(&mut Vec::new()) {
+        Ok(_) => Ok(()),
+        Err(quote) => error(format!("the quote that opens at its byte {} is never closed", quote.offset)),
+    }
+}
+
 /// The first cells of a record as a record of the input: quoted anew where need be.
 fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<String> {
     let mut writer =
@@ -98,9 +109,18 @@ fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<Strin
 
 /// A line of a corrected JSONL file.
 #[derive(Deserialize)]
-struct CorrectedLine {
+struct CorrectedLine<'a> {
     row: u64,
-    record: Map<String, Value>,
+    /// As it is written: a number of many digits must not lose any.
+    #[serde(borrow)]
+    record: &'a RawValue,
+}
+
+/// The line, if it is an object (a list of two would do as well for the parser) that holds one.
+fn corrected_line(line: &[u8]) -> Result<Option<CorrectedLine<'_>>, serde_json::Error> {
+    let read: CorrectedLine<'_> = serde_json::from_slice(line)?;
+    let are_objects = line.trim_ascii_start().starts_with(b"{") && read.record.get().starts_with('{');
+    Ok(are_objects.then_some(read))
 }
 
 fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
@@ -109,11 +129,11 @@ fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match serde_json::from_slice::<CorrectedLine>(line) {
-            Ok(CorrectedLine { row, record }) => rows.push(Correction { row, text: Value::Object(record).to_string() }),
-            Err(cause) => {
+        match corrected_line(line) {
+            Ok(Some(CorrectedLine { row, record })) => rows.push(Correction { row, text: record.get().to_owned() }),
+            wrong => {
                 // Not the parser's own words: they may quote what the line holds.
-                let place = cause.column();
+                let place = wrong.err().map_or(1, |cause| cause.column());
                 return error(format!(
                     "line {number} is not `{{\"row\": number, \"record\": object}}`; see its byte {place}"
                 ));
@@ -151,7 +171,7 @@ mod tests {
             },
             limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 20 },
             scanner_version: SCANNER_VERSION,
-            params: Map::new(),
+            params: serde_json::Map::new(),
             tolerance: None,
             max_concurrency: None,
         }
@@ -166,11 +186,11 @@ mod tests {
     fn rows_come_in_order_and_in_the_form_of_the_input() {
         let read = csv("\u{feff}a;row;row;code\n\"x;y\";2;9;bad\n1;\"q\"\"\";3;\n").unwrap();
         assert_eq!(read, [(3, "1;\"q\"\"\"".to_owned()), (9, "\"x;y\";2".to_owned())]);
-        let json = b"{\"row\":4,\"code\":\"x\",\"record\":{\"a\":[1]}}\n\n{\"row\":2,\"record\":{}}";
+        let json = b"{\"row\":4,\"code\":\"x\",\"record\":{\"b\":1.50,\"a\":[1]}}\n\n{\"row\":2,\"record\":{}}";
         let read = read_corrected(json, &spec(Format::Jsonl)).unwrap();
         assert_eq!(
             read.iter().map(|row| (row.row, row.text.as_str())).collect::<Vec<_>>(),
-            [(2, "{}"), (4, "{\"a\":[1]}")]
+            [(2, "{}"), (4, "{\"b\":1.50,\"a\":[1]}")]
         );
     }
 
@@ -183,6 +203,9 @@ mod tests {
         assert!(csv("a;row;row\n1;2;x\n").unwrap_err().contains("line 2"));
         assert!(csv("a;row;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 is there twice"));
         assert!(csv("a;row;row\n").unwrap_err().contains("no rows"));
+        assert!(csv("a;row;row;code\n1;2;3;\"open\n2;2;4;\n").unwrap_err().contains("byte 21"));
+        let list = read_corrected(b"[3,{}]", &spec(Format::Jsonl)).unwrap_err();
+        assert!(list.message.contains("line 1"), "{list}");
         assert!(csv(&format!("a;row;row\n{};2;3\n", "x".repeat(20))).unwrap_err().contains("row 3"));
         let wrong = read_corrected(b"{\"row\":1,\"record\":{}}\n{\"row\":2}", &spec(Format::Jsonl)).unwrap_err();
         assert!(wrong.message.contains("line 2"), "{wrong}");

@@ -178,6 +178,11 @@ async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), 
     }
 }
 
+/// A job's guid, as an argument. It becomes part of a path, so nothing else may pass for one.
+fn job_guid(text: &str) -> Result<String, uuid::Error> {
+    text.parse::<uuid::Uuid>().map(|guid| guid.hyphenated().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

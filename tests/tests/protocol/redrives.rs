@@ -1,11 +1,14 @@
 //! Redrive: the next attempt runs over exactly what failed, from its own bytes or from a corrected file.
 
+use std::sync::Arc;
+
 use acceptance::faults::Death;
 use acceptance::world::World;
+use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::job::Job;
-use rowmill_core::ports::{Admission, Ceilings, Clock, JobStore};
+use rowmill_core::ports::{Admission, Ceilings, Clock, JobStore, Queue};
 use rowmill_core::states::{Outcome, Status};
 use serde_json::json;
 
@@ -231,4 +234,54 @@ async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
         assert_eq!(world.show(job).await.items_failed, 2100);
     }
     assert_eq!(borders[0], borders[1]);
+}
+
+/// A completer, and a dead-letter function, that stand still at one of their calls until the attempt has ended by another
+/// run, been redriven and half done: what they do then must not touch the next attempt.
+#[tokio::test]
+async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
+    for buried in [false, true] {
+        for call in 0.. {
+            let world = Arc::new(World::new(chunks_of(1)));
+            let file = world.store("text/csv", FILE).await;
+            let job = world.create_with(file, json!({ "tolerance": { "count": 2 } })).await.job_guid;
+            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            for message in world.chunks.take() {
+                world.process(&message, false).await;
+            }
+            let completion = world.completions.take().remove(0);
+            world.faults.freeze(call, {
+                let (world, completion) = (Arc::clone(&world), completion.clone());
+                async move {
+                    world.clock.advance(std::time::Duration::from_secs(3600));
+                    world.completer.complete(&completion).await.unwrap();
+                    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
+                    redrive(&world, job, Some(corrected)).await.unwrap();
+                    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+                    for message in world.chunks.take().iter().skip(1) {
+                        world.process(message, false).await;
+                        world.chunks.send(&[message.clone()]).await.unwrap();
+                    }
+                }
+            });
+            if buried {
+                world.dead_letters.settle("letter", &DeadMessage::Completion(completion)).await.ok();
+            } else {
+                world.completer.complete(&completion).await.ok();
+            }
+            if world.faults.thaw() {
+                break;
+            }
+            let row = world.jobs.job(job).await.unwrap();
+            assert_eq!((row.attempt, row.status, row.stop), (2, Status::Running, None), "buried {buried}, call {call}");
+            world.clock.advance(acceptance::world::STALE);
+            world.run().await;
+            world.sweep().await;
+            world.run().await;
+            let shown = world.show(job).await;
+            // The last row was skipped when the third failure stopped the first attempt.
+            let counts = (shown.items_succeeded, shown.items_failed, shown.items_skipped);
+            assert_eq!((shown.status, counts), (Status::Completed, (4, 1, 1)));
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::follow::summary;
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
     /// The job's guid
+    #[arg(value_parser = super::job_guid)]
     pub job_guid: String,
     /// Where the API is.
     #[command(flatten)]

@@ -14,6 +14,7 @@ use crate::terminal::{count, cut, escape_controls, table};
 #[derive(Debug, clap::Args)]
 pub struct DeadLettersArgs {
     /// The job's guid
+    #[arg(value_parser = super::job_guid)]
     pub job_guid: String,
     /// Where the API is.
     #[command(flatten)]

@@ -14,6 +14,7 @@ use crate::follow::{Reporter, Verdict, follow};
 #[derive(Debug, clap::Args)]
 pub struct JobArgs {
     /// The job's guid
+    #[arg(value_parser = super::job_guid)]
     pub job_guid: String,
     /// Follow the job to its end
     #[arg(long)]

@@ -20,6 +20,7 @@ use crate::upload::{SourceFile, store};
 #[derive(Debug, clap::Args)]
 pub struct RedriveArgs {
     /// The job's guid
+    #[arg(value_parser = super::job_guid)]
     pub job_guid: String,
     /// File with the failed rows put right, in the form of the job's failed-rows file
     #[arg(long, value_name = "FILE")]

@@ -39,7 +39,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
     /// Process at most this many chunks of the job at the same time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_concurrency: Option<u32>,
     /// Where the API is.
     #[command(flatten)]

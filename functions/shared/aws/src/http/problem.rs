@@ -94,9 +94,10 @@ impl Problem {
         Self::new(500, "internal_error", "Something went wrong on our side", "the request could not be carried out")
     }
 
-    /// With a further member.
+    /// With a further member, of a name that RFC 9457 does not use.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        debug_assert!(!["type", "title", "status", "detail", "instance", "code"].contains(&name), "{name} is taken");
         self.members.insert(name.to_owned(), value.into());
         self
     }

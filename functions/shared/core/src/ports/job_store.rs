@@ -448,6 +448,14 @@ pub enum Stopped {
     Not(Job),
 }
 
+impl Stopped {
+    /// The job, if it is still this attempt of it that was to be stopped, and has not ended.
+    pub fn of_attempt(self, attempt: u32) -> Option<Job> {
+        let (Self::Now(job) | Self::Not(job)) = self;
+        (!job.is_past(attempt)).then_some(job)
+    }
+}
+
 /// What became of a commit. The tally as it is now.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Committed {

@@ -1,0 +1,135 @@
+//! The adversary: what of all that may go wrong does, until its budget is spent.
+
+use std::time::Duration;
+
+use super::functions::Function;
+use super::hub::{CallKind, Verdict};
+use super::plan::Faults;
+
+/// Who decides.
+pub struct Adversary {
+    /// Chance, the only source of it.
+    pub rng: fastrand::Rng,
+    faults: Faults,
+    left: u32,
+}
+
+/// What becomes of a suspended call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It goes on like this.
+    Call(Verdict),
+    /// Its process dies before it.
+    Death,
+    /// Its invocation stands still for so long.
+    Stall(Duration),
+}
+
+impl Adversary {
+    /// An adversary with these faults to make.
+    pub const fn new(rng: fastrand::Rng, faults: Faults) -> Self {
+        Self { rng, left: faults.budget, faults }
+    }
+
+    /// Whether it still makes faults at this step.
+    pub const fn is_at_it(&self, step: u64) -> bool {
+        self.left > 0 && step < self.faults.until_step
+    }
+
+    /// Whether it makes a fault of a kind that there is, one time in so many.
+    fn strikes(&mut self, step: u64, kind: bool, one_in: u32) -> bool {
+        let strikes = self.is_at_it(step) && kind && self.rng.u32(0..one_in) == 0;
+        self.left -= u32::from(strikes);
+        strikes
+    }
+
+    /// What becomes of a function's call.
+    pub fn fate(&mut self, kind: CallKind, step: u64, function: Function) -> Fate {
+        if kind == CallKind::Poison {
+            // Most poison kills, some hangs.
+            return if self.rng.u8(..) < 180 { Fate::Death } else { Fate::Call(Verdict::Proceed) };
+        }
+        if kind == CallKind::Index && self.faults.staleness && self.is_at_it(step) && self.rng.u8(..) < 64 {
+            return Fate::Call(Verdict::Stale);
+        }
+        // There are many reads of the index, and little comes of losing one.
+        let one_in = match (self.faults.focus, kind) {
+            (_, CallKind::Index) => self.faults.one_in * 16,
+            (Some(focus), _) if focus == function => self.faults.one_in.min(4),
+            (Some(_), _) => self.faults.one_in * 8,
+            (None, _) if function.is_rare() => self.faults.one_in.div_ceil(4),
+            (None, _) => self.faults.one_in,
+        };
+        if !self.strikes(step, true, one_in) {
+            return Fate::Call(Verdict::Proceed);
+        }
+        let Faults { failures, losses, deaths, stalls, .. } = self.faults;
+        let is_call = kind != CallKind::Item;
+        let kinds = [failures && is_call, losses && is_call, deaths, deaths, stalls, stalls];
+        let there_are = kinds.iter().filter(|kind| **kind).count();
+        let place = if there_are == 0 { return Fate::Call(Verdict::Proceed) } else { self.rng.usize(0..there_are) };
+        match (0..kinds.len()).filter(|place| kinds[*place]).nth(place) {
+            Some(0) => Fate::Call(Verdict::Fail(self.failure(kind))),
+            Some(1) => Fate::Call(self.loss(kind)),
+            Some(2) => Fate::Call(Verdict::DieAfter),
+            Some(3) => Fate::Death,
+            _ => Fate::Stall(Duration::from_millis(self.rng.u64(100..40_000))),
+        }
+    }
+
+    fn failure(&mut self, kind: CallKind) -> &'static str {
+        match (kind, self.rng.bool()) {
+            (CallKind::Transaction, true) => "TransactionConflict, however often it is tried",
+            (_, true) => "throttled, however often it is tried",
+            _ => "no connection",
+        }
+    }
+
+    fn loss(&mut self, kind: CallKind) -> Verdict {
+        match kind {
+            CallKind::Send if self.rng.bool() => Verdict::Partly,
+            _ => Verdict::LoseReply,
+        }
+    }
+
+    /// Whether an invocation that has timed out goes on all the same.
+    pub fn keeps_zombie(&mut self, step: u64) -> bool {
+        self.strikes(step, self.faults.zombies, 2)
+    }
+
+    /// For how long a zombie lies still before it goes on.
+    pub fn zombie_sleeps(&mut self) -> Duration {
+        let most_ms = [1_000, 100_000, 1_000_000][self.rng.usize(0..3)];
+        Duration::from_millis(self.rng.u64(0..=most_ms))
+    }
+
+    /// Whether a message that is being worked on is delivered once more.
+    pub fn duplicates(&mut self, step: u64, function: Function) -> bool {
+        let in_focus = self.faults.focus == Some(function);
+        self.strikes(step, self.faults.deliveries, if in_focus { 3 } else { 30 })
+    }
+
+    /// Whether a received message reaches nobody.
+    pub fn drops(&mut self, step: u64) -> bool {
+        self.strikes(step, self.faults.deliveries, 30)
+    }
+
+    /// Whether an acknowledgement is lost.
+    pub fn loses_acknowledgement(&mut self, step: u64) -> bool {
+        self.strikes(step, self.faults.deliveries, 30)
+    }
+
+    /// By how much the time moves now.
+    pub fn time_passes(&mut self, step: u64) -> Option<Duration> {
+        if self.strikes(step, self.faults.jumps, 200) {
+            return Some(Duration::from_millis(self.rng.u64(5_000..200_000)));
+        }
+        let most_ms = if self.is_at_it(step) { self.faults.slow_ms } else { 40 };
+        (self.rng.u8(..) < 32).then(|| Duration::from_millis(self.rng.u64(1..=most_ms)))
+    }
+
+    /// How soon a message is visible again whose invocation failed, if sooner than its visibility says.
+    pub fn gives_back_after(&mut self) -> Option<Duration> {
+        (self.rng.u8(..) < 64).then(|| Duration::from_millis(self.rng.u64(0..20_000)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Three ways to get the protocol wrong, kept to show that the simulation finds each of them.
+
+use jiff::Timestamp;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::in_memory::InMemoryJobStore;
+use rowmill_core::ports::{Committed, JobStore, PortError};
+use rowmill_core::tally::{Commit, Tally};
+
+use super::gate_jobs::GatedJobs;
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Broken {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A commit is made whether its chunk is committed already or not.
+    CommitWithoutCondition,
+    /// A tally is closed by whoever is about to commit its last chunk, instead of by whoever sees that it is committed.
+    CloseBeforeCommit,
+    /// Nobody sweeps.
+    NoSweep,
+}
+
+/// Commits, come what may.
+pub(super) async fn commit_anyway(
+    store: &InMemoryJobStore,
+    job: JobGuid,
+    commit: &Commit,
+) -> Result<Committed, PortError> {
+    let chunk = commit.chunk;
+    store.edit_tally(job, chunk.attempt, chunk.tally, |tally| add(tally, commit, commit.at));
+    Ok(Committed::Won(store.tally(job, chunk.attempt, chunk.tally).await?))
+}
+
+/// Folds the tally as it is going to be, if this commit is its last.
+pub(super) async fn close_before(jobs: &GatedJobs, job: JobGuid, commit: &Commit) -> Result<(), PortError> {
+    let chunk = commit.chunk;
+    let mut tally = jobs.store.tally(job, chunk.attempt, chunk.tally).await?;
+    if tally.mark(chunk.index).is_none() && tally.done + 1 == tally.expected {
+        add(&mut tally, commit, commit.at);
+        jobs.fold(job, &tally).await?;
+    }
+    Ok(())
+}
+
+fn add(tally: &mut Tally, commit: &Commit, at: Timestamp) {
+    tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
+    tally.done += 1;
+    tally.counts += commit.counts;
+    tally.bytes += commit.bytes;
+    tally.at = at;
+}

@@ -1,0 +1,83 @@
+//! The checks that compare what the store says with what the oracle knows.
+
+use std::future::Future;
+
+use futures::FutureExt;
+use rowmill_core::job::{Job, StopCode};
+use rowmill_core::progress::JobView;
+use rowmill_core::states::Status;
+use rowmill_core::tally::{Counts, Tally, Totals};
+
+use super::oracle::{JobRecord, Shown, TallyRecord};
+
+/// What a check found wrong, if anything.
+pub type Checked = Result<(), String>;
+
+/// What a port in memory answers, which it does at once.
+///
+/// # Panics
+/// Where it does not.
+pub fn now<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().expect("ports in memory answer at once")
+}
+
+/// Whether this holds; what is wrong, if not.
+pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// Whether a tally says what its commits say.
+pub fn check_tally(tally: &Tally, record: &TallyRecord) -> Checked {
+    let (items, expected) = (record.items(), record.chunks.len());
+    ensure((tally.items, tally.expected as usize) == (items, expected), || {
+        format!("{} items in {} chunks, cut were {items} in {expected}", tally.items, tally.expected)
+    })?;
+    let (counts, done) = (record.counts(), record.done());
+    ensure((tally.counts, tally.done as usize) == (counts, done), || {
+        format!("{} done and {:?}, its commits say {done} and {counts:?}", tally.done, tally.counts)
+    })?;
+    ensure(tally.counts.sum() <= tally.items, || format!("more counted than there is: {:?}", tally.counts))?;
+    let marks = tally.marks.iter().flatten().count();
+    ensure(marks == record.committed.iter().flatten().count(), || format!("{marks} marks"))
+}
+
+/// Whether totals are the sums of the closed tallies.
+pub fn check_totals(totals: &Totals, record: &JobRecord) -> Checked {
+    let (mut items, mut counts) = (0, Counts::default());
+    for number in &totals.closed {
+        let tally = record.tallies.get(&(totals.attempt, *number)).ok_or("totals of a tally nobody cut")?;
+        ensure(tally.is_closed(), || format!("tally {number} is in the totals and not closed"))?;
+        (items, counts) = (items + tally.items(), counts + tally.counts());
+    }
+    ensure((totals.items, totals.counts) == (items, counts), || {
+        format!("totals {} {:?}, its closed tallies say {items} {counts:?}", totals.items, totals.counts)
+    })
+}
+
+/// Whether a job as it is shown agrees with what its commits said, and goes forward only.
+pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked {
+    let counts = Counts { succeeded: view.items_succeeded, failed: view.items_failed, skipped: view.items_skipped };
+    if job.status != Status::Waiting {
+        ensure(counts == record.counts, || format!("shown as {counts:?}, its commits say {:?}", record.counts))?;
+    }
+    ensure(view.item_progress == counts.sum(), || format!("progress {} of {counts:?}", view.item_progress))?;
+    ensure(view.item_progress <= view.item_count, || {
+        format!("progress {} of {} items", view.item_progress, view.item_count)
+    })?;
+    ensure(view.percent < 100 || job.status == Status::Completed, || "100 percent before the end".into())?;
+    let shown =
+        Shown { attempt: job.attempt, progress: view.item_progress, percent: view.percent, items: view.item_count };
+    let before = std::mem::replace(&mut record.shown, shown);
+    match shown.attempt == before.attempt {
+        true => ensure(shown.progress >= before.progress && shown.percent >= before.percent, || {
+            format!("shown as {shown:?} after {before:?}")
+        })?,
+        false => ensure(shown.progress == before.progress, || format!("shown as {shown:?} after {before:?}"))?,
+    }
+    ensure(job.attempt == 1 || shown.progress == before.progress, || "the sum moved in a redrive".into())?;
+    let ended = if job.status.is_terminal() { job.attempt } else { job.attempt - 1 };
+    ensure(job.completions == ended, || format!("{} completions in attempt {}", job.completions, job.attempt))?;
+    let code = job.stop.as_ref().map(|stop| stop.code);
+    ensure(code != Some(StopCode::AuditFailed), || "its audit failed".into())?;
+    ensure(job.wake_at.is_some() != job.status.is_terminal(), || format!("looked at again: {:?}", job.wake_at))
+}

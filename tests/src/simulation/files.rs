@@ -1,0 +1,179 @@
+//! The files of simulated jobs, and what is to become of each of their rows: the oracle.
+
+use rowmill_core::ids::{FileGuid, Owner};
+use serde_json::{Value, json};
+
+/// What a row does when it is processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It succeeds.
+    Good,
+    /// It succeeds after so many milliseconds.
+    Slow(u64),
+    /// It fails for a passing reason so many times, then it succeeds.
+    Transient(u32),
+    /// It fails for good.
+    Bad,
+    /// It has too few cells.
+    Ragged,
+    /// It takes its process with it.
+    Poison,
+}
+
+impl Kind {
+    /// The cell that says so.
+    fn cell(self) -> String {
+        match self {
+            Self::Good | Self::Ragged => "good".into(),
+            Self::Slow(ms) => format!("slow:{ms}"),
+            Self::Transient(times) => format!("transient:{times}"),
+            Self::Bad => "bad".into(),
+            Self::Poison => "poison".into(),
+        }
+    }
+
+    /// What a cell says.
+    pub fn of_cell(cell: &str) -> Option<Self> {
+        let (word, number) = cell.split_once(':').unwrap_or((cell, "0"));
+        Some(match word {
+            "good" => Self::Good,
+            "slow" => Self::Slow(number.parse().ok()?),
+            "transient" => Self::Transient(number.parse().ok()?),
+            "bad" => Self::Bad,
+            "poison" => Self::Poison,
+            _ => return None,
+        })
+    }
+
+    /// What a row of the file says, as the `csv` crate reads it.
+    pub fn of_row(row: &[u8]) -> Option<Self> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(row);
+        let mut records = reader.records();
+        let record = records.next()?.ok()?;
+        match (record.len(), records.next()) {
+            (3, None) => Self::of_cell(record.get(1)?),
+            (_, None) => Some(Self::Ragged),
+            _ => None,
+        }
+    }
+
+    /// The code a row of this kind fails with, if it is bound to fail.
+    pub const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Bad => Some("bad_value"),
+            Self::Ragged => Some("ragged_row"),
+            _ => None,
+        }
+    }
+
+    /// Whether a row of this kind can succeed.
+    pub const fn can_succeed(self) -> bool {
+        matches!(self, Self::Good | Self::Slow(_) | Self::Transient(_))
+    }
+}
+
+/// The file of a job.
+#[derive(Clone, Debug)]
+pub struct SimulatedFile {
+    /// Its upload.
+    pub file_guid: FileGuid,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What each row does, as the `csv` crate reads them; the row whose quote is never closed is not among them.
+    pub rows: Vec<Kind>,
+    /// Whether the last row has a quote that is never closed.
+    pub unterminated: bool,
+}
+
+/// How many rows of which kind a file may have.
+#[derive(Clone, Copy, Debug)]
+pub struct FileShape {
+    /// The most rows.
+    pub rows_max: u64,
+    /// How long a slow row may take, in milliseconds; 0 for no slow rows.
+    pub slow_max_ms: u64,
+    /// Of a thousand rows, how many are poison.
+    pub poison_permille: u32,
+    /// Of a thousand rows, how many fail for good or are malformed.
+    pub bad_permille: u32,
+    /// Of a thousand rows, how many fail for a passing reason.
+    pub transient_permille: u32,
+}
+
+impl SimulatedFile {
+    /// A file of this shape.
+    pub fn of(rng: &mut fastrand::Rng, file_guid: FileGuid, owner: Owner, shape: FileShape) -> Self {
+        let end = ["\n", "\r\n"][rng.usize(0..2)];
+        let count = rng.u64(0..=shape.rows_max);
+        let mut text = format!("id,kind,note{end}");
+        let mut kinds = Vec::new();
+        for row in 1..=count {
+            let kind = kind(rng, shape);
+            text += &line(rng, row, kind);
+            text += end;
+            if rng.u8(..) < 8 {
+                // A blank line is no row.
+                text += end;
+            }
+            kinds.push(kind);
+        }
+        if rng.bool() && count > 0 {
+            text.truncate(text.trim_end().len());
+        }
+        let unterminated = rng.u8(..) < 8;
+        if unterminated {
+            text = format!("{}{end}{},good,\"never closed{end}1,good,x{end}", text.trim_end(), count + 1);
+        }
+        let file = Self { file_guid, owner, bytes: text.into_bytes(), rows: kinds, unterminated };
+        file.check();
+        file
+    }
+
+    /// The rows are what the `csv` crate says they are.
+    fn check(&self) {
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&self.bytes[..]);
+        let records: Vec<csv::StringRecord> = reader.records().map(|record| record.expect("it is text")).collect();
+        let whole = &records[..records.len() - usize::from(self.unterminated)];
+        assert_eq!(whole.len(), self.rows.len(), "the oracle knows its own file");
+        for (record, kind) in whole.iter().zip(&self.rows) {
+            let read = if record.len() == 3 { Kind::of_cell(&record[1]) } else { Some(Kind::Ragged) };
+            assert_eq!(read, Some(*kind), "the oracle knows its own rows");
+        }
+    }
+
+    /// The request that creates a job on this file.
+    pub fn request(&self, tolerance: Option<Value>, deadline_seconds: Option<u64>, width: Option<u32>) -> Value {
+        json!({
+            "jobType": "simulated", "fileGuid": self.file_guid, "params": { "format": "csv", "delimiter": "," },
+            "tolerance": tolerance, "deadlineSeconds": deadline_seconds, "maxConcurrency": width,
+        })
+    }
+}
+
+fn kind(rng: &mut fastrand::Rng, shape: FileShape) -> Kind {
+    let roll = rng.u32(0..1000);
+    let (poison, bad) = (shape.poison_permille, shape.poison_permille + shape.bad_permille);
+    match roll {
+        roll if roll < poison => Kind::Poison,
+        roll if roll < bad => [Kind::Bad, Kind::Ragged][rng.usize(0..2)],
+        roll if roll < bad + shape.transient_permille => Kind::Transient(rng.u32(1..=6)),
+        roll if roll < bad + shape.transient_permille + 100 && shape.slow_max_ms > 0 => {
+            Kind::Slow(rng.u64(1..=shape.slow_max_ms))
+        }
+        _ => Kind::Good,
+    }
+}
+
+/// A row as text, without its end.
+fn line(rng: &mut fastrand::Rng, row: u64, kind: Kind) -> String {
+    match (kind, rng.u8(..)) {
+        (Kind::Ragged, roll) if roll < 128 => format!("{row},good"),
+        (Kind::Ragged, _) => format!("{row},good,a,b"),
+        (_, roll) if roll < 24 => format!("{row},{},\"a \"\"quoted\"\"\nnote\"", kind.cell()),
+        (_, roll) if roll < 48 => format!("{row},{},\"a, b\"", kind.cell()),
+        (_, roll) if roll < 64 => format!("{row},{},", kind.cell()),
+        _ => format!("{row},{},x", kind.cell()),
+    }
+}

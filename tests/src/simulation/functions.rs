@@ -1,0 +1,391 @@
+//! The functions: how each is invoked, and what clients ask for.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use create_job::create::CreateJobError;
+use create_job::request::CreateJobRequest;
+use dead_letter::settle::DeadMessage;
+use futures::FutureExt;
+use jiff::Timestamp;
+use process_items::process::ChunkProcessor;
+use process_items::watch::JobWatch;
+use redrive_job::redrive::{RedriveJobError, RedriveRequest};
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::messages::ChunkMessage;
+use rowmill_core::ports::{Objects, UploadStore};
+use rowmill_core::tally::ChunkAddress;
+use rowmill_core::upload::{Upload, UploadState, object_key};
+use uuid::Uuid;
+
+use super::plan::{API_TIMEOUT, Operation, Planned, Redrive, TIMEOUT};
+use super::queues::{Body, Delivery, QueueName};
+use super::run::{Run, chunk_of};
+use super::trace::job_name;
+
+/// How old the knowledge of a job may be while its items are processed.
+const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
+
+/// Which function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Function {
+    /// `split-job`.
+    Split,
+    /// `process-items`.
+    Process,
+    /// `process-items`, fed from the isolate queue.
+    Isolate,
+    /// `complete-job`.
+    Complete,
+    /// `dead-letter`.
+    DeadLetter,
+    /// `sweep`.
+    Sweep,
+    /// A function behind the API.
+    Api,
+}
+
+impl Function {
+    /// Every function.
+    pub const ALL: [Self; 7] =
+        [Self::Split, Self::Process, Self::Isolate, Self::Complete, Self::DeadLetter, Self::Sweep, Self::Api];
+
+    /// Whether it makes few of a run's calls.
+    pub const fn is_rare(self) -> bool {
+        matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api)
+    }
+
+    /// Which function a queue feeds.
+    pub const fn of_queue(queue: QueueName) -> Self {
+        match queue {
+            QueueName::Splits => Self::Split,
+            QueueName::Items => Self::Process,
+            QueueName::Isolate => Self::Isolate,
+            QueueName::Completions => Self::Complete,
+            QueueName::DeadSplits | QueueName::DeadItems | QueueName::DeadCompletions => Self::DeadLetter,
+        }
+    }
+}
+
+/// What an invocation is about.
+pub struct Invocation {
+    /// Which function.
+    pub function: Function,
+    /// What it was invoked for.
+    pub work: Work,
+    /// When its time is up.
+    pub deadline: Timestamp,
+    /// Whether its time is up and it goes on all the same.
+    pub zombie: bool,
+    /// It stands still until then.
+    pub stalled_until: Timestamp,
+    /// The process of `process-items` it runs in.
+    pub process: Option<Arc<ChunkProcessor>>,
+}
+
+impl Invocation {
+    /// The chunk it is at, if it processes one.
+    pub fn chunk(&self) -> Option<(JobGuid, ChunkAddress)> {
+        match &self.work {
+            Work::Message(delivery) => chunk_of(&delivery.body),
+            Work::Operation(_) => None,
+        }
+    }
+}
+
+/// What an invocation is for.
+#[derive(Debug)]
+pub enum Work {
+    /// A message.
+    Message(Delivery),
+    /// Something a client asked for, or the schedule.
+    Operation(Planned),
+}
+
+/// How an invocation ended.
+#[derive(Debug)]
+pub enum Reply {
+    /// Well: its message is acknowledged.
+    Done(String),
+    /// A job was created, under this key if one was given.
+    Created(Option<String>, JobGuid),
+    /// Not well: its message comes back, its client tries again.
+    Failed(String),
+    /// There is no slot; after so many seconds there may be.
+    Full(u64),
+    /// The client is told that it cannot have that.
+    Refused(String),
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(end) => write!(f, "{end}"),
+            Self::Created(_, job) => write!(f, "{}", job_name(*job)),
+            Self::Failed(why) => write!(f, "Err: {why}"),
+            Self::Full(seconds) => write!(f, "no slot for {seconds} s"),
+            Self::Refused(why) => write!(f, "a refusal: {why}"),
+        }
+    }
+}
+
+impl Reply {
+    /// What a function's reply shows the run to have reached.
+    pub fn place(&self, function: Function) -> String {
+        match self {
+            Self::Done(end) => {
+                format!("{function:?}: {}", end.trim_matches('"').split([' ', '(']).next().unwrap_or_default())
+            }
+            Self::Created(..) => format!("{function:?}: created"),
+            Self::Failed(_) => format!("{function:?}: an error"),
+            Self::Full(_) => format!("{function:?}: no slot"),
+            Self::Refused(why) => {
+                let words = why.split([';', ':']).next().unwrap_or_default().split(' ');
+                let words: Vec<&str> = words.filter(|word| !word.contains(char::is_numeric)).collect();
+                format!("{function:?}: {}", words.join(" "))
+            }
+        }
+    }
+}
+
+/// The reply of a function fed from a queue.
+fn reply<T: fmt::Debug, E: fmt::Display>(end: Result<T, E>) -> Reply {
+    match end {
+        Ok(end) => Reply::Done(format!("{end:?}")),
+        Err(error) => Reply::Failed(error.to_string()),
+    }
+}
+
+impl Run {
+    /// Invokes the function that a delivery is for.
+    pub(super) fn invoke_for(&mut self, delivery: Delivery) {
+        let function = Function::of_queue(delivery.queue);
+        let deadline = self.world.hub.now() + TIMEOUT;
+        let number = self.tasks.next_number();
+        self.world.hub.tell(Some(number), || {
+            format!(
+                "{function:?} begins: m{} received {} times, {}",
+                delivery.id,
+                delivery.receives,
+                delivery.body.brief()
+            )
+        });
+        let id = format!("m{}", delivery.id);
+        match (function, delivery.body.clone()) {
+            (Function::Split, Body::Split(message)) => {
+                let splitter = Arc::clone(&self.world.splitter);
+                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                    reply(splitter.split(&message, deadline).await)
+                });
+            }
+            (Function::Complete, Body::Completion(message)) => {
+                let completer = Arc::clone(&self.world.completer);
+                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                    reply(completer.complete(&message).await)
+                });
+            }
+            (Function::Process | Function::Isolate, Body::Chunk(message)) => self.process(function, delivery, message),
+            (_, body) => {
+                let dead_letters = Arc::clone(&self.world.dead_letters);
+                let message = dead_message(body);
+                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                    reply(dead_letters.settle(&id, &message).await)
+                });
+            }
+        }
+    }
+
+    fn process(&mut self, function: Function, delivery: Delivery, message: ChunkMessage) {
+        let fresh = self.idle.is_empty() || self.adversary.rng.u8(..) < 16;
+        let process = match (fresh, self.idle.pop()) {
+            (false, Some(process)) => process,
+            _ => Arc::new(self.world.processor()),
+        };
+        let deadline = self.world.hub.now() + TIMEOUT;
+        let redelivered = delivery.receives > 1;
+        let processor = Arc::clone(&process);
+        if function == Function::Isolate {
+            self.world.invariants.isolates(self.tasks.next_number(), chunk_of(&delivery.body));
+        }
+        self.invoke(function, Work::Message(delivery), deadline, Some(process), async move {
+            let watch = JobWatch::new(processor.jobs.clone(), processor.clock.clone(), WATCH_MAX_AGE);
+            reply(processor.process(&message, redelivered, deadline, &watch).await)
+        });
+    }
+
+    fn invoke(
+        &mut self,
+        function: Function,
+        work: Work,
+        deadline: Timestamp,
+        process: Option<Arc<ChunkProcessor>>,
+        future: impl Future<Output = Reply> + 'static,
+    ) {
+        let stalled_until = self.world.hub.now();
+        self.tasks.spawn(Invocation { function, work, deadline, zombie: false, stalled_until, process }, future);
+    }
+
+    /// Begins what a client, or the schedule, asks for.
+    pub(super) fn begin(&mut self, planned: Planned) {
+        match planned.operation {
+            Operation::Create(job) => self.create(planned, job),
+            Operation::Cancel(job) => self.cancel(planned, job),
+            Operation::Redrive(job, redrive) => self.redrive(planned, job, redrive),
+            Operation::ReplaceFile(job) => self.replace_file(job),
+            Operation::Sweep => self.sweep(planned),
+        }
+    }
+
+    fn sweep(&mut self, planned: Planned) {
+        let sweeper = Arc::clone(&self.world.sweeper);
+        let deadline = self.world.hub.now() + TIMEOUT;
+        self.invoke(Function::Sweep, Work::Operation(planned), deadline, None, async move {
+            reply(sweeper.sweep().await.map(|swept| match swept.recovered {
+                0 => format!("{swept:?}"),
+                _ => format!("recovered {swept:?}"),
+            }))
+        });
+    }
+
+    fn invoke_api(&mut self, planned: Planned, future: impl Future<Output = Reply> + 'static) {
+        let deadline = self.world.hub.now() + API_TIMEOUT;
+        let number = self.tasks.next_number();
+        self.world.hub.tell(Some(number), || format!("a client begins: {:?}", planned.operation));
+        self.invoke(Function::Api, Work::Operation(planned), deadline, None, future);
+    }
+
+    fn create(&mut self, planned: Planned, job: usize) {
+        let (creator, job) = (Arc::clone(&self.world.creator), self.plan.jobs[job].clone());
+        let request: CreateJobRequest = serde_json::from_value(job.request).expect("a request");
+        self.invoke_api(planned, async move {
+            match creator.create(&job.file.owner, &request, job.key.as_deref()).await {
+                Ok(created) => Reply::Created(job.key, created.job_guid),
+                Err(CreateJobError::Full(full)) => Reply::Full(u64::from(full.recent_ends.len() as u32)),
+                Err(CreateJobError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    /// The job of a plan, if it is there; of several, the one created last.
+    fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
+        let file = self.plan.jobs[job].file.file_guid;
+        let jobs = self.world.store.every_job();
+        jobs.iter().rfind(|job| job.file_guid == file).map(|job| (job.job_guid, job.owner.clone()))
+    }
+
+    fn cancel(&mut self, planned: Planned, job: usize) {
+        let Some((job, owner)) = self.job_of(job) else { return };
+        let canceller = Arc::clone(&self.world.canceller);
+        self.invoke_api(planned, async move {
+            match canceller.cancel(&owner, job).await {
+                Ok(_) => Reply::Done("cancelled".into()),
+                Err(cancel_job::cancel::CancelError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    fn redrive(&mut self, planned: Planned, job: usize, redrive: Redrive) {
+        let Some((guid, owner)) = self.job_of(job) else { return };
+        let is_active =
+            self.world.store.every_job().iter().any(|job| job.job_guid == guid && !job.status.is_terminal());
+        if is_active && self.adversary.rng.u8(..) < 250 {
+            // Too early, and most clients know.
+            let step = self.step + self.adversary.rng.u64(1..300);
+            self.operations.push(Planned { step, ..planned });
+            return;
+        }
+        let file_guid = if redrive.corrected { self.upload_correction(guid, &owner) } else { None };
+        let mut deadline_seconds = None;
+        if redrive.stopped && self.adversary.rng.bool() {
+            deadline_seconds = Some(self.adversary.rng.u64(1..200));
+        } else if redrive.stopped {
+            let step = self.step + self.adversary.rng.u64(0..120);
+            self.operations.push(Planned { step, operation: Operation::Cancel(job), retries: 0 });
+        }
+        let request = RedriveRequest { file_guid, deadline_seconds };
+        let redriver = Arc::clone(&self.world.redriver);
+        self.invoke_api(planned, async move {
+            match redriver.redrive(&owner, guid, &request).await {
+                Ok(job) => Reply::Done(format!("attempt {}", job.attempt)),
+                Err(RedriveJobError::Full(full)) => Reply::Full(u64::from(full.recent_ends.len() as u32)),
+                Err(RedriveJobError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    /// A file that corrects most of the rows that failed.
+    fn upload_correction(&mut self, job: JobGuid, owner: &Owner) -> Option<FileGuid> {
+        let failed = self.world.invariants.failed_rows(job);
+        let mut text = "id,kind,note,row\n".to_owned();
+        for row in failed.iter().rev() {
+            let kind = ["good", "good", "good", "bad", "slow:100"][self.adversary.rng.usize(0..5)];
+            if self.adversary.rng.u8(..) < 200 || Some(row) == failed.first() {
+                text += &format!("{row},{kind},\"corrected\",{row}\n");
+            }
+        }
+        if failed.is_empty() {
+            return None;
+        }
+        self.corrected_files += 1;
+        let file_guid = FileGuid(Uuid::from_u128((0x4 << 76) | (0b10 << 62) | (0x1000 + self.corrected_files)));
+        self.store_upload(file_guid, owner.clone(), text.into_bytes());
+        Some(file_guid)
+    }
+
+    fn replace_file(&mut self, job: usize) {
+        let key = object_key(self.plan.jobs[job].file.file_guid);
+        self.world.hub.tell(None, || format!("the file of job plan {job} is replaced or deleted"));
+        match self.adversary.rng.bool() {
+            true => self.world.bucket.delete(&key),
+            false => {
+                // Of another length, so that no job is created on it.
+                let mut bytes = self.plan.jobs[job].file.bytes.clone();
+                bytes.extend_from_slice(b"9,good,other\n");
+                let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None);
+                put.now_or_never().expect("at once").expect("in-memory ports do not fail");
+            }
+        }
+    }
+
+    /// Stores the files of all jobs.
+    pub(super) fn upload_files(&mut self) {
+        for job in self.plan.jobs.clone() {
+            self.store_upload(job.file.file_guid, job.file.owner.clone(), job.file.bytes.clone());
+            self.world.invariants.uploaded(job.file);
+        }
+    }
+
+    fn store_upload(&self, file_guid: FileGuid, owner: Owner, bytes: Vec<u8>) {
+        let (key, now) = (object_key(file_guid), self.world.hub.now());
+        let size = bytes.len() as u64;
+        let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None).now_or_never();
+        let etag = put.expect("at once").expect("in-memory ports do not fail");
+        let upload = Upload {
+            file_guid,
+            owner,
+            file_name: None,
+            content_type: "text/csv".into(),
+            size,
+            sha256: None,
+            key,
+            state: UploadState::Ready { etag },
+            created_at: now,
+            expires_at: now + Duration::from_secs(40 * 86_400),
+        };
+        let created = self.world.upload_rows.create(&upload).now_or_never();
+        created.expect("at once").expect("in-memory ports do not fail");
+    }
+}
+
+fn dead_message(body: Body) -> DeadMessage {
+    match body {
+        Body::Chunk(message) => DeadMessage::Chunk(message),
+        Body::Split(message) => DeadMessage::Split(message),
+        Body::Completion(message) => DeadMessage::Completion(message),
+    }
+}

@@ -1,0 +1,442 @@
+//! What must hold after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rowmill_core::chunk_index::ChunkIndex;
+use rowmill_core::dead_letter::{DEAD_LETTER, POISON};
+use rowmill_core::ids::{FileGuid, JobGuid};
+use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
+use rowmill_core::input::{input_key, read_redrive_items};
+use rowmill_core::job::Job;
+use rowmill_core::ledger::DEATHS_MAX;
+use rowmill_core::messages::ChunkMessage;
+use rowmill_core::ports::{Ceilings, JobStore, NewJob, Objects};
+use rowmill_core::progress::JobView;
+use rowmill_core::segment::Segment;
+use rowmill_core::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
+
+use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
+use super::files::SimulatedFile;
+use super::oracle::{JobRecord, Row, RowEnd, TallyRecord, rows_of_file, rows_of_redrive};
+use super::queues::{Body, Delivery};
+use super::trace::{chunk_name, job_name};
+
+/// Places that runs got to, and how often.
+pub type Reached = BTreeMap<String, u64>;
+
+/// The checks, with the oracle's own knowledge of the jobs.
+pub struct Invariants {
+    pub(super) store: Arc<InMemoryJobStore>,
+    pub(super) objects: Arc<InMemoryObjects>,
+    ceilings: Ceilings,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+pub(super) struct Known {
+    reached: Reached,
+    files: BTreeMap<FileGuid, Arc<SimulatedFile>>,
+    pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
+    /// The rows that were processed well, however often.
+    processed: BTreeSet<(JobGuid, u64)>,
+    /// The chunks that invocations run item by item, and whether they are at an item.
+    isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
+}
+
+impl Invariants {
+    /// The checks of a world with this store and bucket.
+    pub fn new(store: Arc<InMemoryJobStore>, objects: Arc<InMemoryObjects>, ceilings: Ceilings) -> Self {
+        Self { store, objects, ceilings, known: Mutex::default() }
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a run got somewhere worth knowing.
+    pub fn reach(&self, place: impl Into<String>) {
+        *self.known().reached.entry(place.into()).or_default() += 1;
+    }
+
+    /// Where the run got, and how often.
+    pub fn take_reached(&self) -> Reached {
+        std::mem::take(&mut self.known().reached)
+    }
+
+    /// A file that jobs may be created on.
+    pub fn uploaded(&self, file: Arc<SimulatedFile>) {
+        self.known().files.insert(file.file_guid, file);
+    }
+
+    /// A row was processed well.
+    pub fn processed(&self, job: JobGuid, row: u64) {
+        self.known().processed.insert((job, row));
+    }
+
+    /// This invocation runs the chunk item by item, from now on or no more.
+    pub fn isolates(&self, task: u64, chunk: Option<(JobGuid, ChunkAddress)>) {
+        match chunk {
+            Some((job, chunk)) => self.known().isolated.insert(task, (job, chunk, false)),
+            None => self.known().isolated.remove(&task),
+        };
+    }
+
+    /// An invocation begins with an item, or has ended it: of an isolated chunk never two at once.
+    pub fn at_item(&self, task: u64, begins: bool) -> Checked {
+        let mut known = self.known();
+        let known = &mut *known;
+        let Some((job, chunk, at_item)) = known.isolated.get_mut(&task) else { return Ok(()) };
+        *at_item = begins;
+        let (job, chunk) = (*job, *chunk);
+        let at_it = known.isolated.values().filter(|other| **other == (job, chunk, true)).count();
+        ensure(at_it <= 1, || format!("{} {} is isolated and run twice at once", job_name(job), chunk_name(chunk)))
+    }
+
+    /// An invocation that was at this chunk came to a bad end.
+    pub fn died_at(&self, job: JobGuid, chunk: ChunkAddress) {
+        if let Some(record) = self.known().jobs.get_mut(&job) {
+            *record.deaths.entry(chunk).or_default() += 1;
+        }
+    }
+
+    /// The rows of a job that have failed, and how.
+    pub fn failed_rows(&self, job: JobGuid) -> Vec<u64> {
+        let known = self.known();
+        let ends = known.jobs.get(&job).map(|record| record.ends.iter());
+        let failed = ends.into_iter().flatten().filter(|(_, end)| matches!(end, RowEnd::Failed(_)));
+        failed.map(|(row, _)| *row).collect()
+    }
+
+    /// A job was created.
+    pub fn created(&self, new: &NewJob) -> Checked {
+        let mut known = self.known();
+        let file = known.files.get(&new.job.file_guid).cloned().ok_or("a job on an unknown file")?;
+        known.jobs.insert(new.job.job_guid, JobRecord::new(file, new.spec.max_concurrency));
+        drop(known);
+        self.slots()
+    }
+
+    /// Slots taken are those of the jobs that have not ended, and no ceiling is passed.
+    pub fn slots(&self) -> Checked {
+        let mut active: BTreeMap<String, i64> = BTreeMap::new();
+        let jobs = self.store.every_job();
+        for job in &jobs {
+            let held = i64::from(!job.status.is_terminal());
+            for scope in [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()] {
+                *active.entry(scope).or_default() += held;
+            }
+        }
+        for (scope, count) in active {
+            let noted = self.store.active(&scope);
+            ensure(noted == count, || format!("{count} jobs of {scope} have not ended, {noted} slots are taken"))?;
+            let ceiling = match scope.split('#').next() {
+                Some("owner") => self.ceilings.owner,
+                Some("type") => self.ceilings.job_type,
+                _ => self.ceilings.system,
+            };
+            ensure(count <= i64::from(ceiling), || format!("{count} jobs of {scope} where {ceiling} may be active"))?;
+        }
+        Ok(())
+    }
+
+    /// An object was put: a chunk index must fit the file, and the same one whoever puts it; a segment that a mark names
+    /// must not change any more.
+    pub fn object_put(&self, key: &str, bytes: &[u8]) -> Checked {
+        let parts: Vec<&str> = key.split('/').collect();
+        let ["results", job, attempt, what, tally, ref rest @ ..] = parts[..] else { return Ok(()) };
+        let (Ok(job), Ok(attempt)) = (job.parse(), attempt.parse()) else { return Ok(()) };
+        match (what, rest) {
+            ("chunks", []) => {
+                let tally = tally.trim_end_matches(".json").parse().map_err(|_| format!("a strange key: {key}"))?;
+                self.index_put(job, attempt, tally, bytes)
+            }
+            ("failed", [index, run]) => {
+                let (Ok(tally), Ok(index)) = (tally.parse(), index.parse()) else { return Ok(()) };
+                self.segment_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn index_put(&self, job: JobGuid, attempt: u32, tally: u32, bytes: &[u8]) -> Checked {
+        let index: ChunkIndex = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let mut known = self.known();
+        let record = known.jobs.get_mut(&job).ok_or("a chunk index of an unknown job")?;
+        if let Some(before) = record.tallies.get(&(attempt, tally)) {
+            return ensure(before.chunks == index.chunks, || {
+                format!("{} tally {attempt}/{tally} was cut otherwise before", job_name(job))
+            });
+        }
+        let rows = match attempt {
+            1 => rows_of_file(&record.file, &index)?,
+            _ => self.rows_of_inputs(job, record, attempt, tally, &index)?,
+        };
+        record.tallies.insert((attempt, tally), TallyRecord::new(index, rows));
+        Ok(())
+    }
+
+    fn rows_of_inputs(
+        &self,
+        job: JobGuid,
+        record: &JobRecord,
+        attempt: u32,
+        tally: u32,
+        index: &ChunkIndex,
+    ) -> Result<Vec<Vec<Row>>, String> {
+        let mut chunks = Vec::new();
+        for (place, chunk) in (0..).zip(&index.chunks) {
+            let address = ChunkAddress { attempt, tally, index: place };
+            let bytes = now(self.objects.read(&input_key(job, address))).map_err(|error| error.to_string())?;
+            let items = read_redrive_items(&bytes).map_err(|error| error.to_string())?;
+            ensure(items.len() == chunk.items as usize, || format!("{chunk:?} has {} items", items.len()))?;
+            chunks.push(rows_of_redrive(record, &items)?);
+        }
+        Ok(chunks)
+    }
+
+    fn segment_put(&self, job: JobGuid, chunk: ChunkAddress, run: &str, bytes: &[u8]) -> Checked {
+        let known = self.known();
+        let tally = known.jobs.get(&job).and_then(|record| record.tallies.get(&(chunk.attempt, chunk.tally)));
+        let committed = tally.and_then(|tally| tally.committed.get(usize::from(chunk.index))?.as_ref());
+        let Some((_, _, rows)) = committed.filter(|(mark, ..)| mark.run.to_string() == run) else { return Ok(()) };
+        let segment = Segment::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let failed = segment.failed.into_iter().map(|item| (item.row, item.code));
+        ensure(failed.eq(rows.iter().cloned()), || {
+            format!("{} {} is committed by {run}, and its segment changes", job_name(job), chunk_name(chunk))
+        })
+    }
+
+    /// A chunk's message was sent: its tally counts, and no more chunks are in flight than may be.
+    pub fn sent(&self, message: &ChunkMessage) -> Checked {
+        let (guid, address) = (message.job_guid, message.address);
+        let job = now(self.store.job(guid)).map_err(|error| error.to_string())?;
+        if job.is_past(address.attempt) {
+            return Ok(());
+        }
+        let name = || format!("{} {}", job_name(guid), chunk_name(address));
+        ensure(address.tally < job.split.tallies, || format!("{} is sent and its tally does not count yet", name()))?;
+        let mut known = self.known();
+        let known = &mut *known;
+        let record = known.jobs.get_mut(&guid).ok_or("a message of an unknown job")?;
+        let tally = record.tallies.get(&(address.attempt, address.tally)).ok_or("a message without a chunk index")?;
+        let chunk = tally.chunks.get(usize::from(address.index));
+        ensure(chunk == Some(&message.chunk), || {
+            format!("{} is sent as {:?}, cut as {chunk:?}", name(), message.chunk)
+        })?;
+        if !record.sent.insert(address) {
+            *known.reached.entry("chunk sent again".to_owned()).or_default() += 1;
+        }
+        if record.is_done(address) {
+            return Ok(());
+        }
+        record.in_flight.insert(address.number());
+        let Some(width) = record.width else { return Ok(()) };
+        ensure(record.in_flight.len() <= width as usize, || {
+            format!("{} is in flight beside {:?}, where {width} may be", name(), record.in_flight)
+        })
+    }
+
+    /// A commit won.
+    pub fn committed(&self, job: JobGuid, commit: &Commit) -> Checked {
+        let chunk = commit.chunk;
+        let name = || format!("{} {} by {}", job_name(job), chunk_name(chunk), commit.mark.run);
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        {
+            let mut known = self.known();
+            let known = &mut *known;
+            let record = known.jobs.get_mut(&job).ok_or("a commit of an unknown job")?;
+            let tally = record.tallies.get(&(chunk.attempt, chunk.tally)).ok_or("a commit without a chunk index")?;
+            let before = tally.committed.get(usize::from(chunk.index)).ok_or("a commit of no chunk")?;
+            match before {
+                Some((mark, ..)) if mark.run == commit.mark.run => return Ok(()),
+                Some((mark, ..)) => return Err(format!("{}: committed before, by {}", name(), mark.run)),
+                None => {}
+            }
+            ensure(!tally.rest_skipped, || format!("{}: its tally was closed without it", name()))?;
+            ensure(!row.is_past(chunk.attempt), || format!("{}: its attempt is past", name()))?;
+            let rows = tally.rows[usize::from(chunk.index)].clone();
+            let ends = self
+                .ends(job, &row, commit, &rows, record, &known.processed)
+                .map_err(|what| format!("{}: {what}", name()))?;
+            for (row, end) in ends.ends {
+                if let RowEnd::Failed(code) = &end {
+                    *known.reached.entry(format!("item failed: {code}")).or_default() += 1;
+                }
+                record.end(row, end);
+            }
+            *known.reached.entry(format!("commit: {:?}", commit.mark.kind)).or_default() += 1;
+            if chunk.tally > 0 {
+                *known.reached.entry("commit on a further tally".to_owned()).or_default() += 1;
+            }
+            record.in_flight.remove(&chunk.number());
+            let tally = record.tallies.get_mut(&(chunk.attempt, chunk.tally)).ok_or("no tally")?;
+            tally.committed[usize::from(chunk.index)] = Some((commit.mark, commit.counts, ends.listed));
+        }
+        self.tally_moved(job, chunk.attempt, chunk.tally)?;
+        self.job_moved(job)
+    }
+
+    /// What a commit says of each of its rows, where that is true.
+    fn ends(
+        &self,
+        job: JobGuid,
+        row: &Job,
+        commit: &Commit,
+        rows: &[Row],
+        record: &JobRecord,
+        processed: &BTreeSet<(JobGuid, u64)>,
+    ) -> Result<ChunkEnds, String> {
+        let segment = match commit.mark.kind {
+            MarkKind::Clean | MarkKind::Skipped => Segment::default(),
+            MarkKind::HasObjects | MarkKind::Stopped => {
+                let segment = now(Segment::read(&*self.objects, job, commit.chunk, commit.mark.run));
+                segment.map_err(|error| format!("its segment cannot be read: {error}"))?
+            }
+        };
+        let skipped_from = match commit.mark.kind {
+            MarkKind::Skipped => rows.first().map(|row| row.number),
+            _ => segment.skipped_from,
+        };
+        ensure(skipped_from.is_none() || row.stop.is_some(), || "rows are skipped before a stop is durable".into())?;
+        let listed: Vec<(u64, String)> = segment.failed.iter().map(|item| (item.row, item.code.clone())).collect();
+        ensure(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), || {
+            format!("failed rows out of order: {listed:?}")
+        })?;
+        let codes: BTreeMap<u64, &str> = segment.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
+        let stray = codes.keys().find(|number| !rows.iter().any(|row| row.number == **number));
+        ensure(stray.is_none(), || format!("row {stray:?} is none of the chunk"))?;
+        let (mut counts, mut ends) = (Counts::default(), Vec::new());
+        for row in rows {
+            let number = row.number;
+            if skipped_from.is_some_and(|from| number >= from) {
+                counts.skipped += 1;
+                if commit.chunk.attempt == 1 {
+                    ends.push((number, RowEnd::Skipped));
+                }
+            } else if let Some(code) = codes.get(&number) {
+                counts.failed += 1;
+                self.may_fail(job, commit.chunk, row, code, record)?;
+                ends.push((number, RowEnd::Failed((*code).to_owned())));
+            } else {
+                counts.succeeded += 1;
+                let was_processed = processed.contains(&(job, number));
+                ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
+                ensure(row.kind.can_succeed() && row.keeps.is_none(), || format!("row {number} succeeded: {row:?}"))?;
+                ends.push((number, RowEnd::Succeeded));
+            }
+        }
+        ensure(counts == commit.counts, || format!("it counts {:?}, its rows say {counts:?}", commit.counts))?;
+        Ok(ChunkEnds { ends, listed })
+    }
+
+    /// Whether a row may fail with this code: for what is in it, or for what the adversary did to its chunk.
+    fn may_fail(&self, job: JobGuid, chunk: ChunkAddress, row: &Row, code: &str, record: &JobRecord) -> Checked {
+        let deaths = record.deaths.get(&chunk).copied().unwrap_or(0);
+        let is_right = match (&row.keeps, code) {
+            (Some(kept), code) => kept == code,
+            (None, POISON) => deaths >= DEATHS_MAX,
+            (None, DEAD_LETTER) => {
+                let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();
+                let about = |letter: &rowmill_core::dead_letter::DeadLetter| {
+                    let place = letter.chunk.map(|chunk| (letter.attempt, chunk.tally, chunk.index));
+                    place == Some((chunk.attempt, chunk.tally, chunk.index))
+                };
+                letters.iter().any(about)
+            }
+            (None, code) => row.kind.code() == Some(code),
+        };
+        ensure(is_right, || format!("row {} fails with {code}: {row:?}, {deaths} deaths at its chunk", row.number))
+    }
+
+    /// A stopped job's tally may have been closed without its rest.
+    pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
+        let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        {
+            let mut known = self.known();
+            let known = &mut *known;
+            let record = known.jobs.get_mut(&job).ok_or("a tally of an unknown job")?;
+            let of_tally = record.tallies.get_mut(&(attempt, number)).ok_or("a tally without a chunk index")?;
+            if !tally.is_closed() || of_tally.is_closed() {
+                return Ok(());
+            }
+            let stopped = row.attempt == attempt && row.stop.is_some();
+            ensure(stopped, || format!("{} tally {number} is closed early without a stop", job_name(job)))?;
+            of_tally.rest_skipped = true;
+            *known.reached.entry("tally closed without its rest".to_owned()).or_default() += 1;
+            let open = of_tally.committed.iter().zip(&of_tally.rows).filter(|(committed, _)| committed.is_none());
+            let rows: Vec<u64> = open.flat_map(|(_, rows)| rows.iter().map(|row| row.number)).collect();
+            let numbers =
+                (0..).zip(&of_tally.committed).map(|(index, _)| ChunkAddress { attempt, tally: number, index });
+            let numbers: Vec<u64> = numbers.map(ChunkAddress::number).collect();
+            for number in numbers {
+                record.in_flight.remove(&number);
+            }
+            if attempt == 1 {
+                rows.into_iter().for_each(|row| record.end(row, RowEnd::Skipped));
+            }
+        }
+        self.tally_moved(job, attempt, number)?;
+        self.job_moved(job)
+    }
+
+    /// A tally says what its commits say.
+    pub fn tally_moved(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
+        let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
+        let known = self.known();
+        let record = known.jobs.get(&job).ok_or("a tally of an unknown job")?;
+        let of_tally = record.tallies.get(&(attempt, number)).ok_or("a tally without a chunk index")?;
+        check_tally(&tally, of_tally).map_err(|what| format!("{} tally {attempt}/{number}: {what}", job_name(job)))
+    }
+
+    /// A tally was folded: it is closed, and the totals are the sums of those that are.
+    pub fn folded(&self, job: JobGuid, tally: &Tally) -> Checked {
+        let totals = now(self.store.totals(job, tally.attempt)).map_err(|error| error.to_string())?;
+        {
+            let known = self.known();
+            let record = known.jobs.get(&job).ok_or("totals of an unknown job")?;
+            check_totals(&totals, record).map_err(|what| format!("{} {what}", job_name(job)))?;
+        }
+        self.job_moved(job)
+    }
+
+    /// A dead letter is acknowledged: it is on record.
+    pub fn dead_letter_settled(&self, delivery: &Delivery) -> Checked {
+        let job = match &delivery.body {
+            Body::Split(message) => message.job_guid,
+            Body::Chunk(message) => message.job_guid,
+            Body::Completion(message) => message.job_guid,
+        };
+        let letters = now(self.store.dead_letters(job, usize::MAX)).map_err(|error| error.to_string())?;
+        let id = format!("m{}", delivery.id);
+        ensure(letters.iter().any(|letter| letter.message_id == id), || format!("{id} is settled without a record"))
+    }
+
+    /// Another attempt has begun.
+    pub fn redriven(&self, job: JobGuid) -> Checked {
+        if let Some(record) = self.known().jobs.get_mut(&job) {
+            let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+            if row.attempt > record.shown.attempt {
+                record.in_flight.clear();
+            }
+        }
+        self.slots()?;
+        self.job_moved(job)
+    }
+
+    /// A job as it is shown agrees with what its commits said, and goes forward only.
+    pub fn job_moved(&self, job: JobGuid) -> Checked {
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        let view = now(JobView::read(&*self.store, &row)).map_err(|error| error.to_string())?;
+        let mut known = self.known();
+        let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
+        check_view(&row, &view, record).map_err(|what| format!("{}: {what}", job_name(job)))
+    }
+}
+
+struct ChunkEnds {
+    ends: Vec<(u64, RowEnd)>,
+    /// The rows of its segment, with their codes.
+    listed: Vec<(u64, String)>,
+}

@@ -1,0 +1,128 @@
+//! The job type of the simulation: what happens to an item is written in its row.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+use rowmill_core::spec::Spec;
+use rowmill_core::text::Record;
+
+use super::files::Kind;
+use super::hub::{CallKind, Hub, Verdict};
+use super::invariants::Invariants;
+
+/// The job type `simulated`.
+#[derive(Clone)]
+pub struct Simulated {
+    hub: Hub,
+    invariants: Arc<Invariants>,
+    shape: ItemShape,
+    /// How often each transient item has failed.
+    failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
+}
+
+/// How items are handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemShape {
+    /// How many at once.
+    pub concurrency: usize,
+    /// How many to a batch.
+    pub batch_items: usize,
+    /// Whether the adversary may step in at every item.
+    pub gated: bool,
+}
+
+impl Simulated {
+    /// The job type in the world of this hub.
+    pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape) -> Self {
+        Self { hub, invariants, shape, failures: Arc::default() }
+    }
+}
+
+impl JobType for Simulated {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn prepare(&self, _spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl ItemProcessor for Simulated {
+    fn concurrency(&self) -> usize {
+        self.shape.concurrency
+    }
+
+    fn batch_items(&self) -> usize {
+        self.shape.batch_items
+    }
+
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let kind = match &item.record {
+            Record::Cells(cells) => cells.get("kind").and_then(Kind::of_cell),
+            Record::Json(_) => None,
+        };
+        let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row says nothing")) };
+        let _at_item = AtItem::begin(self);
+        if kind == Kind::Poison {
+            self.suspend(CallKind::Poison, item).await;
+            std::future::pending::<()>().await;
+        }
+        if self.shape.gated {
+            self.suspend(CallKind::Item, item).await;
+        }
+        match kind {
+            Kind::Slow(ms) => self.hub.sleep(Duration::from_millis(ms)).await,
+            Kind::Bad => return Err(ItemError::permanent("bad_value", "a bad value").in_column("kind")),
+            Kind::Transient(times) if self.fails_again(item, times) => {
+                return Err(ItemError::transient("outage", "not just now"));
+            }
+            _ => {}
+        }
+        self.invariants.processed(item.job_guid, item.row);
+        Ok(Outcome::Succeeded)
+    }
+}
+
+/// An invocation is at an item for as long as it holds this, or lives.
+struct AtItem<'a> {
+    of: &'a Simulated,
+    task: u64,
+}
+
+impl<'a> AtItem<'a> {
+    fn begin(of: &'a Simulated) -> Self {
+        let task = of.hub.current();
+        of.hub.check(of.invariants.at_item(task, true));
+        Self { of, task }
+    }
+}
+
+impl Drop for AtItem<'_> {
+    fn drop(&mut self) {
+        self.of.hub.check(self.of.invariants.at_item(self.task, false));
+    }
+}
+
+impl Simulated {
+    async fn suspend(&self, kind: CallKind, item: &Item) {
+        let name = if kind == CallKind::Poison { "POISON item" } else { "item" };
+        let (verdict, task) = self.hub.suspend(kind, name, format!("row {}", item.row)).await;
+        self.hub.tell(Some(task), || format!("{name}(row {})", item.row));
+        if verdict == Verdict::DieAfter {
+            self.hub.die::<()>(task).await;
+        }
+    }
+
+    fn fails_again(&self, item: &Item, times: u32) -> bool {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failures.entry((item.job_guid, item.row)).or_default();
+        *failed += 1;
+        *failed <= times
+    }
+}

@@ -1,0 +1,150 @@
+//! The deterministic simulation: the real use cases of all functions, an adversary, and a seed that tells all of it.
+//!
+//! Every invocation of a function is a task ([`tasks`]) that suspends at every call of a port ([`gate_jobs`],
+//! [`gate_objects`], [`hub`]). A seeded loop ([`run`]) decides which suspended call goes on next and what becomes of it
+//! ([`adversary`]); it owns the clock and the queues ([`queues`]) and delivers, duplicates, delays and drops what they hold
+//! up to what SQS promises. After every write the oracle's own accounts are held against the store's ([`oracle`],
+//! [`invariants`]). When the adversary has spent its budget it only delivers; then every job must come to its end
+//! ([`ending`]).
+//!
+//! A seed is the whole run: [`fails`] runs it, and once more with a trace if it fails. [`first_failure`] runs many on all
+//! cores. `cargo run --bin simulate -- --help` does that from the command line.
+
+pub mod adversary;
+pub mod broken;
+pub mod checks;
+pub mod clock;
+pub mod ending;
+pub mod files;
+pub mod functions;
+pub mod gate_jobs;
+pub mod gate_objects;
+pub mod hub;
+pub mod invariants;
+pub mod items;
+pub mod oracle;
+pub mod plan;
+pub mod queues;
+pub mod run;
+pub mod tasks;
+pub mod trace;
+pub mod world;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+pub use broken::Broken;
+use invariants::Reached;
+use run::{Outcome, Run};
+
+/// How many lines of a trace are shown: all, but for runs that do not end.
+const LINES_SHOWN: usize = 4_000;
+
+/// Passes a call on when the adversary lets it.
+macro_rules! gated {
+    ($self:ident, $kind:ident, $name:literal, [$($detail:tt)*], $effect:expr) => {
+        $self.hub.through(CallKind::$kind, $name, || format!($($detail)*), async { $effect }).await
+    };
+}
+use gated;
+
+/// A seed that violates something.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What does not hold.
+    pub violation: String,
+    /// What led there.
+    pub trace: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, violation, trace } = self;
+        write!(f, "{trace}\nseed {seed}: {violation}\nagain: cargo run --bin simulate -- --from {seed} --seeds 1")
+    }
+}
+
+/// What many seeds did.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Seeds run.
+    pub seeds: u64,
+    /// Steps taken.
+    pub steps: u64,
+    /// Jobs created.
+    pub jobs: u64,
+    /// Attempts made.
+    pub attempts: u64,
+    /// The most sweeps that one took after its last fault.
+    pub calm_sweeps: u64,
+    /// The most steps that one took.
+    pub longest: u64,
+    /// Where they got, and how often.
+    pub reached: Reached,
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, broken: Broken) -> Outcome {
+    Run::new(seed, broken, false).run()
+}
+
+/// Runs a seed; how it fails, if it does.
+pub fn fails(seed: u64, broken: Broken) -> Option<Failure> {
+    run(seed, broken).violation.map(|_| explain(seed, broken))
+}
+
+/// What happens in a seed, line by line.
+pub fn trace(seed: u64, broken: Broken) -> String {
+    let mut run = Run::new(seed, broken, true);
+    run.run();
+    run.trace().text(usize::MAX)
+}
+
+/// Runs a failing seed once more, with a trace.
+fn explain(seed: u64, broken: Broken) -> Failure {
+    let mut run = Run::new(seed, broken, true);
+    let violation = run.run().violation.unwrap_or_else(|| "it holds when it is traced: not deterministic".into());
+    Failure { seed, violation, trace: run.trace().text(LINES_SHOWN) }
+}
+
+/// Runs these seeds on all cores until one fails; what they did, and the lowest one known to fail.
+pub fn first_failure(seeds: Range<u64>, broken: Broken) -> (Summary, Option<Failure>) {
+    let next = AtomicU64::new(seeds.start);
+    let end = AtomicU64::new(seeds.end);
+    let summary = Mutex::new(Summary::default());
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let outcome = run(seed, broken);
+                    if outcome.violation.is_some() {
+                        end.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                    summary.seeds += 1;
+                    summary.steps += outcome.steps;
+                    summary.jobs += outcome.jobs as u64;
+                    summary.attempts += u64::from(outcome.attempts);
+                    summary.calm_sweeps = summary.calm_sweeps.max(outcome.calm_sweeps);
+                    summary.longest = summary.longest.max(outcome.steps);
+                    for (place, times) in outcome.reached {
+                        *summary.reached.entry(place).or_default() += times;
+                    }
+                }
+            });
+        }
+    });
+    let failed = end.into_inner();
+    let summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (summary, (failed < seeds.end).then(|| explain(failed, broken)))
+}

@@ -1,0 +1,211 @@
+//! What the simulation itself knows of each job: the file's rows, the chunks they were cut into, and what the winning
+//! commits said of them. Kept beside the store and by other means, so that the two can be held against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rowmill_core::chunk_index::ChunkIndex;
+use rowmill_core::input::RedriveItem;
+use rowmill_core::tally::{ChunkAddress, Counts, Mark};
+use rowmill_core::text::{Chunk, ChunkMode};
+
+use super::files::{Kind, SimulatedFile};
+
+/// How a row has ended so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RowEnd {
+    /// Well.
+    Succeeded,
+    /// With this code.
+    Failed(String),
+    /// Not at all.
+    Skipped,
+}
+
+/// A row of a chunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Its number in the file.
+    pub number: u64,
+    /// What it does.
+    pub kind: Kind,
+    /// The code it keeps, because a corrected file left it out.
+    pub keeps: Option<String>,
+}
+
+/// A commit that won: its mark, its counts, and the rows its segment lists as failed with their codes.
+pub type Committed = (Mark, Counts, Vec<(u64, String)>);
+
+/// A tally, as its chunk index and the commits on it say.
+#[derive(Clone, Debug)]
+pub struct TallyRecord {
+    /// Its chunks.
+    pub chunks: Vec<Chunk>,
+    /// The rows of each.
+    pub rows: Vec<Vec<Row>>,
+    /// The winning commit of each.
+    pub committed: Vec<Option<Committed>>,
+    /// Whether it was closed without the chunks that are not committed.
+    pub rest_skipped: bool,
+}
+
+impl TallyRecord {
+    /// The tally of this index, over these rows.
+    pub fn new(index: ChunkIndex, rows: Vec<Vec<Row>>) -> Self {
+        let committed = vec![None; index.chunks.len()];
+        Self { chunks: index.chunks, rows, committed, rest_skipped: false }
+    }
+
+    /// How many items its chunks have.
+    pub fn items(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.items)).sum()
+    }
+
+    /// What its counts must be.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.committed.iter().flatten().fold(Counts::default(), |sum, commit| sum + commit.1);
+        if self.rest_skipped {
+            counts.skipped += self.items() - counts.sum();
+        }
+        counts
+    }
+
+    /// How many of its chunks must be done.
+    pub fn done(&self) -> usize {
+        match self.rest_skipped {
+            true => self.chunks.len(),
+            false => self.committed.iter().flatten().count(),
+        }
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.done() == self.chunks.len()
+    }
+}
+
+/// A job.
+pub struct JobRecord {
+    /// Its file.
+    pub file: Arc<SimulatedFile>,
+    /// How many of its chunks may be in flight.
+    pub width: Option<u32>,
+    /// Its tallies, by attempt and number.
+    pub tallies: BTreeMap<(u32, u32), TallyRecord>,
+    /// How each row that is accounted for has ended.
+    pub ends: BTreeMap<u64, RowEnd>,
+    /// Those by how they ended.
+    pub counts: Counts,
+    /// Chunks of the present attempt that were sent and are not committed.
+    pub in_flight: BTreeSet<u64>,
+    /// Chunks whose message was ever sent.
+    pub sent: BTreeSet<ChunkAddress>,
+    /// How often an invocation that was at a chunk came to a bad end.
+    pub deaths: BTreeMap<ChunkAddress, u32>,
+    /// What was shown last.
+    pub shown: Shown,
+}
+
+/// What a job was last shown as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shown {
+    /// In which attempt.
+    pub attempt: u32,
+    /// Items accounted for.
+    pub progress: u64,
+    /// Percent done.
+    pub percent: u8,
+    /// Items there are.
+    pub items: u64,
+}
+
+impl JobRecord {
+    /// A job that was created on this file.
+    pub fn new(file: Arc<SimulatedFile>, width: Option<u32>) -> Self {
+        Self {
+            file,
+            width,
+            tallies: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            counts: Counts::default(),
+            in_flight: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            deaths: BTreeMap::new(),
+            shown: Shown { attempt: 1, ..Shown::default() },
+        }
+    }
+
+    /// Notes how a row ended.
+    pub fn end(&mut self, row: u64, end: RowEnd) {
+        *count_of(&mut self.counts, &end) += 1;
+        if let Some(before) = self.ends.insert(row, end) {
+            *count_of(&mut self.counts, &before) -= 1;
+        }
+    }
+
+    /// Whether the chunk is accounted for.
+    pub fn is_done(&self, chunk: ChunkAddress) -> bool {
+        let tally = self.tallies.get(&(chunk.attempt, chunk.tally));
+        tally.is_some_and(|tally| {
+            tally.rest_skipped || tally.committed.get(usize::from(chunk.index)).is_some_and(Option::is_some)
+        })
+    }
+}
+
+fn count_of<'a>(counts: &'a mut Counts, end: &RowEnd) -> &'a mut u64 {
+    match end {
+        RowEnd::Succeeded => &mut counts.succeeded,
+        RowEnd::Failed(_) => &mut counts.failed,
+        RowEnd::Skipped => &mut counts.skipped,
+    }
+}
+
+/// The rows of the chunks of a first attempt, by the `csv` crate.
+pub fn rows_of_file(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<Row>>, String> {
+    let (mut offset, mut row, mut chunks) = (index.start.offset, index.start.row, Vec::new());
+    for chunk in &index.chunks {
+        if (chunk.offset, chunk.first_row) != (offset, row) || chunk.mode != ChunkMode::Items {
+            return Err(format!("{chunk:?} does not begin where the one before ends, at byte {offset}, row {row}"));
+        }
+        let bytes = usize::try_from(offset).ok().zip(usize::try_from(offset + chunk.length).ok());
+        let bytes =
+            bytes.and_then(|(start, end)| file.bytes.get(start..end)).ok_or("the chunk ends behind the file")?;
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+        let found = reader.byte_records().count() as u64;
+        if found != u64::from(chunk.items) {
+            return Err(format!("{chunk:?} has {found} records"));
+        }
+        let numbers = row..row + found;
+        let rows = numbers.map(|number| {
+            let kind = file.rows.get(usize::try_from(number - 1).unwrap_or(usize::MAX));
+            kind.map(|kind| Row { number, kind: *kind, keeps: None }).ok_or(format!("there is no row {number}"))
+        });
+        chunks.push(rows.collect::<Result<_, _>>()?);
+        (offset, row) = (offset + chunk.length, row + found);
+    }
+    if (index.end.offset, index.end.row) != (offset, row) {
+        return Err(format!("the index ends at {:?}, its last chunk at byte {offset}, row {row}", index.end));
+    }
+    Ok(chunks)
+}
+
+/// The rows of a chunk of a redrive, whose items these are.
+pub fn rows_of_redrive(job: &JobRecord, items: &[RedriveItem]) -> Result<Vec<Row>, String> {
+    let row = |item: &RedriveItem| {
+        let number = item.failed.row;
+        let Some(RowEnd::Failed(code)) = job.ends.get(&number) else {
+            return Err(format!("row {number} is redriven and had not failed: {:?}", job.ends.get(&number)));
+        };
+        if *code != item.failed.code {
+            return Err(format!("row {number} failed with {code} and is redriven as {}", item.failed.code));
+        }
+        let text = item.corrected.as_ref().or(item.failed.raw.as_ref());
+        // What was failed unread has no text to be tried with.
+        let Some(text) = text.filter(|_| !item.left_out) else {
+            return Ok(Row { number, kind: Kind::Ragged, keeps: Some(code.clone()) });
+        };
+        let kind = Kind::of_row(text.as_bytes()).ok_or_else(|| format!("row {number} is redriven as {text:?}"))?;
+        Ok(Row { number, kind, keeps: None })
+    };
+    items.iter().map(row).collect()
+}

@@ -1,0 +1,266 @@
+//! The queues, as SQS promises them and no better: every message at least once, in any order, gone only once it is
+//! acknowledged, on the dead-letter queue when it has been received too often.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
+use rowmill_core::ports::{PortError, Queue};
+
+use super::hub::{CallKind, Hub, Verdict};
+use super::invariants::Invariants;
+use super::trace::{chunk_name, job_name};
+
+/// Which queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueName {
+    /// The jobs queue.
+    Splits,
+    /// The items queue.
+    Items,
+    /// The isolate queue.
+    Isolate,
+    /// The completions queue.
+    Completions,
+    /// The dead-letter queue of the jobs queue.
+    DeadSplits,
+    /// The dead-letter queue of both the items and the isolate queue.
+    DeadItems,
+    /// The dead-letter queue of the completions queue.
+    DeadCompletions,
+}
+
+impl QueueName {
+    const fn dead_letters(self) -> Option<Self> {
+        match self {
+            Self::Splits => Some(Self::DeadSplits),
+            Self::Items | Self::Isolate => Some(Self::DeadItems),
+            Self::Completions => Some(Self::DeadCompletions),
+            Self::DeadSplits | Self::DeadItems | Self::DeadCompletions => None,
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// Cut a file.
+    Split(SplitMessage),
+    /// Process a chunk.
+    Chunk(ChunkMessage),
+    /// End an attempt.
+    Completion(CompletionMessage),
+}
+
+impl Body {
+    /// In a few words.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Split(message) => {
+                format!("split {} attempt {} from {}", job_name(message.job_guid), message.attempt, message.tallies)
+            }
+            Self::Chunk(message) => {
+                format!("{} {} {:?}", job_name(message.job_guid), chunk_name(message.address), message.handling)
+            }
+            Self::Completion(message) => format!("end {} attempt {}", job_name(message.job_guid), message.attempt),
+        }
+    }
+}
+
+impl From<SplitMessage> for Body {
+    fn from(message: SplitMessage) -> Self {
+        Self::Split(message)
+    }
+}
+
+impl From<ChunkMessage> for Body {
+    fn from(message: ChunkMessage) -> Self {
+        Self::Chunk(message)
+    }
+}
+
+impl From<CompletionMessage> for Body {
+    fn from(message: CompletionMessage) -> Self {
+        Self::Completion(message)
+    }
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    /// What the queue calls it.
+    pub id: u64,
+    /// Where it is.
+    pub queue: QueueName,
+    /// What it says.
+    pub body: Body,
+    /// From when on it may be received.
+    pub visible_at: Timestamp,
+    /// How often it was received.
+    pub receives: u32,
+}
+
+/// What the queues promise in numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueLimits {
+    /// How often a message is received before it is a dead letter.
+    pub max_receives: u32,
+    /// For how long a received message of this queue is not received again.
+    pub visibility: fn(QueueName) -> Duration,
+}
+
+/// A message given to a function.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Which message.
+    pub id: u64,
+    /// From where.
+    pub queue: QueueName,
+    /// What it says.
+    pub body: Body,
+    /// How often it has been received, so far as the queue tells.
+    pub receives: u32,
+}
+
+/// All queues.
+#[derive(Clone)]
+pub struct Queues {
+    messages: Arc<Mutex<Vec<Envelope>>>,
+    next: Arc<Mutex<u64>>,
+    limits: QueueLimits,
+}
+
+impl Queues {
+    /// All of them empty.
+    pub fn new(limits: QueueLimits) -> Self {
+        Self { messages: Arc::default(), next: Arc::new(Mutex::new(1)), limits }
+    }
+
+    /// The messages there are, received or not.
+    pub fn messages(&self) -> MutexGuard<'_, Vec<Envelope>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, queue: QueueName, body: Body, now: Timestamp) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0 };
+        *next += 1;
+        self.messages().push(envelope);
+    }
+
+    /// Receives a message; none where it was received too often, and is a dead letter now.
+    pub fn receive(&self, id: u64, now: Timestamp) -> Option<Delivery> {
+        let mut messages = self.messages();
+        let message = messages.iter_mut().find(|message| message.id == id)?;
+        if let Some(dead_letters) = message.queue.dead_letters()
+            && message.receives >= self.limits.max_receives
+        {
+            (message.queue, message.receives, message.visible_at) = (dead_letters, 0, now);
+            return None;
+        }
+        message.receives += 1;
+        message.visible_at = now + (self.limits.visibility)(message.queue);
+        let Envelope { id, queue, body, receives, .. } = message.clone();
+        Some(Delivery { id, queue, body, receives })
+    }
+
+    /// A copy of a message that is being worked on, as a standard queue may deliver it at any time.
+    pub fn duplicate(&self, id: u64) -> Option<Delivery> {
+        let messages = self.messages();
+        let message = messages.iter().find(|message| message.id == id)?;
+        let Envelope { id, queue, body, receives, .. } = message.clone();
+        Some(Delivery { id, queue, body, receives })
+    }
+
+    /// Deletes a message that was worked on to its end.
+    pub fn acknowledge(&self, delivery: &Delivery) {
+        self.messages().retain(|message| (message.id, message.queue) != (delivery.id, delivery.queue));
+    }
+
+    /// Makes a message that was not acknowledged visible again, earlier than it would be.
+    pub fn give_back(&self, delivery: &Delivery, visible_at: Timestamp) {
+        let mut messages = self.messages();
+        let there = messages.iter_mut().find(|message| (message.id, message.queue) == (delivery.id, delivery.queue));
+        if let Some(message) = there {
+            message.visible_at = message.visible_at.min(visible_at);
+        }
+    }
+
+    /// When the next message becomes visible.
+    pub fn next_visible(&self, now: Timestamp) -> Option<Timestamp> {
+        self.messages().iter().map(|message| message.visible_at).filter(|at| *at > now).min()
+    }
+
+    /// The port that sends to this queue.
+    pub fn port(&self, queue: QueueName, hub: &Hub, invariants: &Arc<Invariants>) -> Arc<QueuePort> {
+        let (queues, hub, invariants) = (self.clone(), hub.clone(), Arc::clone(invariants));
+        Arc::new(QueuePort { queues, queue, hub, invariants })
+    }
+}
+
+/// The way into a queue.
+pub struct QueuePort {
+    queues: Queues,
+    queue: QueueName,
+    hub: Hub,
+    invariants: Arc<Invariants>,
+}
+
+impl QueuePort {
+    fn send_now(&self, bodies: Vec<Body>) {
+        for body in bodies {
+            if let Body::Chunk(message) = &body {
+                self.hub.check(self.invariants.sent(message));
+            }
+            self.queues.send(self.queue, body, self.hub.now());
+        }
+    }
+}
+
+#[async_trait]
+impl<M: Grouped + Clone + Into<Body> + Send + Sync> Queue<M> for QueuePort {
+    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+        let mut bodies: Vec<Body> = messages.iter().cloned().map(Into::into).collect();
+        let detail = match self.hub.is_traced() {
+            true => {
+                let briefs: Vec<String> = bodies.iter().map(Body::brief).collect();
+                format!("{:?}: {}", self.queue, briefs.join(", "))
+            }
+            false => String::new(),
+        };
+        let (verdict, task) = self.hub.suspend(CallKind::Send, "send", detail.clone()).await;
+        self.hub.tell(Some(task), || format!("send({detail}) -> {verdict:?}"));
+        match verdict {
+            Verdict::Proceed | Verdict::Stale => {
+                self.send_now(bodies);
+                Ok(())
+            }
+            Verdict::Fail(why) => Err(PortError::unavailable("sending", why)),
+            Verdict::LoseReply => {
+                self.send_now(bodies);
+                Err(PortError::unavailable("sending", "the reply was lost"))
+            }
+            Verdict::Partly => {
+                bodies.truncate(bodies.len() / 2);
+                self.send_now(bodies);
+                Err(PortError::unavailable("sending", "some entries were refused"))
+            }
+            Verdict::DieAfter => {
+                bodies.truncate(bodies.len().div_ceil(2));
+                self.send_now(bodies);
+                self.hub.die(task).await
+            }
+        }
+    }
+
+    async fn backlog(&self) -> Result<u64, PortError> {
+        let count = async {
+            let (now, messages) = (self.hub.now(), self.queues.messages());
+            let waiting = messages.iter().filter(|message| message.queue == self.queue && message.visible_at <= now);
+            Ok::<u64, PortError>(waiting.count() as u64)
+        };
+        self.hub.through(CallKind::Read, "backlog", || format!("{:?}", self.queue), count).await
+    }
+}

@@ -1,0 +1,271 @@
+//! What happened, line by line, for a person to read.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use rowmill_core::dead_letter::DeadLetter;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::job::Job;
+use rowmill_core::ledger::Ledger;
+use rowmill_core::ports::{Committed, Created, Due, JobPage, Leased, LedgerMoved, ObjectHead, Stopped};
+use rowmill_core::spec::Spec;
+use rowmill_core::tally::{ChunkAddress, Counts, Tally, Totals};
+use rowmill_core::upload::Upload;
+
+/// The lines of a run, if they are kept: a run is made without, and once more with them if it fails.
+#[derive(Debug, Default)]
+pub struct Trace {
+    began: Option<Timestamp>,
+    lines: Vec<String>,
+}
+
+impl Trace {
+    /// A trace that keeps nothing.
+    pub const fn none() -> Self {
+        Self { began: None, lines: Vec::new() }
+    }
+
+    /// A trace of a run that begins now.
+    pub const fn kept(began: Timestamp) -> Self {
+        Self { began: Some(began), lines: Vec::new() }
+    }
+
+    /// Whether lines are kept.
+    pub const fn is_kept(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// Adds a line.
+    pub fn tell(&mut self, now: Timestamp, task: Option<u64>, line: impl FnOnce() -> String) {
+        let Some(began) = self.began else { return };
+        let ms = now.duration_since(began).as_millis();
+        let (seconds, ms) = (ms / 1000, ms % 1000);
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let who = task.map(|task| format!("#{task}")).unwrap_or_default();
+        let number = self.lines.len() + 1;
+        self.lines.push(format!("{number:>5}  {hours}:{minutes:02}:{seconds:02}.{ms:03}  {who:>5}  {}", line()));
+    }
+
+    /// The lines, of a long trace the first few and the last ones.
+    pub fn text(&self, last: usize) -> String {
+        let mut text = String::new();
+        let left_out = self.lines.len().saturating_sub(last);
+        if left_out > 0 {
+            let _ = writeln!(text, "       ({left_out} lines before these are left out)");
+        }
+        for line in &self.lines[left_out..] {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+
+    /// How many lines there are.
+    pub const fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// A job as a trace calls it: by the number it was given.
+pub fn job_name(job: JobGuid) -> String {
+    format!("job {}", job.0.as_u128() & 0xffff)
+}
+
+/// A chunk as a trace calls it.
+pub fn chunk_name(chunk: ChunkAddress) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("chunk {attempt}/{tally}/{index}")
+}
+
+/// What of an answer is worth a line.
+pub trait Brief {
+    /// In a few words.
+    fn brief(&self) -> String;
+}
+
+impl Brief for () {
+    fn brief(&self) -> String {
+        "done".into()
+    }
+}
+
+impl Brief for u64 {
+    fn brief(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Brief for String {
+    fn brief(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Brief for bytes::Bytes {
+    fn brief(&self) -> String {
+        format!("{} bytes", self.len())
+    }
+}
+
+impl Brief for ObjectHead {
+    fn brief(&self) -> String {
+        format!("{} bytes", self.size)
+    }
+}
+
+impl Brief for Spec {
+    fn brief(&self) -> String {
+        "the spec".into()
+    }
+}
+
+impl Brief for Upload {
+    fn brief(&self) -> String {
+        format!("{:?}", self.state)
+    }
+}
+
+impl Brief for JobPage {
+    fn brief(&self) -> String {
+        format!("{} jobs", self.jobs.len())
+    }
+}
+
+impl Brief for Counts {
+    fn brief(&self) -> String {
+        format!("{}+{}-{}~", self.succeeded, self.failed, self.skipped)
+    }
+}
+
+impl Brief for Job {
+    fn brief(&self) -> String {
+        let mut text = format!(
+            "{} attempt {} tallies {}/{}",
+            self.status.as_str(),
+            self.attempt,
+            self.split.dispatched,
+            self.split.tallies
+        );
+        if self.split.done {
+            text += " split";
+        }
+        if let Some(lease) = self.lease {
+            let _ = write!(text, " leased by {}", lease.holder);
+        }
+        if let Some(stop) = &self.stop {
+            let _ = write!(text, " STOP {}", stop.code.as_str());
+        }
+        text
+    }
+}
+
+impl Brief for Tally {
+    fn brief(&self) -> String {
+        format!("tally {}: {}/{} {}", self.number, self.done, self.expected, self.counts.brief())
+    }
+}
+
+impl Brief for Totals {
+    fn brief(&self) -> String {
+        let last = self.final_tallies.map_or("?".into(), |count| count.to_string());
+        format!("totals {:?} of {last}: {}", self.closed, self.counts.brief())
+    }
+}
+
+impl Brief for Leased {
+    fn brief(&self) -> String {
+        match self {
+            Self::Taken(job) => format!("taken: {}", job.brief()),
+            Self::Refused(job) => format!("refused: {}", job.brief()),
+        }
+    }
+}
+
+impl Brief for Stopped {
+    fn brief(&self) -> String {
+        match self {
+            Self::Now(job) => format!("now: {}", job.brief()),
+            Self::Not(job) => format!("not: {}", job.brief()),
+        }
+    }
+}
+
+impl Brief for Committed {
+    fn brief(&self) -> String {
+        match self {
+            Self::Won(tally) => format!("WON {}", tally.brief()),
+            Self::Lost(tally) => format!("lost {}", tally.brief()),
+        }
+    }
+}
+
+impl Brief for Created {
+    fn brief(&self) -> String {
+        match self {
+            Self::New => "new".into(),
+            Self::Before(job) => format!("before, as {}", job_name(*job)),
+        }
+    }
+}
+
+impl Brief for Ledger {
+    fn brief(&self) -> String {
+        let mut text = format!("rev {} done {} {}", self.rev, self.done, self.counts.brief());
+        if self.isolated {
+            text += " isolated";
+        }
+        if let Some(note) = self.in_flight {
+            let _ = write!(text, " in flight (deaths {})", note.deaths);
+        }
+        text
+    }
+}
+
+impl Brief for LedgerMoved {
+    fn brief(&self) -> String {
+        match self {
+            Self::Won => "moved".into(),
+            Self::Lost(ledger) => format!("lost to {}", ledger.brief()),
+        }
+    }
+}
+
+impl Brief for Due {
+    fn brief(&self) -> String {
+        job_name(self.job)
+    }
+}
+
+impl Brief for DeadLetter {
+    fn brief(&self) -> String {
+        format!("{:?} {}", self.about, self.message_id)
+    }
+}
+
+impl<T: Brief> Brief for Vec<T> {
+    fn brief(&self) -> String {
+        format!("[{}]", self.iter().map(Brief::brief).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl<T: Brief> Brief for Option<T> {
+    fn brief(&self) -> String {
+        self.as_ref().map_or("none".into(), Brief::brief)
+    }
+}
+
+impl<A: Brief, B: Brief> Brief for (A, B) {
+    fn brief(&self) -> String {
+        format!("{}, {}", self.0.brief(), self.1.brief())
+    }
+}
+
+impl Brief for JobGuid {
+    fn brief(&self) -> String {
+        job_name(*self)
+    }
+}

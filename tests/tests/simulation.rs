@@ -1,0 +1,81 @@
+//! The simulation, run in numbers, and the proof that it finds what it is for.
+
+use acceptance::simulation::{Broken, first_failure, trace};
+
+/// How many seeds the test of everything runs: `ROWMILL_SEEDS`, or 20,000.
+fn seeds() -> u64 {
+    std::env::var("ROWMILL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20_000)
+}
+
+#[test]
+fn twenty_thousand_seeds_hold() {
+    let (summary, failure) = first_failure(0..seeds(), Broken::Nothing);
+    println!("{summary:?}");
+    if let Some(failure) = failure {
+        panic!("{failure}");
+    }
+    if seeds() >= 20_000 {
+        let missed: Vec<&&str> = CORNERS.iter().filter(|corner| !summary.reached.contains_key(**corner)).collect();
+        assert!(missed.is_empty(), "no seed got to {missed:?}");
+    }
+}
+
+/// Where the seeds must get to, for their holding to mean anything.
+const CORNERS: [&str; 24] = [
+    "Api: no slot",
+    "Sweep: recovered",
+    "Split: Continued",
+    "cancelled by cancelled",
+    "chunk sent again",
+    "commit lost",
+    "commit on a further tally",
+    "commit: Skipped",
+    "commit: Stopped",
+    "dead letter: Completion",
+    "dead letter: Isolated",
+    "dead letter: Items",
+    "dead letter: Split",
+    "failed by completion_failed",
+    "failed by deadline_exceeded",
+    "failed by source_changed",
+    "failed by split_failed",
+    "failed by tolerance_exceeded",
+    "item failed: poison",
+    "item failed: dead_letter",
+    "ledger lost",
+    "ledger moved, continued",
+    "redriven, completed by nothing",
+    "zombie",
+];
+
+#[test]
+fn a_seed_is_the_whole_run() {
+    for seed in 0..50 {
+        assert!(
+            trace(seed, Broken::Nothing) == trace(seed, Broken::Nothing),
+            "seed {seed} runs otherwise the second time"
+        );
+    }
+}
+
+/// Some of the first seeds finds what is wrong.
+fn is_caught(broken: Broken) {
+    let (summary, failure) = first_failure(0..2_000, broken);
+    let failure = failure.unwrap_or_else(|| panic!("{broken:?} is not found by {} seeds", summary.seeds));
+    println!("{broken:?} is found by seed {}: {}", failure.seed, failure.violation);
+}
+
+#[test]
+fn a_commit_without_its_condition_is_caught() {
+    is_caught(Broken::CommitWithoutCondition);
+}
+
+#[test]
+fn a_tally_closed_before_its_last_commit_is_caught() {
+    is_caught(Broken::CloseBeforeCommit);
+}
+
+#[test]
+fn a_system_without_a_sweep_is_caught() {
+    is_caught(Broken::NoSweep);
+}
