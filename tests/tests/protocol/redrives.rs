@@ -260,7 +260,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                     world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
                     for message in world.chunks.take().iter().skip(1) {
                         world.process(message, false).await;
-                        world.chunks.send(&[message.clone()]).await.unwrap();
+                        world.chunks.send(std::slice::from_ref(message)).await.unwrap();
                     }
                 }
             });

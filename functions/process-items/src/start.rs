@@ -1,0 +1,43 @@
+//! The function as a process: adapters built once, then chunks until the environment ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::ports::RecordStore;
+
+use crate::handler;
+use crate::prepared::PreparedJobs;
+use crate::process::ChunkProcessor;
+use crate::run::RunLimits;
+
+/// Runs `process-items` with the job types made from the records table; a binary of one's own makes its own.
+///
+/// # Errors
+/// Where a setting is missing or wrong, or the Lambda runtime API cannot be reached.
+pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> Result<(), lambda_runtime::Error> {
+    let runtime = rowmill_aws::start("process-items").await?;
+    let jobs = runtime.job_store()?;
+    let processor = Arc::new(ChunkProcessor {
+        prepared: PreparedJobs::new(jobs.clone(), job_types(runtime.record_store()?)),
+        jobs,
+        objects: runtime.objects()?,
+        chunks: runtime.items_queue()?,
+        isolated: runtime.isolate_queue()?,
+        accounts: runtime.accounts()?,
+        clock: runtime.clock(),
+        entropy: runtime.entropy(),
+        limits: RunLimits {
+            transient_retries: runtime.setting("ROWMILL_TRANSIENT_RETRIES", 4)?,
+            backoff: Duration::from_millis(200),
+            margin: Duration::from_secs(runtime.setting("ROWMILL_PROCESS_MARGIN_SECONDS", 5)?),
+            poison_max: runtime.setting("ROWMILL_POISON_MAX", 10)?,
+        },
+    });
+    runtime
+        .serve_queue(move |batch| {
+            let processor = Arc::clone(&processor);
+            async move { handler::handle(&processor, batch).await }
+        })
+        .await
+}
