@@ -1,7 +1,7 @@
 //! The deterministic simulation: the real use cases of all functions, an adversary, and a seed that tells all of it.
 //!
 //! Every invocation of a function is a task ([`tasks`]) that suspends at every call of a port ([`gate_jobs`],
-//! [`gate_objects`], [`hub`]). A seeded loop ([`run`]) decides which suspended call goes on next and what becomes of it
+//! [`gate_objects`], [`hub`]). A seeded loop ([`mod@run`]) decides which suspended call goes on next and what becomes of it
 //! ([`adversary`]); it owns the clock and the queues ([`queues`]) and delivers, duplicates, delays and drops what they hold
 //! up to what SQS promises. After every write the oracle's own accounts are held against the store's ([`oracle`],
 //! [`invariants`]). When the adversary has spent its budget it only delivers; then every job must come to its end
