@@ -1,6 +1,7 @@
 //! What happens to a job that does not simply complete, in one process: the real use cases of all functions over in-memory
 //! ports.
 
+mod dead_letters;
 mod isolation;
 mod redrives;
 mod stops;

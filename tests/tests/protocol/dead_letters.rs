@@ -1,0 +1,100 @@
+//! Messages to cut a file or to end a job that were given up: acted on only when nobody is at it any more.
+
+use std::time::Duration;
+
+use acceptance::files;
+use acceptance::world::World;
+use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use rowmill_core::dead_letter::DeadLetterKind;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::job::{Lease, StopCode};
+use rowmill_core::messages::{CompletionMessage, SplitMessage};
+use rowmill_core::ports::{Clock, Entropy, JobStore};
+use rowmill_core::states::Status;
+use serde_json::json;
+
+use crate::chunks_of;
+
+async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
+    let file = world.store("text/csv", files::plain_csv(rows)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    (job, world.splits.take().remove(0))
+}
+
+async fn leased(world: &World, job: JobGuid) {
+    let lease = Lease { holder: world.splitter.entropy.run_id(), until: world.clock.now() + Duration::from_secs(100) };
+    world.jobs.lease(job, 1, lease, world.clock.now()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_split_that_nobody_got_done_stops_its_job_and_gives_its_slots_back() {
+    let world = World::new(chunks_of(1));
+    let (job, split) = created(&world, 9).await;
+    leased(&world, job).await;
+    let letter = DeadMessage::Split(split);
+    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
+    world.clock.advance(Duration::from_secs(100));
+    for _ in 0..2 {
+        assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
+        world.clock.advance(Duration::from_secs(600));
+        world.run().await;
+        if world.show(job).await.status.is_terminal() {
+            break;
+        }
+    }
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitFailed));
+    assert_eq!((shown.item_count, shown.unprocessed.unwrap().from_row), (0, 1));
+    assert_eq!(world.jobs.active("system"), 0);
+    let letters = world.jobs.dead_letters(job, 10).await.unwrap();
+    assert_eq!((letters.len(), letters[0].about), (1, DeadLetterKind::Split), "recorded once");
+    assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete, "it has ended");
+}
+
+#[tokio::test]
+async fn a_dead_letter_of_a_split_that_got_further_since_stops_nothing() {
+    let world = World::new(chunks_of(1));
+    let (job, split) = created(&world, 150).await;
+    let deadline = world.clock.now() + Duration::from_secs(10);
+    world.splitter.split(&split, deadline).await.unwrap();
+    let end = world.dead_letters.settle("letter", &DeadMessage::Split(split)).await.unwrap();
+    assert_eq!(end, DeadLetterEnd::Obsolete);
+    world.run().await;
+    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 150));
+}
+
+#[tokio::test]
+async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
+    let world = World::new(chunks_of(1));
+    let (job, split) = created(&world, 150).await;
+    let deadline = world.clock.now() + Duration::from_secs(10);
+    world.splitter.split(&split, deadline).await.unwrap();
+    let continuation = world.splits.take().remove(0);
+    assert_eq!(continuation.tallies, 1);
+    world.dead_letters.settle("letter", &DeadMessage::Split(continuation)).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.error.unwrap().code, shown.item_count), (StopCode::SplitFailed, 64));
+    assert_eq!((shown.item_progress, shown.unprocessed.unwrap().from_row), (64, 65));
+}
+
+#[tokio::test]
+async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
+    let world = World::new(chunks_of(4));
+    let (job, split) = created(&world, 9).await;
+    world.splitter.split(&split, world.deadline()).await.unwrap();
+    let early = DeadMessage::Completion(CompletionMessage::of(&world.jobs.job(job).await.unwrap()));
+    assert_eq!(world.dead_letters.settle("early", &early).await.unwrap(), DeadLetterEnd::Obsolete);
+    for message in world.chunks.take() {
+        world.process(&message, false).await;
+    }
+    let letter = DeadMessage::Completion(world.completions.take().remove(0));
+    leased(&world, job).await;
+    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
+    world.clock.advance(Duration::from_secs(100));
+    assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed));
+    assert_eq!((shown.items_succeeded, shown.item_count, world.jobs.active("system")), (9, 9, 0));
+    assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+}
