@@ -39,6 +39,28 @@ async fn every_character_of_the_real_file_becomes_a_record() {
 }
 
 #[tokio::test]
+async fn a_dry_run_says_what_an_import_would_and_writes_nothing() {
+    let world = World::new(small_chunks(3));
+    let file = world.store("text/csv", "id,n\n1,1\n,2\n3,x\nragged\n").await;
+    let params = |dry_run: bool| {
+        let schema = json!({ "properties": { "n": { "type": "integer" } } });
+        json!({ "dataset": "d", "key": "id", "schema": schema, "dryRun": dry_run })
+    };
+    let mut failed = Vec::new();
+    for dry_run in [true, false] {
+        let job = world.create("import", file, params(dry_run)).await.unwrap().job_guid;
+        world.run().await;
+        assert_eq!(world.show(job).await.items_succeeded, 1);
+        let codes = world.all_failed(job).await.into_iter().map(|item| (item.row, item.code));
+        failed.push(codes.collect::<Vec<_>>());
+        assert_eq!(world.records.dataset("d").len(), usize::from(!dry_run));
+    }
+    assert_eq!(failed[0], failed[1]);
+    let wrong = world.create("import", file, json!({ "dataset": "d", "dryRun": "yes" })).await;
+    assert!(matches!(wrong, Err(CreateJobError::Params(_))));
+}
+
+#[tokio::test]
 async fn each_malformed_row_fails_by_its_number_and_code() {
     let world = World::new(small_chunks(3));
     let long = "x".repeat(400);

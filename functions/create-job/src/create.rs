@@ -14,7 +14,7 @@ use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
     UploadStore,
 };
-use rowmill_core::processor::ParamsError;
+use rowmill_core::processor::{DRY_RUN, ParamsError};
 use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::states::Status;
 use rowmill_core::text::{ChunkLimits, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
@@ -250,7 +250,10 @@ impl Creator {
 
 /// Every param must be one that somebody knows.
 fn check_params(request: &CreateJobRequest, of_type: &[&str]) -> Result<(), ParamsError> {
-    let known: Vec<&str> = of_type.iter().chain(&TextParams::NAMES).copied().collect();
+    if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
+        return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false"));
+    }
+    let known: Vec<&str> = of_type.iter().chain(&TextParams::NAMES).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {

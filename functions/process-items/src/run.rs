@@ -4,12 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::future::{Either, select};
+use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::input::{InputError, InputItem};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::ports::{Clock, Entropy, PortError};
-use rowmill_core::processor::{Item, ItemError};
+use rowmill_core::processor::{Item, ItemError, Outcome};
 use rowmill_core::segment::Segment;
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Record;
@@ -181,7 +182,7 @@ impl ChunkRun<'_> {
             if items.is_empty() {
                 break;
             }
-            let results = self.prepared.processor.process_batch(&items).await;
+            let results = self.results(&items).await;
             if results.len() != items.len() {
                 let message = format!("the processor answered {} of {} items", results.len(), items.len());
                 return Err(RunError::TryAgain(message));
@@ -203,6 +204,15 @@ impl ChunkRun<'_> {
             (places, items) = (open_places, open_items);
         }
         Ok(settled)
+    }
+
+    async fn results(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
+        let processor = &self.prepared.processor;
+        if self.prepared.spec.is_dry_run() {
+            let checks: Vec<_> = items.iter().map(|item| processor.dry_run(item)).collect();
+            return stream::iter(checks).buffered(processor.concurrency().max(1)).collect().await;
+        }
+        processor.process_batch(items).await
     }
 
     async fn before_retry(&self, retry: u32, open: usize, error: &ItemError) -> Result<(), RunError> {

@@ -9,7 +9,7 @@ use rowmill_core::dead_letter::DeadLetterKind;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::job::{Lease, StopCode};
 use rowmill_core::messages::{CompletionMessage, SplitMessage};
-use rowmill_core::ports::{Clock, Entropy, JobStore};
+use rowmill_core::ports::{Clock, JobStore};
 use rowmill_core::states::Status;
 use serde_json::json;
 

@@ -51,6 +51,9 @@ use crate::ids::JobGuid;
 use crate::spec::Spec;
 use crate::text::Record;
 
+/// The param, of every job type, that has its items checked and nothing done with them.
+pub const DRY_RUN: &str = "dryRun";
+
 /// A kind of job.
 #[async_trait]
 pub trait JobType: Send + Sync {
@@ -80,6 +83,15 @@ pub trait ItemProcessor: Send + Sync {
     /// # Errors
     /// A permanent error makes the item a failed one; a transient error is tried again.
     async fn process(&self, item: &Item) -> Result<Outcome, ItemError>;
+
+    /// Says of one item what [`process`](Self::process) would, without its effects: for jobs with `dryRun`. By default nothing
+    /// more is known before it is processed than that the item is well-formed.
+    ///
+    /// # Errors
+    /// As `process`, for what can be told beforehand.
+    async fn dry_run(&self, _item: &Item) -> Result<Outcome, ItemError> {
+        Ok(Outcome::Succeeded)
+    }
 
     /// How many items may be processed at once; 1 by default.
     fn concurrency(&self) -> usize {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::processor::DRY_RUN;
 use crate::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -36,6 +37,13 @@ pub struct Spec {
     /// How many of its chunks may be in flight at once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
+}
+
+impl Spec {
+    /// Whether the job's items are checked only, and nothing is done with them.
+    pub fn is_dry_run(&self) -> bool {
+        self.params.get(DRY_RUN).and_then(Value::as_bool).unwrap_or(false)
+    }
 }
 
 /// The object a job reads, pinned to what it was when the job was created.

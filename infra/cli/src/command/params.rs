@@ -47,6 +47,9 @@ pub struct ParamArgs {
     /// How the file is written [default: by its extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// Check every row as the job type would, and do nothing with it
+    #[arg(long)]
+    pub dry_run: bool,
     /// Any other parameter of the job type, its value as JSON
     #[arg(long = "param", value_name = "NAME=JSON", value_parser = parse_param)]
     pub params: Vec<(String, Value)>,
@@ -81,6 +84,9 @@ impl ParamArgs {
                 Format::Jsonl => "jsonl",
             };
             params.insert("format".into(), name.into());
+        }
+        if self.dry_run {
+            params.insert("dryRun".into(), true.into());
         }
         for (name, value) in &self.params {
             if params.insert(name.clone(), value.clone()).is_some() {

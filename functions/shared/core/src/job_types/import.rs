@@ -111,6 +111,10 @@ impl ItemProcessor for RowImport {
         written.pop().unwrap_or_else(|| Err(no_answer()))
     }
 
+    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+        self.upsert_of(item).map(|_| Outcome::Succeeded)
+    }
+
     fn batch_items(&self) -> usize {
         BATCH_ITEMS
     }

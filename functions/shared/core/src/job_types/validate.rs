@@ -41,6 +41,10 @@ impl ItemProcessor for RowCheck {
         Ok(Outcome::Succeeded)
     }
 
+    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+        self.process(item).await
+    }
+
     /// A check takes microseconds.
     fn batch_items(&self) -> usize {
         64
