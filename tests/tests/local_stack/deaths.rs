@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use acceptance::files;
-use rowmill::progress::Progress;
-use rowmill::stack::{Stack, StackOptions};
+use acceptance::local_stack::{chain, options};
+use rowmill::stack::Stack;
 use serde_json::json;
 
 use crate::stack::on_the_stack;
@@ -32,15 +32,10 @@ fn a_job_whose_functions_are_killed_ends_with_exact_counts() {
 
 #[tokio::test]
 async fn a_template_that_cannot_be_deployed_is_refused_with_the_reason() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace");
-    let options = StackOptions {
-        state_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused"),
-        progress: Progress::Shown,
-        parameters: vec![("ProcessTimeoutSeconds".to_owned(), "61".to_owned())],
-        ..StackOptions::for_workspace(workspace)
-    };
+    let state_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
+    let options = options(state_dir, &[("ProcessTimeoutSeconds", "61")]);
     let refused = Stack::up(&options).await.expect_err("no such timeout is allowed");
-    let text = crate::stack::chain(&refused);
+    let text = chain(&refused);
     assert!(text.contains("ProcessTimeoutSeconds"), "{text}");
     assert!(!options.state_dir.join("stack.json").exists(), "nothing is left running");
 }

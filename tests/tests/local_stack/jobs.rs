@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use acceptance::local_stack::{LocalStack, Row, answer};
 use acceptance::{files, oracle};
 use serde_json::{Value, json};
 
-use crate::stack::{LocalStack, Row, answer, on_the_stack};
+use crate::stack::on_the_stack;
 
 #[test]
 fn the_main_job_puts_every_character_into_the_records_table() {
@@ -110,6 +111,17 @@ fn two_jobs_at_once_do_not_disturb_each_other() {
             assert_eq!(ended["itemsSucceeded"], 5000, "{ended}");
         }
         assert_eq!((stack.records("one").await.len(), stack.records("two").await.len()), (5000, 5000));
+    });
+}
+
+#[test]
+fn a_job_of_few_chunks_at_a_time_is_done_whole() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(40_000)).await;
+        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 3 })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(40_000)), "{ended}");
+        assert_eq!(stack.job_row(&job).await.recoveries(), 0, "each chunk was sent by the one before it");
     });
 }
 

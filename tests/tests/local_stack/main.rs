@@ -5,6 +5,8 @@
 mod deaths;
 mod jobs;
 mod problems;
+mod redrives;
 mod repeats;
 mod stack;
+mod stops;
 mod uploads;

@@ -1,22 +1,15 @@
 //! Requests that cannot be served: each a problem that says what, where and what to do.
 
+use acceptance::local_stack::{answer, refused};
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::stack::{answer, on_the_stack};
+use crate::stack::on_the_stack;
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
 async fn problem(request: RequestBuilder, status: StatusCode, code: &str) -> Value {
-    let response = request.send().await.expect("the API answers");
-    let (found, content_type) = (response.status(), response.headers().get("content-type").cloned());
-    let text = response.text().await.expect("a body");
-    assert_eq!(found, status, "{text}");
-    assert_eq!(content_type.expect("a content type"), "application/problem+json", "{text}");
-    let problem: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status.as_u16())), "{problem}");
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
-    problem
+    refused(request, status, code).await.0
 }
 
 #[test]
@@ -37,6 +30,10 @@ fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
         assert_eq!(problem(wish(slip), unprocessable, "invalid_params").await["field"], "params.scema");
         let late = json!({ "jobType": "validate", "fileGuid": file, "deadlineSeconds": 9_999_999 });
         assert_eq!(problem(wish(late), unprocessable, "invalid_request").await["field"], "deadlineSeconds");
+        for width in [0, 10_001] {
+            let wide = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": width });
+            assert_eq!(problem(wish(wide), unprocessable, "invalid_request").await["field"], "maxConcurrency");
+        }
         let twice = stack.upload("text/csv", "a,a\n1,2\n").await;
         problem(wish(json!({ "jobType": "validate", "fileGuid": twice })), unprocessable, "unreadable_file").await;
     });
@@ -76,6 +73,9 @@ fn what_is_not_there_is_not_found() {
         let not_found = StatusCode::NOT_FOUND;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}/items?outcome=failed")), not_found, "not_found").await;
+        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/dead-letters")), not_found, "not_found").await;
+        problem(stack.post(&format!("/api/jobs/{UNKNOWN}/cancel")), not_found, "not_found").await;
+        problem(stack.post(&format!("/api/jobs/{UNKNOWN}/redrive")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/uploads/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/uploads/{UNKNOWN}/complete")), not_found, "not_found").await;
     });

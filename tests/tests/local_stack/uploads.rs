@@ -1,10 +1,11 @@
 //! The three ways a file comes in.
 
 use acceptance::files;
+use acceptance::local_stack::{LocalStack, answer};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::stack::{LocalStack, answer, on_the_stack};
+use crate::stack::on_the_stack;
 
 async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&str>) -> Value {
     let wish = json!({ "fileName": name, "contentType": "text/csv", "size": size, "sha256": sha256 });

@@ -1,0 +1,60 @@
+//! `create-job` and `process-items` with two more job types, `hostile` and `slow`, whose items do as their row says: they
+//! take as many milliseconds as the column `ms` says, and where the column `then` says `abort`, they end the process.
+//!
+//! The local stack of the chaos tests runs this executable in the place of both functions; which of them it is, Lambda
+//! tells it. The types differ in their names alone, so that the ceilings of two types can be told apart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lambda_runtime::Error;
+use rowmill_core::job_types::{Import, JobTypes, Validate};
+use rowmill_core::ports::RecordStore;
+use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+use rowmill_core::spec::Spec;
+use rowmill_core::text::Record;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let function = std::env::var("AWS_LAMBDA_FUNCTION_NAME")?;
+    if function.ends_with("create-job") {
+        create_job::start::start(job_types(None)).await
+    } else {
+        process_items::start::start(|records| job_types(Some(records))).await
+    }
+}
+
+fn job_types(records: Option<Arc<dyn RecordStore>>) -> JobTypes {
+    let built_in: [Arc<dyn JobType>; 2] = [Arc::new(Import::new(records)), Arc::new(Validate)];
+    let hostile: [Arc<dyn JobType>; 2] = [Arc::new(Scripted("hostile")), Arc::new(Scripted("slow"))];
+    JobTypes::of(built_in.into_iter().chain(hostile))
+}
+
+/// The job type of this name, whose items do as their row says.
+struct Scripted(&'static str);
+
+impl JobType for Scripted {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn prepare(&self, _spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        Ok(Arc::new(Script))
+    }
+}
+
+struct Script;
+
+#[async_trait]
+impl ItemProcessor for Script {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let Record::Cells(cells) = &item.record else { return Err(ItemError::permanent("no_cells", "not a CSV row")) };
+        let ms = cells.get("ms").unwrap_or_default().parse().unwrap_or_default();
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        if cells.get("then") == Some("abort") {
+            std::process::abort();
+        }
+        Ok(Outcome::Succeeded)
+    }
+}

@@ -1,0 +1,50 @@
+//! Copies of the messages that the functions send each other.
+
+use rowmill_core::ids::{JobGuid, Owner};
+use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
+use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress};
+use rowmill_core::text::{ChunkCutter, ChunkLimits, Dialect, Format, Position};
+
+/// The owner of every job where nobody has to log in.
+fn owner() -> Owner {
+    Owner(Owner::LOCAL.to_owned())
+}
+
+/// The message that `create-job` sent for a job.
+pub fn split_message(job_guid: JobGuid) -> SplitMessage {
+    SplitMessage { job_guid, attempt: 1, tallies: 0, owner: owner() }
+}
+
+/// The message that ends a job's first attempt.
+pub fn completion_message(job_guid: JobGuid) -> CompletionMessage {
+    CompletionMessage { job_guid, attempt: 1, owner: owner() }
+}
+
+/// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so a test
+/// can make the very messages that `split-job` made.
+///
+/// # Panics
+/// Where the file has no header line, or a quote that is never closed.
+pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> Vec<ChunkMessage> {
+    let data_start = file.iter().position(|byte| *byte == b'\n').expect("a header line") + 1;
+    let limits = ChunkLimits { max_items: chunk_max_items, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
+    let dialect = Dialect { format: Format::Csv, delimiter: b',' };
+    let mut cutter = ChunkCutter::new(&dialect, limits, Position { offset: data_start as u64, row: 1 });
+    let mut chunks = Vec::new();
+    cutter.push(&file[data_start..], &mut chunks);
+    cutter.finish(&mut chunks).expect("all quotes are closed");
+    let address = |number: usize| ChunkAddress {
+        attempt: 1,
+        tally: u32::try_from(number / CHUNKS_PER_TALLY).expect("few tallies"),
+        index: u8::try_from(number % CHUNKS_PER_TALLY).expect("few chunks in a tally"),
+    };
+    let message = |(number, chunk)| ChunkMessage {
+        job_guid,
+        owner: owner(),
+        address: address(number),
+        chunk,
+        handling: Handling::Fresh,
+        max_concurrency: None,
+    };
+    chunks.into_iter().enumerate().map(message).collect()
+}

@@ -1,0 +1,359 @@
+//! A proxy between the functions and the emulated AWS that makes calls fail as the real one does: refused before they take
+//! effect, answered with an error after they did, throttled, in conflict with a transaction, slow, or all of them for a
+//! while.
+//!
+//! What is drawn for the n-th call follows from the seed and n alone; which call comes n-th, the machine decides. Only what
+//! the functions' AWS clients send passes here: the Lambda runtime API, the queues' own pollers and the tests do not.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fastrand::Rng;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What happens to the calls that pass, each with its probability; nothing by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// An internal error, and the call had no effect.
+    pub refused: f64,
+    /// An internal error in the place of the answer: the call took effect.
+    pub reply_lost: f64,
+    /// Throttled. Of a batch, its entries one by one.
+    pub throttled: f64,
+    /// A single write of a row finds a transaction's hand on it; of a batch of statements, each of them.
+    pub conflict: f64,
+    /// A transaction finds another one in its way. There are few of them, so this may be high.
+    pub transaction_conflict: f64,
+    /// How long every call takes on its way.
+    pub latency: Duration,
+}
+
+/// What was done to a call.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// See [`Weather::refused`].
+    Refused,
+    /// See [`Weather::reply_lost`].
+    ReplyLost,
+    /// See [`Weather::throttled`].
+    Throttled,
+    /// See [`Weather::conflict`] and [`Weather::transaction_conflict`].
+    Conflict,
+    /// Refused because everything was, see [`FaultProxy::outage`].
+    Outage,
+}
+
+/// The service a call is for, and what it asks for: `UpdateItem`, `SendMessageBatch`, `PUT`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Call {
+    service: Service,
+    operation: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Service {
+    DynamoDb,
+    Sqs,
+    S3,
+}
+
+/// The proxy. It runs on the runtime it was started on, as long as that does.
+pub struct FaultProxy {
+    url: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: String,
+    client: reqwest::Client,
+    seed: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    weather: Weather,
+    outage_until: Instant,
+    calls: u64,
+    done: BTreeMap<(Fault, Call), u64>,
+}
+
+/// What was done to how many calls, for people.
+#[derive(Clone, Debug)]
+pub struct Injected {
+    calls: u64,
+    done: BTreeMap<(Fault, Call), u64>,
+}
+
+impl FaultProxy {
+    /// Starts a proxy in front of this base URL, in fair weather. `client` sends what passes.
+    ///
+    /// # Panics
+    /// Where no port of the machine can be listened on.
+    pub fn start(upstream: &str, client: reqwest::Client, seed: u64) -> Self {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a listener can be told not to block");
+        let url = format!("http://{}", listener.local_addr().expect("a listener has an address"));
+        let state =
+            State { weather: Weather::default(), outage_until: Instant::now(), calls: 0, done: BTreeMap::new() };
+        let shared = Arc::new(Shared { upstream: upstream.to_owned(), client, seed, state: Mutex::new(state) });
+        tokio::spawn(serve(listener, Arc::clone(&shared)));
+        Self { url, shared }
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Changes the weather from the next call on.
+    pub fn set(&self, weather: Weather) {
+        self.shared.state().weather = weather;
+    }
+
+    /// Refuses every call from now on for so long, so that no number of tries at once gets through.
+    pub fn outage(&self, length: Duration) {
+        self.shared.state().outage_until = Instant::now() + length;
+    }
+
+    /// What was done so far.
+    pub fn injected(&self) -> Injected {
+        let state = self.shared.state();
+        Injected { calls: state.calls, done: state.done.clone() }
+    }
+}
+
+impl Injected {
+    /// How often this was done to any call.
+    pub fn count(&self, fault: Fault) -> u64 {
+        self.done.iter().filter(|((done, _), _)| *done == fault).map(|(_, count)| count).sum()
+    }
+
+    /// How many calls passed by.
+    pub const fn calls(&self) -> u64 {
+        self.calls
+    }
+}
+
+impl fmt::Display for Injected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} calls of the functions, of which", self.calls)?;
+        for ((fault, call), count) in &self.done {
+            writeln!(f, "  {count:>5} {fault:?}: {:?} {}", call.service, call.operation)?;
+        }
+        Ok(())
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let listener = TcpListener::from_std(listener).expect("the listener does not block");
+    while let Ok((stream, _)) = listener.accept().await {
+        // Headers and body of an answer leave in two writes; Nagle's algorithm would hold the second one back.
+        stream.set_nodelay(true).ok();
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let shared = Arc::clone(&shared);
+                async move { Ok::<_, Infallible>(shared.answer(request).await) }
+            });
+            // A killed function leaves its connections in the middle of whatever it was sending.
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+impl Shared {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let Ok(body) = body.collect().await else { return empty(StatusCode::BAD_REQUEST) };
+        let body = body.to_bytes();
+        let call = Call::of(&head.method, &head.headers);
+        let (fault, latency, mut rng) = self.draw(&call);
+        tokio::time::sleep(latency).await;
+        match fault {
+            Some(Fault::Refused | Fault::Outage) => call.internal_error(&head.method),
+            Some(Fault::Throttled) => call.throttled(&head.method, &body),
+            Some(Fault::Conflict) => call.conflict(&body, &mut rng),
+            fault => {
+                let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+                let reply = self.forward(&head.method, path, &head.headers, body).await;
+                if fault == Some(Fault::ReplyLost) { call.internal_error(&head.method) } else { reply }
+            }
+        }
+    }
+
+    /// What is to happen to this call, how long it takes, and the chance that is left for its details.
+    fn draw(&self, call: &Call) -> (Option<Fault>, Duration, Rng) {
+        let mut state = self.state();
+        let mut rng = Rng::with_seed(self.seed.wrapping_add(state.calls));
+        state.calls += 1;
+        let weather = state.weather;
+        let fault = if Instant::now() < state.outage_until {
+            Some(Fault::Outage)
+        } else {
+            let chances = [
+                (Fault::Refused, weather.refused),
+                (Fault::ReplyLost, weather.reply_lost),
+                (Fault::Throttled, weather.throttled),
+                (Fault::Conflict, call.conflict_chance(&weather)),
+            ];
+            let mut drawn = rng.f64();
+            let hit = chances.into_iter().find(|(_, chance)| {
+                drawn -= chance;
+                drawn < 0.0
+            });
+            hit.map(|(fault, _)| fault)
+        };
+        if let Some(fault) = fault {
+            *state.done.entry((fault, call.clone())).or_default() += 1;
+        }
+        (fault, weather.latency, rng)
+    }
+
+    async fn forward(&self, method: &Method, path: &str, headers: &HeaderMap, body: Bytes) -> Response<Full<Bytes>> {
+        let mut headers = headers.clone();
+        // Those of this connection, and those that follow from the body.
+        for name in [HOST, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, EXPECT] {
+            headers.remove(name);
+        }
+        let request = self.client.request(method.clone(), format!("{}{path}", self.upstream)).headers(headers);
+        let request = if body.is_empty() && method != Method::PUT { request } else { request.body(body) };
+        let Ok(reply) = request.send().await else { return empty(StatusCode::BAD_GATEWAY) };
+        let (status, mut headers) = (reply.status(), reply.headers().clone());
+        headers.remove(CONNECTION);
+        headers.remove(TRANSFER_ENCODING);
+        let Ok(body) = reply.bytes().await else { return empty(StatusCode::BAD_GATEWAY) };
+        let mut response = Response::new(Full::new(body));
+        (*response.status_mut(), *response.headers_mut()) = (status, headers);
+        response
+    }
+}
+
+impl Call {
+    fn of(method: &Method, headers: &HeaderMap) -> Self {
+        let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+        match target.and_then(|target| target.split_once('.')) {
+            None => Self { service: Service::S3, operation: method.to_string() },
+            Some((service, operation)) => {
+                let service = if service.starts_with("DynamoDB") { Service::DynamoDb } else { Service::Sqs };
+                Self { service, operation: operation.to_owned() }
+            }
+        }
+    }
+
+    fn conflict_chance(&self, weather: &Weather) -> f64 {
+        match self.operation.as_str() {
+            "TransactWriteItems" => weather.transaction_conflict,
+            "UpdateItem" | "PutItem" | "BatchExecuteStatement" => weather.conflict,
+            _ => 0.0,
+        }
+    }
+
+    fn internal_error(&self, method: &Method) -> Response<Full<Bytes>> {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        match self.service {
+            Service::DynamoDb => dynamodb_error(status, "InternalServerError"),
+            Service::Sqs => sqs_error(status, "InternalError"),
+            Service::S3 => s3_error(method, status, "InternalError"),
+        }
+    }
+
+    fn throttled(&self, method: &Method, body: &Bytes) -> Response<Full<Bytes>> {
+        match (self.service, self.operation.as_str()) {
+            (_, "BatchExecuteStatement") => refused_statements(body, "ThrottlingError"),
+            (_, "SendMessageBatch") => refused_entries(body),
+            (Service::DynamoDb, _) => dynamodb_error(StatusCode::BAD_REQUEST, "ProvisionedThroughputExceededException"),
+            (Service::Sqs, _) => sqs_error(StatusCode::BAD_REQUEST, "RequestThrottled"),
+            (Service::S3, _) => s3_error(method, StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
+        }
+    }
+
+    fn conflict(&self, body: &Bytes, rng: &mut Rng) -> Response<Full<Bytes>> {
+        match self.operation.as_str() {
+            "TransactWriteItems" => cancelled_transaction(body, rng),
+            "BatchExecuteStatement" => refused_statements(body, "TransactionConflict"),
+            _ => dynamodb_error(StatusCode::BAD_REQUEST, "TransactionConflictException"),
+        }
+    }
+}
+
+fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}
+
+fn with_body(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert("content-type", content_type.parse().expect("a content type"));
+    response
+}
+
+fn json_1_0(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
+    with_body(status, "application/x-amz-json-1.0", body.to_string())
+}
+
+fn dynamodb_error(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
+    let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+    json_1_0(status, &json!({ "__type": kind, "message": "made up by the fault proxy" }))
+}
+
+fn sqs_error(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
+    let kind = format!("com.amazonaws.sqs#{code}");
+    json_1_0(status, &json!({ "__type": kind, "message": "made up by the fault proxy" }))
+}
+
+fn s3_error(method: &Method, status: StatusCode, code: &str) -> Response<Full<Bytes>> {
+    if method == Method::HEAD {
+        return empty(status);
+    }
+    let text = format!("<Error><Code>{code}</Code><Message>made up by the fault proxy</Message></Error>");
+    with_body(status, "application/xml", text)
+}
+
+/// How many entries the request's list of this name has.
+fn entries(body: &Bytes, list: &str) -> Vec<Value> {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    request[list].as_array().cloned().unwrap_or_default()
+}
+
+/// One of the transaction's items is in another transaction's hands; which one is left to chance.
+fn cancelled_transaction(body: &Bytes, rng: &mut Rng) -> Response<Full<Bytes>> {
+    let mut reasons = vec![json!({ "Code": "None" }); entries(body, "TransactItems").len().max(1)];
+    let hit = rng.usize(..reasons.len());
+    reasons[hit] = json!({ "Code": "TransactionConflict", "Message": "Transaction is ongoing for the item" });
+    let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
+    let error = json!({ "__type": kind, "Message": "Transaction cancelled", "CancellationReasons": reasons });
+    json_1_0(StatusCode::BAD_REQUEST, &error)
+}
+
+fn refused_statements(body: &Bytes, code: &str) -> Response<Full<Bytes>> {
+    let answers: Vec<_> = entries(body, "Statements")
+        .iter()
+        .map(|_| json!({ "Error": { "Code": code, "Message": "made up by the fault proxy" } }))
+        .collect();
+    json_1_0(StatusCode::OK, &json!({ "Responses": answers }))
+}
+
+fn refused_entries(body: &Bytes) -> Response<Full<Bytes>> {
+    let refused = |entry: &Value| json!({ "Id": entry["Id"], "Code": "ServiceUnavailable", "SenderFault": false });
+    let failed: Vec<_> = entries(body, "Entries").iter().map(refused).collect();
+    json_1_0(StatusCode::OK, &json!({ "Successful": [], "Failed": failed }))
+}

@@ -1,0 +1,392 @@
+//! The local stack as a test uses it: the API over HTTP, and the emulated tables, queues and processes beneath it.
+
+mod row;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_sqs::types::QueueAttributeName;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use rowmill::aws::{Target, sdk_config};
+use rowmill::progress::Progress;
+use rowmill::stack::{Stack, StackOptions, logs_dir};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use row::Row;
+
+/// How long a job, or anything else that must come by itself, may take before a test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// All queues, by the names of the template's outputs.
+const QUEUES: [&str; 7] = [
+    "JobsQueueUrl",
+    "ItemsQueueUrl",
+    "IsolateQueueUrl",
+    "CompletionsQueueUrl",
+    "JobsDeadLetterQueueUrl",
+    "ItemsDeadLetterQueueUrl",
+    "CompletionsDeadLetterQueueUrl",
+];
+
+/// A running stack. It ends with this process.
+pub struct LocalStack {
+    stack: Stack,
+    logs: PathBuf,
+    /// The emulated tables.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// The emulated queues.
+    pub sqs: aws_sdk_sqs::Client,
+    http: Client,
+}
+
+/// The options of a stack of this workspace that keeps its state in this folder.
+///
+/// # Panics
+/// Never: this package lies in the workspace.
+pub fn options(state_dir: PathBuf, parameters: &[(&str, &str)]) -> StackOptions {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace");
+    let parameter = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+    StackOptions {
+        state_dir,
+        progress: Progress::Shown,
+        parameters: parameters.iter().map(parameter).collect(),
+        ..StackOptions::for_workspace(workspace)
+    }
+}
+
+impl LocalStack {
+    /// Brings a stack up.
+    ///
+    /// # Panics
+    /// With the reason, where it does not come up.
+    pub async fn up(options: &StackOptions) -> Self {
+        let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
+        let target = Target::Emulator { endpoint_url: stack.endpoint().to_owned() };
+        let config = sdk_config(&target).await;
+        let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
+        Self { stack, logs: logs_dir(options), dynamodb, sqs, http: http_client() }
+    }
+
+    /// Has what a killed function held come back this soon. In the template a queue hides a message for six times the
+    /// function's time limit; the protocol only needs it to be longer than that limit, and a test has less time.
+    pub async fn hide_messages_for(&self, queues: &[&str], time: Duration) {
+        for queue in queues {
+            let request = self.sqs.set_queue_attributes().queue_url(self.output(queue));
+            let request = request.attributes(QueueAttributeName::VisibilityTimeout, time.as_secs().to_string());
+            request.send().await.expect("the queue takes it");
+        }
+    }
+
+    // -- The API --------------------------------------------------------------------------------------
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.stack.api_url())
+    }
+
+    /// A `GET` to the API.
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.http.get(self.url(path))
+    }
+
+    /// A `POST` to the API.
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.http.post(self.url(path))
+    }
+
+    /// Any request to anywhere.
+    pub fn request(&self, method: &str, url: &str) -> RequestBuilder {
+        self.http.request(method.parse().expect("a method"), url)
+    }
+
+    /// Uploads a file in the request itself.
+    pub async fn upload(&self, content_type: &str, bytes: impl Into<Vec<u8>>) -> String {
+        let request = self.post("/api/uploads").header("content-type", content_type).body(bytes.into());
+        let (status, upload) = answer(request).await;
+        assert_eq!(status, StatusCode::CREATED, "{upload}");
+        upload["fileGuid"].as_str().expect("a fileGuid").to_owned()
+    }
+
+    /// Creates a job.
+    pub async fn create(&self, job_type: &str, file_guid: &str, params: Value) -> String {
+        self.create_from(&json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await
+    }
+
+    /// Creates the job that this body asks for.
+    pub async fn create_from(&self, wish: &Value) -> String {
+        let (status, job) = answer(self.post("/api/jobs").json(wish)).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+        job["jobGuid"].as_str().expect("a jobGuid").to_owned()
+    }
+
+    /// The job as it stands.
+    pub async fn job(&self, job: &str) -> Value {
+        let (status, job) = answer(self.get(&format!("/api/jobs/{job}"))).await;
+        assert_eq!(status, StatusCode::OK, "{job}");
+        job
+    }
+
+    /// The job when this holds of it for the first time.
+    pub async fn job_when(&self, job: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let started = Instant::now();
+        loop {
+            let shown = self.job(job).await;
+            if holds(&shown) {
+                return shown;
+            }
+            assert!(started.elapsed() < PATIENCE, "the job does not get there: {shown}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The job when it has ended, which may take the sweep.
+    pub async fn ended_with_sweeps(&self, job: &str) -> Value {
+        let sweeps = async {
+            loop {
+                self.sweep().await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::select! {
+            ended = self.ended(job) => ended,
+            () = sweeps => unreachable!("the sweep goes on for ever"),
+        }
+    }
+
+    /// The job when it has ended. On the way there, its percentage must never go back and its sums must hold.
+    pub async fn ended(&self, job: &str) -> Value {
+        let started = Instant::now();
+        let mut watch = JobWatch::default();
+        loop {
+            let shown = self.job(job).await;
+            watch.look(&shown);
+            if shown["finishedAt"].is_string() {
+                return shown;
+            }
+            assert!(started.elapsed() < PATIENCE, "the job does not end: {shown}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// All failed items of a job, a few at a time.
+    pub async fn failed_items(&self, job: &str) -> Vec<Value> {
+        self.items(job, "failed", 7).await
+    }
+
+    /// All items of a job with this outcome, in pages of so many.
+    pub async fn items(&self, job: &str, outcome: &str, page: usize) -> Vec<Value> {
+        let (mut items, mut after) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/api/jobs/{job}/items?outcome={outcome}&limit={page}{after}");
+            let (status, page) = answer(self.get(&path)).await;
+            assert_eq!(status, StatusCode::OK, "{page}");
+            items.extend(page["items"].as_array().expect("items").clone());
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return items,
+            }
+        }
+    }
+
+    /// The dead letters of a job.
+    pub async fn dead_letters(&self, job: &str) -> Vec<Value> {
+        let (status, letters) = answer(self.get(&format!("/api/jobs/{job}/dead-letters"))).await;
+        assert_eq!(status, StatusCode::OK, "{letters}");
+        letters["deadLetters"].as_array().expect("dead letters").clone()
+    }
+
+    // -- Functions and their processes ----------------------------------------------------------------
+
+    /// Has the sweep run now, and waits for its end. A test has no time for its schedule.
+    pub async fn sweep(&self) {
+        let function = self.output("SweepFunctionName");
+        let url = format!("{}/2015-03-31/functions/{function}/invocations", self.stack.endpoint());
+        let response = self.http.post(url).json(&json!({})).send().await.expect("the emulator answers");
+        assert!(response.status().is_success(), "{}", response.text().await.unwrap_or_default());
+    }
+
+    /// The processes of a function, as they are now.
+    pub fn processes_of(&self, function: &str) -> Vec<String> {
+        let of_function = |environment: &[u8]| {
+            let wanted = format!("AWS_LAMBDA_FUNCTION_NAME=rowmill-{function}");
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        // A list a thread of the emulator: a process is in that of the thread that started it.
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.stack.pid())).expect("the emulator runs");
+        let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+        let children: Vec<String> =
+            lists.flat_map(|list| list.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
+        // One that has ended meanwhile has no environment any more.
+        let runs = |pid: &String| {
+            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| of_function(&environment))
+        };
+        children.into_iter().filter(runs).collect()
+    }
+
+    /// Kills all processes of a function; how many there were.
+    pub fn kill_processes_of(&self, function: &str) -> usize {
+        self.processes_of(function).iter().filter(|pid| kill(pid)).count()
+    }
+
+    /// How many invocations of a function have finished, by its log.
+    pub fn invocations_of(&self, function: &str) -> usize {
+        let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
+        log.lines().filter(|line| line.contains("invocation finished")).count()
+    }
+
+    // -- Tables and queues ----------------------------------------------------------------------------
+
+    /// One of the template's outputs.
+    pub fn output(&self, name: &str) -> &str {
+        self.stack.outputs().get(name).unwrap_or_else(|| panic!("the template has no output {name}"))
+    }
+
+    /// All rows of a job in the jobs table, by their sort key.
+    pub async fn job_rows(&self, job: &str) -> BTreeMap<String, Row> {
+        let key = AttributeValue::S(job.to_owned());
+        let query = self.dynamodb.query().table_name(self.output("JobsTable")).consistent_read(true);
+        let query = query.key_condition_expression("jobId = :job").expression_attribute_values(":job", key);
+        let rows =
+            query.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await.expect("the table answers");
+        rows.into_iter().map(|row| (row["row"].as_s().expect("a sort key").clone(), Row(row))).collect()
+    }
+
+    /// The row of a job itself, as it is now.
+    pub async fn job_row(&self, job: &str) -> Row {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let request = self.dynamodb.get_item().table_name(self.output("JobsTable")).consistent_read(true);
+        let answer = request.key("jobId", text(job)).key("row", text("job")).send().await;
+        Row(answer.expect("the table answers").item.expect("the job's row"))
+    }
+
+    /// All records of a dataset.
+    pub async fn records(&self, dataset: &str) -> Vec<Row> {
+        let mut records = Vec::new();
+        for bucket in 0..16 {
+            let key = AttributeValue::S(format!("{dataset}#{bucket}"));
+            let query = self.dynamodb.query().table_name(self.output("RecordsTable")).consistent_read(true);
+            let query = query
+                .key_condition_expression("#bucket = :bucket")
+                .expression_attribute_names("#bucket", "bucket")
+                .expression_attribute_values(":bucket", key);
+            let rows = query.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await;
+            records.extend(rows.expect("the table answers").into_iter().map(Row));
+        }
+        records
+    }
+
+    /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
+    pub async fn active(&self, scope: &str) -> i64 {
+        let key = AttributeValue::S(scope.to_owned());
+        let request = self.dynamodb.get_item().table_name(self.output("AdmissionTable")).key("scope", key);
+        let row = request.consistent_read(true).send().await.expect("the table answers").item.unwrap_or_default();
+        row.get("active").map_or(0, |active| active.as_n().expect("a number").parse().expect("a whole number"))
+    }
+
+    /// Sends a message to a queue, named by the template's output.
+    pub async fn send<M: Serialize>(&self, queue: &str, message: &M) {
+        let body = serde_json::to_string(message).expect("a message");
+        let sent = self.sqs.send_message().queue_url(self.output(queue)).message_body(body).send().await;
+        sent.expect("the queue takes it");
+    }
+
+    /// How many messages wait or are in flight in all queues, dead-letter queues among them.
+    pub async fn messages(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::new();
+        for queue in QUEUES {
+            let request = self.sqs.get_queue_attributes().queue_url(self.output(queue));
+            let answer = request.attribute_names(QueueAttributeName::All).send().await.expect("the queue answers");
+            let attributes = answer.attributes.unwrap_or_default();
+            let counted =
+                attributes.iter().filter(|(name, _)| name.as_str().starts_with("ApproximateNumberOfMessages"));
+            let count = counted.map(|(_, count)| count.parse::<u64>().expect("a number")).sum();
+            counts.insert(queue, count);
+        }
+        counts
+    }
+
+    /// Waits until no queue holds a message any more.
+    pub async fn queues_are_empty(&self) {
+        let started = Instant::now();
+        loop {
+            let messages = self.messages().await;
+            if messages.values().all(|count| *count == 0) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "messages are left: {messages:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// A job, looked at again and again.
+#[derive(Debug, Default)]
+pub struct JobWatch {
+    percent: u64,
+}
+
+impl JobWatch {
+    /// Looks at a job.
+    ///
+    /// # Panics
+    /// Where its percentage has gone back, its sums do not hold, or it is done before it has ended.
+    pub fn look(&mut self, shown: &Value) {
+        let number = |name: &str| shown[name].as_u64().unwrap_or_else(|| panic!("{name} in {shown}"));
+        let sum = number("itemsSucceeded") + number("itemsFailed") + number("itemsSkipped");
+        assert_eq!(number("itemProgress"), sum, "{shown}");
+        assert!(sum <= number("itemCount"), "{shown}");
+        assert!(number("percent") >= self.percent, "went back from {}: {shown}", self.percent);
+        self.percent = number("percent");
+        assert!(self.percent < 100 || shown["finishedAt"].is_string(), "{shown}");
+    }
+}
+
+/// Kills a process as nothing can be done about; whether there was one.
+pub fn kill(pid: &str) -> bool {
+    Command::new("kill").args(["-9", pid]).status().is_ok_and(|status| status.success())
+}
+
+/// An HTTP client for this machine.
+pub fn http_client() -> Client {
+    // The client checks no certificate here, and still wants somebody who could.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client")
+}
+
+/// Sends a request; the status and the JSON of the answer.
+pub async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
+    let response = request.send().await.expect("the API answers");
+    let status = response.status();
+    let text = response.text().await.expect("a body");
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come back.
+pub async fn refused(request: RequestBuilder, status: StatusCode, code: &str) -> (Value, Option<u64>) {
+    let response = request.send().await.expect("the API answers");
+    let found = response.status();
+    let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
+    let (content_type, retry_after) = (header("content-type"), header("retry-after"));
+    let text = response.text().await.expect("a body");
+    assert_eq!(found, status, "{text}");
+    assert_eq!(content_type.as_deref(), Some("application/problem+json"), "{text}");
+    let problem: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status.as_u16())), "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
+    (problem, retry_after.map(|seconds| seconds.parse().expect("whole seconds")))
+}
+
+/// The error with its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! Many clients at once, and ceilings that hold.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use acceptance::local_stack::{LocalStack, answer, refused};
+use futures::future::join_all;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::stack::{OWNER_JOB_CEILING, TYPE_JOB_CEILING, alone_on_the_stack};
+
+const CLIENTS: usize = 50;
+
+/// How often clients were turned away.
+#[derive(Default)]
+struct Rejections {
+    owner_full: Cell<u32>,
+    type_full: Cell<u32>,
+}
+
+/// Asks for a job until there is one; every refusal must say when to come back.
+async fn create_when_admitted(stack: &LocalStack, wish: &Value, rejections: &Rejections) -> String {
+    loop {
+        let response = stack.post("/api/jobs").json(wish).send().await.expect("the API answers");
+        let status = response.status();
+        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
+        let (content_type, retry_after) = (header("content-type"), header("retry-after"));
+        let body: Value = response.json().await.expect("JSON");
+        let rejected = match (status.as_u16(), body["code"].as_str()) {
+            (202, _) => return body["jobGuid"].as_str().expect("a jobGuid").to_owned(),
+            (429, Some("owner_full")) => &rejections.owner_full,
+            (503, Some("job_type_full")) => &rejections.type_full,
+            _ => panic!("{status}: {body}"),
+        };
+        assert_eq!(content_type.as_deref(), Some("application/problem+json"), "{body}");
+        let seconds = retry_after.and_then(|seconds| seconds.parse::<u64>().ok());
+        assert!(seconds >= Some(1), "Retry-After: {seconds:?}");
+        rejected.set(rejected.get() + 1);
+        // Sooner than it was told: the ceiling is to be under pressure all the time.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// No count of active jobs is ever above its ceiling or below zero, by the counters and by the jobs themselves.
+async fn sample(stack: &LocalStack) {
+    let scopes = [
+        ("owner#local", OWNER_JOB_CEILING),
+        ("system", OWNER_JOB_CEILING),
+        ("type#import", TYPE_JOB_CEILING),
+        ("type#validate", TYPE_JOB_CEILING),
+    ];
+    for (scope, ceiling) in scopes {
+        let active = stack.active(scope).await;
+        assert!((0..=ceiling).contains(&active), "{active} active in {scope}");
+    }
+    // One request for all states: a job that moved from one to another between two requests would count twice.
+    let (status, page) = answer(stack.get("/api/jobs?limit=100")).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let jobs = page["jobs"].as_array().expect("jobs");
+    let active = jobs.iter().filter(|job| job["finishedAt"].is_null()).count();
+    assert!(i64::try_from(active).expect("few jobs") <= OWNER_JOB_CEILING, "{active} active jobs are listed");
+}
+
+async fn all_slots_are_back(stack: &LocalStack) {
+    for scope in ["owner#local", "system", "type#import", "type#validate", "type#slow", "type#hostile"] {
+        assert_eq!(stack.active(scope).await, 0, "{scope}");
+    }
+}
+
+#[test]
+fn fifty_clients_at_once_never_have_more_jobs_than_the_ceiling() {
+    alone_on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        let file = stack.upload("text/csv", "id\n1\n2\n").await;
+        let rejections = Rejections::default();
+        let clients = (0..CLIENTS).map(|client| {
+            let params = if client % 2 == 0 { json!({ "dataset": "crowd", "key": "id" }) } else { json!({}) };
+            let job_type = if client % 2 == 0 { "import" } else { "validate" };
+            let wish = json!({ "jobType": job_type, "fileGuid": file, "params": params });
+            let rejections = &rejections;
+            async move {
+                let job = create_when_admitted(stack, &wish, rejections).await;
+                assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
+            }
+        });
+        let samples = Cell::new(0_u32);
+        let sampler = async {
+            loop {
+                sample(stack).await;
+                samples.set(samples.get() + 1);
+            }
+        };
+        tokio::select! {
+            _ = join_all(clients) => {}
+            () = sampler => unreachable!("the sampler goes on for ever"),
+        }
+        assert!(samples.get() >= 10, "looked {} times only", samples.get());
+        assert!(rejections.owner_full.get() + rejections.type_full.get() > 0, "nobody was turned away");
+        all_slots_are_back(stack).await;
+    });
+}
+
+#[test]
+fn a_hundred_requests_with_one_key_create_one_job() {
+    alone_on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        let file = stack.upload("text/csv", "id\n1\n2\n").await;
+        let wish = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": "once" } });
+        let request = || stack.post("/api/jobs").header("idempotency-key", "order-once").json(&wish);
+        let answers = join_all((0..100).map(|_| answer(request()))).await;
+        let job = answers[0].1["jobGuid"].as_str().expect("a jobGuid");
+        for (status, shown) in &answers {
+            assert_eq!((*status, shown["jobGuid"].as_str()), (StatusCode::ACCEPTED, Some(job)), "{shown}");
+        }
+        assert_eq!(stack.ended(job).await["itemsSucceeded"], 2);
+        let (_, page) = answer(stack.get("/api/jobs?limit=100")).await;
+        let jobs = page["jobs"].as_array().expect("jobs");
+        assert_eq!(jobs.iter().filter(|job| job["metadata"]["order"] == "once").count(), 1);
+        all_slots_are_back(stack).await;
+    });
+}
+
+#[test]
+fn a_full_type_is_503_a_full_owner_429_and_a_known_key_gets_its_job_all_the_same() {
+    alone_on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        // An item longer than any invocation, so that the job stays until it is cancelled.
+        let file = stack.upload("text/csv", "id,ms\n1,60000\n").await;
+        let wish = |job_type: &str| json!({ "jobType": job_type, "fileGuid": file });
+        let keyed = || stack.post("/api/jobs").header("idempotency-key", "at-the-ceiling").json(&wish("slow"));
+        let (status, first) = answer(keyed()).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{first}");
+        let mut jobs = vec![first["jobGuid"].as_str().expect("a jobGuid").to_owned()];
+        for _ in 1..TYPE_JOB_CEILING {
+            jobs.push(stack.create_from(&wish("slow")).await);
+        }
+        let refusal =
+            refused(stack.post("/api/jobs").json(&wish("slow")), StatusCode::SERVICE_UNAVAILABLE, "job_type_full");
+        assert!(refusal.await.1 >= Some(1), "it says when to come back");
+        for _ in TYPE_JOB_CEILING..OWNER_JOB_CEILING {
+            jobs.push(stack.create_from(&wish("hostile")).await);
+        }
+        let refusal =
+            refused(stack.post("/api/jobs").json(&wish("hostile")), StatusCode::TOO_MANY_REQUESTS, "owner_full");
+        assert!(refusal.await.1 >= Some(1), "it says when to come back");
+        let (status, again) = answer(keyed()).await;
+        assert_eq!((status, &again["jobGuid"]), (StatusCode::ACCEPTED, &first["jobGuid"]), "{again}");
+
+        for job in &jobs {
+            let (status, shown) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
+            assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+        }
+        for job in &jobs {
+            let ended = stack.ended_with_sweeps(job).await;
+            assert_eq!((&ended["status"], &ended["itemsSkipped"]), (&json!("cancelled"), &json!(1)), "{ended}");
+        }
+        all_slots_are_back(stack).await;
+        stack.queues_are_empty().await;
+    });
+}

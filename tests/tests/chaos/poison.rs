@@ -1,0 +1,37 @@
+//! An item that ends whatever process runs it costs itself, and not its chunk.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::stack::on_the_stack;
+
+#[test]
+fn a_poison_item_fails_alone() {
+    on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        // Run one at a time, the items of a chunk take longer than an invocation.
+        let mut csv = "id,ms,then\n".to_owned();
+        for row in 1..=120 {
+            let _ = writeln!(csv, "{row},50,{}", if row == 77 { "abort" } else { "go on" });
+        }
+        let file = stack.upload("text/csv", csv).await;
+        let job = stack.create("hostile", &file, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("partial")), "{ended}");
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(119), &json!(1)), "{ended}");
+
+        let failed = stack.failed_items(&job).await;
+        assert_eq!((failed.len(), &failed[0]["row"], &failed[0]["code"]), (1, &json!(77), &json!("poison")));
+        assert_eq!(failed[0]["raw"], "77,50,abort", "there to be corrected and redriven");
+
+        // Its chunk died with it; others may have, where they were in the same batch of messages. Alone, none of them did.
+        let letters = stack.dead_letters(&job).await;
+        assert!(letters.iter().all(|letter| letter["about"] == "items"), "{letters:?}");
+        let of_its_chunk = letters.iter().find(|letter| letter["chunk"]["firstRow"] == 51).expect("its dead letter");
+        assert_eq!((&of_its_chunk["about"], &of_its_chunk["attempt"]), (&json!("items"), &json!(1)));
+        assert_eq!(of_its_chunk["chunk"], json!({ "tally": 0, "index": 1, "firstRow": 51, "items": 50 }));
+        assert_eq!(stack.job_rows(&job).await["job"].number("completions"), 1);
+        stack.queues_are_empty().await;
+    });
+}

@@ -1,0 +1,61 @@
+//! Work that takes longer than an invocation may: it goes on in the next one, and nothing becomes a dead letter.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use acceptance::fault_proxy::Weather;
+use acceptance::files;
+use serde_json::json;
+
+use crate::stack::{alone_on_the_stack, on_the_stack};
+
+#[test]
+fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
+    alone_on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        let mut csv = "id,ms\n".to_owned();
+        for row in 1..=100 {
+            let _ = writeln!(csv, "{row},200");
+        }
+        let file = stack.upload("text/csv", csv).await;
+        // Two chunks of ten seconds each, where an invocation has three.
+        let job = stack.create("slow", &file, json!({})).await;
+        let heartbeats = RefCell::new(BTreeSet::new());
+        let first_commit = stack.job_when(&job, |shown| {
+            heartbeats.borrow_mut().insert(shown["heartbeatAt"].to_string());
+            shown["itemProgress"] != 0
+        });
+        let (_, ended) = tokio::join!(first_commit, stack.ended_with_sweeps(&job));
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(100)), "{ended}");
+        let heartbeats = heartbeats.into_inner();
+        assert!(heartbeats.len() >= 5, "no commit, and still signs of life: {heartbeats:?}");
+        let rows = stack.job_rows(&job).await;
+        for chunk in ["ledger#1#00000000#00", "ledger#1#00000000#01"] {
+            assert!(rows[chunk].number("rev") >= 4, "{chunk} moved {} times only", rows[chunk].number("rev"));
+        }
+        assert_eq!(rows["job"].recoveries(), 0, "a job whose workers are alive is never recovered");
+        assert!(stack.dead_letters(&job).await.is_empty());
+    });
+}
+
+#[test]
+fn a_split_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
+    on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        let rows = 40_000;
+        let file = stack.upload("text/csv", files::plain_csv(rows)).await;
+        let before = stack.invocations_of("split-job");
+        // Each of the thirteen tallies takes several calls, one after the other.
+        chaos.proxy.set(Weather { latency: Duration::from_millis(250), ..Weather::default() });
+        let job = stack.create("validate", &file, json!({})).await;
+        stack.job_when(&job, |shown| shown["itemCountFinal"] == true).await;
+        chaos.proxy.set(Weather::default());
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(rows)), "{ended}");
+        let invocations = stack.invocations_of("split-job") - before;
+        assert!(invocations >= 3, "split in {invocations} invocations");
+        assert!(stack.dead_letters(&job).await.is_empty());
+    });
+}

@@ -1,0 +1,97 @@
+//! The one stack of this process, with a proxy that makes its functions' AWS calls fail when a test wants it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use acceptance::fault_proxy::FaultProxy;
+use acceptance::local_stack::{LocalStack, http_client, options};
+use rowmill::stack::{FunctionsEndpoint, StackOptions};
+
+/// Most items in a chunk, and so how many chunks a file makes.
+pub const CHUNK_MAX_ITEMS: u32 = 50;
+
+/// Most active jobs of the one owner there is, who therefore is the system.
+pub const OWNER_JOB_CEILING: i64 = 10;
+
+/// Most active jobs of a type.
+pub const TYPE_JOB_CEILING: i64 = 6;
+
+/// The stack and what is between its functions and the emulator.
+pub struct ChaosStack {
+    /// The stack.
+    pub stack: LocalStack,
+    /// The proxy, in fair weather unless a test says otherwise.
+    pub proxy: Arc<FaultProxy>,
+}
+
+static STACK: OnceLock<ChaosStack> = OnceLock::new();
+static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Runs a test that counts slots, or kills processes, while no other test runs.
+pub fn alone_on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
+    let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// Runs a test that takes others beside it.
+pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
+    let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+fn run<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
+    let runtime = RUNTIME.get_or_init(|| tokio::runtime::Runtime::new().expect("a runtime"));
+    let chaos = STACK.get_or_init(|| runtime.block_on(ChaosStack::up()));
+    runtime.block_on(test(chaos));
+}
+
+/// The seed of all chance: of `ROWMILL_CHAOS_SEED`, else always the same.
+pub fn seed() -> u64 {
+    std::env::var("ROWMILL_CHAOS_SEED").map_or(1, |seed| seed.parse().expect("ROWMILL_CHAOS_SEED is a whole number"))
+}
+
+impl ChaosStack {
+    async fn up() -> Self {
+        let parameters = [
+            ("ProcessTimeoutSeconds", "3"),
+            ("ProcessMarginSeconds", "1"),
+            ("SplitTimeoutSeconds", "5"),
+            ("SplitMarginSeconds", "1"),
+            ("CompleteTimeoutSeconds", "10"),
+            ("DeadLetterTimeoutSeconds", "5"),
+            ("StaleSeconds", "5"),
+            ("StopGraceSeconds", "5"),
+            ("SweepBackoffMaxSeconds", "10"),
+            ("ChunkMaxItems", &CHUNK_MAX_ITEMS.to_string()),
+            ("OwnerJobCeiling", &OWNER_JOB_CEILING.to_string()),
+            ("TypeJobCeiling", &TYPE_JOB_CEILING.to_string()),
+        ];
+        let state_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chaos");
+        let hostile = PathBuf::from(env!("CARGO_BIN_EXE_hostile"));
+        // Asked for once an emulator that is started, of which the last one stays.
+        let proxy = Arc::new(Mutex::new(None));
+        let started = Arc::clone(&proxy);
+        let endpoint = FunctionsEndpoint::new(move |emulator| {
+            let proxy = Arc::new(FaultProxy::start(emulator, http_client(), seed()));
+            let url = proxy.url().to_owned();
+            *started.lock().expect("nobody panics with it") = Some(proxy);
+            url
+        });
+        let options = StackOptions {
+            binaries: ["create-job", "process-items"].map(|name| (name.to_owned(), hostile.clone())).into(),
+            functions_endpoint: Some(endpoint),
+            ..options(state_dir, &parameters)
+        };
+        let stack = LocalStack::up(&options).await;
+        let proxy = proxy.lock().expect("nobody panics with it").take().expect("the emulator was started");
+        // Longer than the function that reads the queue may take.
+        let hide = |queues: &'static [&str], seconds| stack.hide_messages_for(queues, Duration::from_secs(seconds));
+        hide(&["ItemsQueueUrl", "IsolateQueueUrl"], 4).await;
+        hide(&["JobsQueueUrl", "JobsDeadLetterQueueUrl"], 6).await;
+        hide(&["ItemsDeadLetterQueueUrl", "CompletionsDeadLetterQueueUrl"], 6).await;
+        hide(&["CompletionsQueueUrl"], 11).await;
+        Self { stack, proxy }
+    }
+}
