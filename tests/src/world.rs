@@ -297,16 +297,19 @@ impl World {
         self.try_process(message, redelivered).await.expect("in-memory ports do not fail")
     }
 
+    /// Takes all messages off the queues, if there are any.
+    fn queued(&self) -> Option<(Vec<SplitMessage>, Vec<ChunkMessage>, Vec<CompletionMessage>)> {
+        let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+        chunks.extend(self.isolated.take());
+        let any = !splits.is_empty() || !chunks.is_empty() || !completions.is_empty();
+        any.then_some((splits, chunks, completions))
+    }
+
     /// Delivers every message until there are none; a splitter has `split_time` at a time. A message whose process dies is
     /// delivered again, after everything a dead process may still have held has run out.
     pub async fn run_through_crashes(&self, split_time: Duration) {
         let mut redelivered = false;
-        loop {
-            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
-            chunks.extend(self.isolated.take());
-            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
-                return;
-            }
+        while let Some((splits, chunks, completions)) = self.queued() {
             for message in splits {
                 while self.splitter.split(&message, self.clock.now() + split_time).await.is_err() {
                     self.after_a_crash();
@@ -333,12 +336,7 @@ impl World {
 
     /// Delivers every message in the order it was sent until there are none.
     pub async fn run(&self) {
-        loop {
-            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
-            chunks.extend(self.isolated.take());
-            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
-                return;
-            }
+        while let Some((splits, chunks, completions)) = self.queued() {
             for message in splits {
                 self.splitter.split(&message, self.deadline()).await.expect("in-memory ports do not fail");
             }
@@ -355,12 +353,7 @@ impl World {
     /// everything runs out that a run may have held.
     pub async fn run_with_dead_letters(&self) {
         let mut letters = 0;
-        loop {
-            let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
-            chunks.extend(self.isolated.take());
-            if splits.is_empty() && chunks.is_empty() && completions.is_empty() {
-                return;
-            }
+        while let Some((splits, chunks, completions)) = self.queued() {
             for message in splits {
                 self.splitter.split(&message, self.deadline()).await.expect("in-memory ports do not fail");
             }

@@ -33,20 +33,36 @@ pub struct InputItem {
 }
 
 impl InputItem {
+    /// An item of these bytes that reads like this.
+    fn new(row: u64, offset: u64, raw: Bytes, read: Result<Record, BadRecord>) -> Self {
+        let record = read.map_err(|bad| failed_item(row, offset, Some(&raw), bad.code.into(), bad.message, bad.column));
+        Self { row, offset, raw: Some(raw), record, before: None }
+    }
+
     /// This item, failed for this reason.
     pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
-        let text = self.raw.as_deref().and_then(|raw| std::str::from_utf8(raw).ok());
-        let length = self.raw.as_ref().map_or(0, |raw| raw.len() as u64);
-        FailedItem {
-            row: self.row,
-            offset: self.offset,
-            length,
-            code: code.into(),
-            message: message.into(),
-            column,
-            raw: text.map(str::to_owned),
-            raw_base64: self.raw.as_deref().filter(|_| text.is_none()).map(to_base64),
-        }
+        failed_item(self.row, self.offset, self.raw.as_ref(), code.into(), message.into(), column)
+    }
+}
+
+fn failed_item(
+    row: u64,
+    offset: u64,
+    raw: Option<&Bytes>,
+    code: String,
+    message: String,
+    column: Option<String>,
+) -> FailedItem {
+    let text = raw.and_then(|raw| std::str::from_utf8(raw).ok());
+    FailedItem {
+        row,
+        offset,
+        length: raw.map_or(0, |raw| raw.len() as u64),
+        code,
+        message,
+        column,
+        raw: text.map(str::to_owned),
+        raw_base64: raw.filter(|_| text.is_none()).map(|raw| to_base64(raw)),
     }
 }
 
@@ -160,40 +176,15 @@ fn source_error(error: PortError) -> InputError {
 }
 
 fn from_file(item: RawItem<'_>, bytes: &Bytes) -> InputItem {
-    let RawItem { row, offset, raw, record } = item;
-    checked(
-        InputItem { row, offset, raw: Some(bytes.slice_ref(raw)), record: Err(nothing_yet()), before: None },
-        record,
-    )
-}
-
-/// The item with its record, or with the failure that a malformed one is.
-fn checked(item: InputItem, record: Result<Record, BadRecord>) -> InputItem {
-    let record = record.map_err(|bad| item.failed(bad.code, bad.message, bad.column));
-    InputItem { record, ..item }
-}
-
-/// Stands in an item until its record is known.
-const fn nothing_yet() -> FailedItem {
-    FailedItem {
-        row: 0,
-        offset: 0,
-        length: 0,
-        code: String::new(),
-        message: String::new(),
-        column: None,
-        raw: None,
-        raw_base64: None,
-    }
+    InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record)
 }
 
 /// The one item of a chunk that is a single record too long to be looked at: its bytes are not even read.
 fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
     let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
     let (row, offset) = (chunk.first_row, chunk.offset);
-    let item = InputItem { row, offset, raw: None, record: Err(nothing_yet()), before: None };
-    let failed = FailedItem { length: chunk.length, ..item.failed(ROW_TOO_LONG, message, None) };
-    InputItem { record: Err(failed), ..item }
+    let failed = failed_item(row, offset, None, ROW_TOO_LONG.into(), message, None);
+    InputItem { row, offset, raw: None, record: Err(FailedItem { length: chunk.length, ..failed }), before: None }
 }
 
 /// An item that had failed, to be tried again from its own bytes or from the ones that take their place.
@@ -206,12 +197,14 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
         (None, None, None) => None,
     };
     let (row, offset) = (failed.row, failed.offset);
-    let item = InputItem { row, offset, raw: bytes.clone(), record: Err(failed.clone()), before: Some(failed) };
-    let Some(bytes) = bytes.filter(|_| !left_out) else { return item };
-    let chunk = Chunk { offset, length: bytes.len() as u64, first_row: row, items: 1, mode: ChunkMode::Items };
-    let read = read_items(&chunk, &bytes, &spec.head.dialect, columns).next();
+    let read = bytes.as_ref().filter(|_| !left_out).and_then(|bytes| {
+        let length = bytes.len() as u64;
+        let chunk = Chunk { offset, length, first_row: row, items: 1, mode: ChunkMode::Items };
+        read_items(&chunk, bytes, &spec.head.dialect, columns).next().map(|item| (bytes.clone(), item.record))
+    });
     match read {
-        Some(read) => checked(item, read.record),
-        None => item,
+        Some((bytes, record)) => InputItem { before: Some(failed), ..InputItem::new(row, offset, bytes, record) },
+        // Left out, or without any text to try: it keeps its failure.
+        None => InputItem { row, offset, raw: bytes, record: Err(failed.clone()), before: Some(failed) },
     }
 }

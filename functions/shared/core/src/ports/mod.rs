@@ -3,15 +3,17 @@
 
 mod clock;
 mod job_store;
+mod job_writes;
 mod objects;
 mod queue;
 mod record_store;
 mod upload_store;
 
 pub use clock::{Clock, Entropy, expiry};
-pub use job_store::{
+pub use job_store::JobStore;
+pub use job_writes::{
     Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
-    JobPage, JobStore, Leased, LedgerMoved, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
+    JobPage, Leased, LedgerMoved, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
 };
 pub use objects::{DirectTransfers, ObjectHead, Objects, PresignedRequest, UploadedPart};
 pub use queue::Queue;
