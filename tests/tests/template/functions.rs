@@ -68,6 +68,13 @@ fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The text of a function's start: its entry point, and the module it hands over to where it has one.
+fn start_of(package: &str) -> String {
+    let start = format!("functions/{package}/src/start.rs");
+    let start = if workspace().join(&start).exists() { source(&start) } else { String::new() };
+    source(&format!("functions/{package}/src/main.rs")) + &start
+}
+
 /// The names of settings in a source text, as string literals.
 fn settings_in(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
@@ -82,7 +89,7 @@ fn every_function_gets_the_settings_its_code_reads_and_no_other() {
     assert_eq!(read_by_runtime, known, "the runtime reads other settings than this test knows of");
 
     for function in template.functions().unwrap() {
-        let main = source(&format!("functions/{}/src/main.rs", function.package));
+        let main = start_of(&function.package);
         let mut read = settings_in(&main);
         let adapters = ADAPTERS.iter().filter(|(adapter, _)| main.contains(&format!(".{adapter}()")));
         read.extend(adapters.map(|(_, setting)| (*setting).to_owned()));
