@@ -6,7 +6,7 @@ use rowmill_core::ids::JobGuid;
 use rowmill_core::ports::{Committed, PortError};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
 
-use super::attributes::{Item, binary, number, text, time};
+use super::attributes::{binary, number, text, time};
 use super::errors::port_error;
 use super::job_store::DynamoDbJobStore;
 use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_of, totals_key, totals_of};
@@ -138,9 +138,12 @@ impl DynamoDbJobStore {
             .expression_attribute_values(":first", text(tally_key(attempt, numbers.start)))
             .expression_attribute_values(":last", text(tally_key(attempt, numbers.end - 1)))
             .into_paginator();
-        let items = pages.items().send().collect::<Result<Vec<Item>, _>>().await;
-        let items = items.map_err(|error| port_error(DOING, error))?;
-        items.into_iter().map(|item| tally_of(DOING, item)).collect()
+        // Read row by row: an open tally takes a fraction of the memory that its row does.
+        let (mut rows, mut tallies) = (pages.items().send(), Vec::new());
+        while let Some(row) = rows.next().await {
+            tallies.push(tally_of(DOING, row.map_err(|error| port_error(DOING, error))?)?);
+        }
+        Ok(tallies)
     }
 
     pub(super) async fn fold_tally(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
