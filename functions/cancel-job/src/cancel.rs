@@ -36,10 +36,9 @@ impl Canceller {
     /// See [`CancelError`]; nothing is written then.
     pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, CancelError> {
         let now = self.clock.now();
-        let mut job = match self.jobs.job(job_guid).await {
-            Ok(job) if job.owner == *owner && job.expires_at.is_none_or(|expires_at| expires_at > now) => job,
-            Ok(_) | Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
-            Err(error) => return Err(error.into()),
+        let mut job = match self.jobs.owned(owner, job_guid, now).await {
+            Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
+            job => job?,
         };
         let stop = Stop::because(StopCode::Cancelled, "cancelled by its owner", now);
         loop {

@@ -166,17 +166,12 @@ impl DeadLetters {
 
     /// What is done of the chunk stays, the rest fails.
     async fn give_up(&self, message: &ChunkMessage, ledger: &Ledger, run: RunId) -> Result<DeadLetterEnd, PortError> {
-        let mut segment = match ledger.segment {
-            None => Segment::default(),
-            Some(run) => Segment::read(&*self.objects, message.job_guid, message.address, run).await?,
-        };
+        let mut segment = Segment::of_ledger(&*self.objects, message.job_guid, ledger).await?;
         let mut counts = ledger.counts;
         let spec = self.jobs.spec(message.job_guid).await?;
         let columns = spec.head.columns.clone().into();
         match read_input(&*self.objects, &spec, &columns, message).await {
-            Ok(items) => {
-                fail_rest(&items[ledger.done as usize..], &mut counts, &mut segment);
-            }
+            Ok(items) => fail_rest(&items[ledger.done as usize..], &mut counts, &mut segment),
             Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
             Err(error) => {
                 tracing::error!(job.id = %message.job_guid, %error, "a chunk given up cannot even be read");

@@ -8,10 +8,11 @@ use rowmill_aws::http::{
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::ports::{JobFilter, PortError};
 use rowmill_core::states::Status;
+use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::items::ItemPages;
+use crate::items::{ItemPages, ItemsPage};
 use crate::show::Jobs;
 
 /// How many jobs a page has unless the client says otherwise.
@@ -100,16 +101,14 @@ async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
     let owned = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid));
     match outcome.as_deref() {
-        Some("failed") => {
-            let page = pages.items.failed(&owned?, after, limit).await?;
-            Ok(json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) })))
-        }
-        Some("skipped") => {
-            let page = pages.items.skipped(&owned?, after, limit).await?;
-            Ok(json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) })))
-        }
+        Some("failed") => Ok(items_answer(pages.items.failed(&owned?, after, limit).await?)),
+        Some("skipped") => Ok(items_answer(pages.items.skipped(&owned?, after, limit).await?)),
         _ => Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
     }
+}
+
+fn items_answer(page: ItemsPage<impl Serialize>) -> Response<Body> {
+    json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) }))
 }
 
 async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -33,9 +33,7 @@ impl Jobs {
     /// # Errors
     /// `NotFound` where there is none, it is another owner's, or it has expired.
     pub async fn owned(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PortError> {
-        let job = self.jobs.job(job_guid).await?;
-        let expired = job.expires_at.is_some_and(|expires_at| expires_at <= self.clock.now());
-        if job.owner == *owner && !expired { Ok(job) } else { Err(PortError::NotFound) }
+        self.jobs.owned(owner, job_guid, self.clock.now()).await
     }
 
     /// The job with its counters.

@@ -142,16 +142,8 @@ impl ChunkProcessor {
         prepared: &Prepared,
     ) -> Result<(Vec<InputItem>, Progress), RunError> {
         let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
-        Ok((items, self.progress(delivery).await?))
-    }
-
-    async fn progress(&self, delivery: &Delivery<'_>) -> Result<Progress, PortError> {
-        let (message, ledger) = (delivery.message, &delivery.ledger);
-        let segment = match ledger.segment {
-            None => Segment::default(),
-            Some(run) => Segment::read(&*self.objects, message.job_guid, message.address, run).await?,
-        };
-        Ok(Progress::of(ledger, segment))
+        let segment = Segment::of_ledger(&*self.objects, delivery.message.job_guid, &delivery.ledger).await?;
+        Ok((items, Progress::of(&delivery.ledger, segment)))
     }
 
     pub(crate) fn chunk_run<'a>(&'a self, delivery: &'a Delivery<'a>, prepared: &'a Prepared) -> ChunkRun<'a> {

@@ -165,12 +165,10 @@ impl Redriver {
     }
 
     async fn ended_job(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, RedriveJobError> {
-        let now = self.clock.now();
-        match self.jobs.job(job_guid).await {
-            Ok(job) if job.owner == *owner && job.expires_at.is_none_or(|expires_at| expires_at > now) => {
-                if job.status.is_terminal() { Ok(job) } else { Err(RedriveJobError::Active) }
-            }
-            Ok(_) | Err(PortError::NotFound) => Err(RedriveJobError::UnknownJob(job_guid)),
+        match self.jobs.owned(owner, job_guid, self.clock.now()).await {
+            Ok(job) if job.status.is_terminal() => Ok(job),
+            Ok(_) => Err(RedriveJobError::Active),
+            Err(PortError::NotFound) => Err(RedriveJobError::UnknownJob(job_guid)),
             Err(error) => Err(error.into()),
         }
     }

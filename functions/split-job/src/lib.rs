@@ -10,5 +10,3 @@ pub mod handler;
 pub mod redrive;
 pub mod source;
 pub mod split;
-
-mod messages;

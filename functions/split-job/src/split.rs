@@ -16,14 +16,13 @@ use rowmill_core::chunk_index::ChunkIndex;
 use rowmill_core::ids::RunId;
 use rowmill_core::input::input_key;
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
-use rowmill_core::messages::{ChunkMessage, SplitMessage};
+use rowmill_core::messages::{ChunkMessage, Handling, SplitMessage};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost};
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
 use crate::cut::{CutError, CutTally, FileCut};
-use crate::messages::chunk_messages;
 use crate::redrive::RedriveCut;
 
 /// The most tallies an attempt may have: their numbers must fit into one row of the table (400 KB).
@@ -211,8 +210,10 @@ impl Splitter {
         tally: &CutTally,
         next: Position,
     ) -> Result<Dispatched, PortError> {
+        let (chunks, max_concurrency) = (tally.chunks.clone(), spec.max_concurrency);
+        let index = ChunkIndex { start: point.start, end: next, max_concurrency, chunks };
         if point.counted.is_none() {
-            self.put(job, spec, point, tally, next).await?;
+            self.put(job, point.number, tally, &index).await?;
             let now = self.clock.now();
             let counted = self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, next, now).await;
             match counted {
@@ -230,72 +231,25 @@ impl Splitter {
                 }
             }
         }
-        let messages = chunk_messages(job, spec.max_concurrency, point.number, &tally.chunks);
-        let messages = self.sendable(job, point.counted.as_deref(), messages).await?;
-        self.chunks.send(&messages).await?;
+        self.chunks.send(&self.accounts.in_turn(point.messages(job, &index)).await?).await?;
         Ok(Dispatched::Sent)
     }
 
     /// Everything that a chunk's receiver looks up, before the row that lets its message leave.
-    async fn put(
-        &self,
-        job: &Job,
-        spec: &Spec,
-        point: &TallyPoint,
-        cut: &CutTally,
-        next: Position,
-    ) -> Result<(), PortError> {
-        let (job_guid, attempt, number) = (job.job_guid, job.attempt, point.number);
+    async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<(), PortError> {
+        let (job_guid, attempt) = (job.job_guid, job.attempt);
         let inputs = (0..).zip(cut.inputs.iter().cloned());
         let keyed =
             inputs.map(|(index, input)| (input_key(job_guid, ChunkAddress { attempt, tally: number, index }), input));
         let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
         stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
-        let (chunks, max_concurrency) = (cut.chunks.clone(), spec.max_concurrency);
-        let index = ChunkIndex { start: point.start, end: next, max_concurrency, chunks };
         index.put(&*self.objects, job_guid, attempt, number).await?;
-        let tally = Tally::of(attempt, number, point.start, &cut.chunks, self.clock.now());
+        let tally = Tally::of(attempt, number, index.start, &index.chunks, self.clock.now());
         self.jobs.put_tally(job_guid, &tally).await
     }
 
     async fn put_input(&self, key: String, input: Bytes) -> Result<(), PortError> {
         self.objects.put(&key, "application/x-ndjson", input, None).await.map(drop)
-    }
-
-    /// The messages that may leave now: those of a tally that was counted before, less the ones committed since; of a job
-    /// with `maxConcurrency` W, those whose chunk W places before is done. Read after the tally was counted: whoever
-    /// commits such a chunk later finds it counted, and sends the message itself.
-    async fn sendable(
-        &self,
-        job: &Job,
-        counted: Option<&Tally>,
-        mut messages: Vec<ChunkMessage>,
-    ) -> Result<Vec<ChunkMessage>, PortError> {
-        if let Some(tally) = counted {
-            messages.retain(|message| tally.mark(message.address.index).is_none());
-            messages.iter_mut().for_each(crate::messages::recovered);
-        }
-        let mut before: Option<Tally> = None;
-        let mut sendable = Vec::with_capacity(messages.len());
-        for message in messages {
-            let awaited = message.max_concurrency.and_then(|width| message.address.before(width));
-            let is_done = match awaited {
-                None => true,
-                Some(chunk) => {
-                    let tally = match before.take().filter(|tally| tally.number == chunk.tally) {
-                        Some(tally) => tally,
-                        None => self.jobs.tally(job.job_guid, job.attempt, chunk.tally).await?,
-                    };
-                    let is_done = tally.mark(chunk.index).is_some() || tally.is_closed();
-                    before = Some(tally);
-                    is_done
-                }
-            };
-            if is_done {
-                sendable.push(message);
-            }
-        }
-        Ok(sendable)
     }
 
     /// There will be no more tallies: the job row says so, then the totals. A tally that counts and whose messages may
@@ -344,6 +298,15 @@ struct TallyPoint {
 }
 
 impl TallyPoint {
+    /// The messages of its chunks; of a tally that was counted before, less the ones committed since.
+    fn messages(&self, job: &Job, index: &ChunkIndex) -> Vec<ChunkMessage> {
+        let handling = if self.counted.is_some() { Handling::Recovered } else { Handling::Fresh };
+        let is_open = |place: &u8| self.counted.as_ref().is_none_or(|tally| tally.mark(*place).is_none());
+        let places = (0..).take(index.chunks.len()).filter(is_open);
+        let address = |index| ChunkAddress { attempt: job.attempt, tally: self.number, index };
+        places.filter_map(|place| index.message(job.job_guid, &job.owner, address(place), handling)).collect()
+    }
+
     /// The border behind the tally that begins here.
     fn behind(&self, attempt: u32, tally: &CutTally) -> Position {
         match tally.chunks.last() {

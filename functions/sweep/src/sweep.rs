@@ -203,27 +203,17 @@ impl Sweeper {
     /// Sends the chunks of a tally that are not committed, but for those that wait for their turn.
     async fn send_missing(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
         let index = ChunkIndex::read(&*self.objects, job.job_guid, tally.attempt, tally.number).await?;
-        let mut before: Option<Tally> = None;
+        let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        let message = |place| index.message(job.job_guid, &job.owner, address(place), Handling::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        for place in (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none()) {
-            let address = ChunkAddress { attempt: tally.attempt, tally: tally.number, index: place };
-            if let Some(awaited) = index.max_concurrency.and_then(|width| address.before(width)) {
-                let known = before.take().filter(|known| known.number == awaited.tally);
-                let awaited_tally = match known {
-                    Some(known) => known,
-                    None => self.jobs.tally(job.job_guid, awaited.attempt, awaited.tally).await?,
-                };
-                let is_done = awaited_tally.mark(awaited.index).is_some() || awaited_tally.is_closed();
-                before = Some(awaited_tally);
-                if !is_done {
-                    continue;
+        for message in self.accounts.in_turn(missing.filter_map(message).collect()).await? {
+            match self.jobs.ledger(job.job_guid, message.address).await? {
+                Some(ledger) if ledger.isolated => {
+                    isolated.push(ChunkMessage { handling: Handling::Isolated, ..message });
                 }
+                _ => chunks.push(message),
             }
-            let ledger = self.jobs.ledger(job.job_guid, address).await?;
-            let is_isolated = ledger.is_some_and(|ledger| ledger.isolated);
-            let handling = if is_isolated { Handling::Isolated } else { Handling::Recovered };
-            let queue = if is_isolated { &mut isolated } else { &mut chunks };
-            queue.extend(index.message(job.job_guid, &job.owner, address, handling));
         }
         self.chunks.send(&chunks).await?;
         self.isolated.send(&isolated).await?;

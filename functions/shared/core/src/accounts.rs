@@ -124,6 +124,32 @@ impl Accounts {
         Ok(())
     }
 
+    /// Those of these messages whose turn it is: of a job with `maxConcurrency` W, the ones whose chunk W places before is
+    /// done. To be asked only when their tally is counted: whoever commits such a chunk later finds it counted, and sends the
+    /// message itself.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn in_turn(&self, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
+        let mut before: Option<Tally> = None;
+        let mut in_turn = Vec::with_capacity(messages.len());
+        for message in messages {
+            let Some(awaited) = message.max_concurrency.and_then(|width| message.address.before(width)) else {
+                in_turn.push(message);
+                continue;
+            };
+            let tally = match before.take().filter(|tally| tally.number == awaited.tally) {
+                Some(tally) => tally,
+                None => self.jobs.tally(message.job_guid, awaited.attempt, awaited.tally).await?,
+            };
+            if tally.mark(awaited.index).is_some() || tally.is_closed() {
+                in_turn.push(message);
+            }
+            before = Some(tally);
+        }
+        Ok(in_turn)
+    }
+
     /// Of a job with `maxConcurrency` W, this chunk's end lets the chunk W places further begin. If its tally is not
     /// counted yet, the splitter, which counts it first and looks at this chunk then, sends it.
     async fn send_next(&self, message: &ChunkMessage, handling: Handling) -> Result<(), PortError> {

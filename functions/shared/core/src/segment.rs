@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobGuid, RunId};
+use crate::ledger::Ledger;
 use crate::ports::{Objects, PortError};
 use crate::tally::ChunkAddress;
 
@@ -121,6 +122,17 @@ impl Segment {
         let bytes = self.to_bytes().map_err(|error| PortError::invalid("writing a segment", error))?;
         objects.put(&failed_items_key(job, chunk, run), "application/x-ndjson", bytes.into(), None).await?;
         Ok(())
+    }
+
+    /// Reads the segment that a chunk's ledger names; an empty one where none of the items done so far has failed.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn of_ledger(objects: &dyn Objects, job: JobGuid, ledger: &Ledger) -> Result<Self, PortError> {
+        match ledger.segment {
+            None => Ok(Self::default()),
+            Some(run) => Self::read(objects, job, ledger.chunk, run).await,
+        }
     }
 
     /// Reads the segment of a run.

@@ -51,6 +51,16 @@ pub trait JobStore: Send + Sync {
     /// `NotFound`.
     async fn job(&self, job: JobGuid) -> Result<Job, PortError>;
 
+    /// The owner's job of this name, as whoever asks for it over the API may see it.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, it is another owner's, or it has expired by `now`.
+    async fn owned(&self, owner: &Owner, job: JobGuid, now: Timestamp) -> Result<Job, PortError> {
+        let job = self.job(job).await?;
+        let expired = job.expires_at.is_some_and(|expires_at| expires_at <= now);
+        if job.owner == *owner && !expired { Ok(job) } else { Err(PortError::NotFound) }
+    }
+
     /// The job's spec.
     ///
     /// # Errors
