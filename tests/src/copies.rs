@@ -45,6 +45,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         chunk,
         handling: Handling::Fresh,
         max_concurrency: None,
+        stored: None,
     };
     chunks.into_iter().enumerate().map(message).collect()
 }

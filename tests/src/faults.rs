@@ -16,7 +16,7 @@ use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::Grouped;
 use rowmill_core::ports::{
     Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
-    NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, WriteLost,
+    NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, WriteLost, MultipartObjects, UploadedPart,
 };
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
@@ -166,6 +166,31 @@ impl<P: Objects + ?Sized> Objects for Mortal<P> {
 }
 
 #[async_trait]
+impl<P: MultipartObjects + ?Sized> MultipartObjects for Mortal<P> {
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
+        pass!(self.begin_multipart(key, content_type))
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        number: u32,
+        bytes: Bytes,
+    ) -> Result<UploadedPart, PortError> {
+        pass!(self.put_part(key, multipart, number, bytes))
+    }
+
+    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
+        pass!(self.parts(key, multipart))
+    }
+
+    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
+        pass!(self.complete_multipart(key, multipart, parts))
+    }
+}
+
+#[async_trait]
 impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
     async fn create(&self, job: &NewJob) -> Result<Created, CreateError> {
         pass!(self.create(job))
@@ -200,7 +225,7 @@ impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
         pass!(self.release(job, holder))
     }
 
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
         pass!(self.put_tally(job, tally))
     }
 
@@ -220,8 +245,26 @@ impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
         pass!(self.pause_split(job, attempt, holder, now))
     }
 
-    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
-        pass!(self.finish_split(job, attempt, holder, now))
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost> {
+        pass!(self.finish_split(job, attempt, holder, at_end, now))
+    }
+
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        pass!(self.pause_composition(job, attempt, holder, state, now))
     }
 
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {

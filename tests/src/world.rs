@@ -7,11 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use cancel_job::cancel::Canceller;
 use complete_job::complete::Completer;
+use complete_job::compose::Composer;
 use create_job::create::{CreateJobError, CreateLimits, Creator};
 use create_job::request::CreateJobRequest;
 use dead_letter::settle::{DeadLetters, DeadMessage};
 use jiff::Timestamp;
 use job_status::items::ItemPages;
+use job_status::results::JobResults;
 use job_status::show::Jobs;
 use process_items::prepared::PreparedJobs;
 use process_items::process::{ChunkEnd, ChunkProcessor};
@@ -73,6 +75,8 @@ pub struct World {
     pub status: Jobs,
     /// `job-status`: failed and skipped items.
     pub items: ItemPages,
+    /// `job-status`: results.
+    pub results: JobResults,
     /// `cancel-job`.
     pub canceller: Canceller,
     /// `redrive-job`.
@@ -92,6 +96,8 @@ pub struct WorldLimits {
     pub ceilings: Ceilings,
     /// How many bytes the splitter reads at once.
     pub range_bytes: u64,
+    /// How much of an upload is copied because it was not processed.
+    pub unprocessed_max_bytes: u64,
     /// A job type beside the built-in ones.
     pub job_type: Option<fn() -> Arc<dyn JobType>>,
 }
@@ -109,6 +115,7 @@ impl Default for WorldLimits {
             chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
             ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
             range_bytes: 8 << 20,
+            unprocessed_max_bytes: 1 << 20,
             job_type: None,
         }
     }
@@ -153,6 +160,7 @@ impl World {
                 uploads: upload_rows.clone(),
                 objects: objects.clone(),
                 transfers: objects.clone(),
+                multipart: objects.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 limits: upload_limits(),
@@ -170,6 +178,7 @@ impl World {
             splitter: Splitter {
                 jobs: mortal_jobs.clone(),
                 objects: mortal_objects.clone(),
+                records: records.clone(),
                 chunks: mortal_chunks.clone(),
                 splits: mortal_splits.clone(),
                 accounts: accounts.clone(),
@@ -195,10 +204,20 @@ impl World {
                     backoff: Duration::from_millis(10),
                     margin: Duration::from_secs(2),
                     poison_max: 2,
+                    output_max_bytes: 1 << 20,
                 },
             },
             completer: Completer {
+                composer: Composer {
+                    jobs: mortal_jobs.clone(),
+                    objects: mortal_objects.clone(),
+                    multipart: mortal_objects.clone(),
+                    clock: clock.clone(),
+                    unprocessed_max_bytes: limits.unprocessed_max_bytes,
+                },
                 jobs: mortal_jobs.clone(),
+                completions: Mortal::new(completions.clone(), &faults),
+                margin: Duration::from_secs(20),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 lease: A_WHILE,
@@ -206,6 +225,12 @@ impl World {
             },
             status: Jobs { jobs: jobs.clone(), clock: clock.clone() },
             items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },
+            results: JobResults {
+                objects: objects.clone(),
+                transfers: objects.clone(),
+                clock: clock.clone(),
+                link_expiry: Duration::from_secs(3600),
+            },
             canceller: Canceller { jobs: jobs.clone(), clock: clock.clone() },
             redriver: Redriver {
                 jobs: mortal_jobs.clone(),
@@ -322,7 +347,7 @@ impl World {
                 }
             }
             for message in completions {
-                while self.completer.complete(&message).await.is_err() {
+                while self.completer.complete(&message, self.deadline()).await.is_err() {
                     self.after_a_crash();
                 }
             }
@@ -344,7 +369,7 @@ impl World {
                 self.process(&message, false).await;
             }
             for message in completions {
-                self.completer.complete(&message).await.expect("in-memory ports do not fail");
+                self.completer.complete(&message, self.deadline()).await.expect("in-memory ports do not fail");
             }
         }
     }
@@ -372,7 +397,7 @@ impl World {
                 }
             }
             for message in completions {
-                self.completer.complete(&message).await.expect("in-memory ports do not fail");
+                self.completer.complete(&message, self.deadline()).await.expect("in-memory ports do not fail");
             }
         }
     }

@@ -364,7 +364,7 @@ proptest! {
                     }
                     2 if queued[2] > 0 => {
                         let message = take(&mut completions, dice(queued[2] as u64), repeats);
-                        world.completer.complete(&message).await.unwrap();
+                        world.completer.complete(&message, world.deadline()).await.unwrap();
                     }
                     _ => {}
                 }

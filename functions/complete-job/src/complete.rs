@@ -1,14 +1,24 @@
-//! Ending an attempt: its counts are audited, its final status follows from what stopped it, and one transaction writes
-//! all of that and gives the slots back.
+//! Ending an attempt: its counts are audited, its results composed, its final status follows from what stopped it, and one
+//! transaction writes all of that and gives the slots back.
+//!
+//! Composing may take several invocations: each stores how far it is, names that in the job row, which gives the lease back,
+//! and sends the message anew. If it dies before, the message comes back, and the composition goes on from what was named last.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use rowmill_core::ids::RunId;
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::CompletionMessage;
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
+use rowmill_core::progress::JobView;
+use rowmill_core::results::{Manifest, Results};
+use rowmill_core::spec::Spec;
 use rowmill_core::states::Status;
 use rowmill_core::tally::{Counts, Totals};
+
+use crate::compose::{Composed, Composer, Composition};
 
 /// How many tallies the audit reads at once.
 const AUDIT_TALLIES: u32 = 1000;
@@ -31,6 +41,12 @@ pub struct Completer {
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
+    /// What composes the results.
+    pub composer: Composer,
+    /// Where a composition that ran out of time goes on.
+    pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// How long before the invocation's time limit a composition is handed over to the next invocation.
+    pub margin: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
     /// How long a job is kept after its end.
@@ -42,6 +58,8 @@ pub struct Completer {
 pub enum CompletionEnd {
     /// The job has ended like this, now.
     Ended(Status),
+    /// Time was up before the results were composed; a message to go on is on its way.
+    Continued,
     /// Nothing to do here: the job is gone or past, or is not complete.
     NotOurs,
 }
@@ -51,7 +69,11 @@ impl Completer {
     ///
     /// # Errors
     /// A port that is unavailable: deliver the message again.
-    pub async fn complete(&self, message: &CompletionMessage) -> Result<CompletionEnd, PortError> {
+    pub async fn complete(
+        &self,
+        message: &CompletionMessage,
+        deadline: Timestamp,
+    ) -> Result<CompletionEnd, PortError> {
         let job = match self.jobs.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(CompletionEnd::NotOurs),
             job => job?,
@@ -71,7 +93,7 @@ impl Completer {
                 Leased::Refused(job) if job.is_past(message.attempt) => return Ok(CompletionEnd::NotOurs),
                 Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
                 Leased::Taken(job) => {
-                    let end = self.end(job, &totals).await;
+                    let end = self.end(job, &totals, run, deadline - self.margin).await;
                     if end.is_err() {
                         // Whoever gets the message next need not wait for the lease to run out.
                         self.jobs.release(message.job_guid, run).await.ok();
@@ -84,12 +106,27 @@ impl Completer {
         Err(PortError::unavailable("taking the lease", "another run holds it"))
     }
 
-    async fn end(&self, job: Job, totals: &Totals) -> Result<CompletionEnd, PortError> {
-        let Some(job) = self.check_tolerance(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
+    async fn end(
+        &self,
+        job: Job,
+        totals: &Totals,
+        run: RunId,
+        time_limit: Timestamp,
+    ) -> Result<CompletionEnd, PortError> {
+        let spec = self.jobs.spec(job.job_guid).await?;
+        let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
+        let counts = job.merged(totals.counts);
+        let composition = match self.composer.compose(&job, &spec, counts, run, time_limit).await? {
+            Composed::Whole(composition) => composition,
+            Composed::OutOfTime(composition, tail) => return self.hand_over(&job, run, &composition, tail).await,
+        };
+        let results = Results { attempt: job.attempt, files: composition.files_of, manifest: run };
         for _ in 0..TRIES {
-            let ended = Completion::of(&job, totals.counts, self.clock.now(), self.retention);
+            let ended = Completion::of(&job, totals.counts, Some(results), self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
+            // Before the row that says where it is. A job that is stopped in between has it written anew.
+            self.put_manifest(&completion, &results, &composition).await?;
             match self.jobs.complete(&completion).await {
                 Ok(()) => return Ok(CompletionEnd::Ended(completion.status)),
                 // Our own transaction with its reply lost, or somebody else's: it has ended either way.
@@ -102,13 +139,54 @@ impl Completer {
         Err(PortError::unavailable("ending the job", "its row keeps changing"))
     }
 
+    /// Time is up. The composition is stored, then named in the row, which gives the lease back; only then the message to
+    /// go on is sent, so that whoever receives it can begin.
+    async fn hand_over(
+        &self,
+        job: &Job,
+        run: RunId,
+        composition: &Composition,
+        tail: Vec<u8>,
+    ) -> Result<CompletionEnd, PortError> {
+        let state = self.entropy.run_id();
+        self.composer.store(job, state, composition, tail).await?;
+        let paused = self.jobs.pause_composition(job.job_guid, job.attempt, run, state, self.clock.now()).await;
+        match paused {
+            Ok(()) => {}
+            // Named by this very write, whose reply was lost: the message must still leave.
+            Err(WriteLost::Condition(now)) if now.composing == Some(state) && !now.is_past(job.attempt) => {}
+            Err(WriteLost::Condition(_)) => return Ok(CompletionEnd::NotOurs),
+            Err(WriteLost::Port(error)) => return Err(error),
+        }
+        self.completions.send(&[CompletionMessage::of(job)]).await?;
+        Ok(CompletionEnd::Continued)
+    }
+
+    async fn put_manifest(
+        &self,
+        completion: &Completion,
+        results: &Results,
+        composition: &Composition,
+    ) -> Result<(), PortError> {
+        let invalid = |error| PortError::invalid("writing the manifest", error);
+        let manifest = Manifest {
+            schema_version: 1,
+            job: serde_json::to_value(JobView::new(&completion.job(), None)).map_err(invalid)?,
+            files: composition.files.clone(),
+            left_out: composition.left_out.clone(),
+        };
+        let json = serde_json::to_vec_pretty(&manifest).map_err(invalid)?;
+        let key = results.manifest_key(completion.seen.job_guid);
+        self.composer.objects.put(&key, "application/json", json.into(), None).await?;
+        Ok(())
+    }
+
     /// Whether more items failed than the job bears: whoever committed the last of them may have died before it looked.
-    async fn check_tolerance(&self, job: Job, totals: &Totals) -> Result<Option<Job>, PortError> {
+    async fn check_tolerance(&self, job: Job, spec: &Spec, totals: &Totals) -> Result<Option<Job>, PortError> {
         if job.attempt > 1 || job.stop.is_some() {
             return Ok(Some(job));
         }
-        let tolerance = self.jobs.spec(job.job_guid).await?.tolerance;
-        match tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
+        match spec.tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
             true => self.stop(&job, Stop::tolerance_exceeded(totals.counts, self.clock.now())).await,
             false => Ok(Some(job)),
         }

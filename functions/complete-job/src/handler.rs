@@ -10,7 +10,7 @@ pub async fn handle(completer: &Completer, batch: Batch<CompletionMessage>) -> V
     let mut retry = Vec::new();
     for delivery in batch.deliveries {
         let job = delivery.message.job_guid;
-        match completer.complete(&delivery.message).await {
+        match completer.complete(&delivery.message, batch.deadline).await {
             Ok(end) => tracing::info!(job.id = %job, job.attempt = delivery.message.attempt, ?end, "completion"),
             Err(error) => {
                 tracing::warn!(

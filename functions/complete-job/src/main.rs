@@ -4,20 +4,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use complete_job::complete::Completer;
+use complete_job::compose::Composer;
 use complete_job::handler;
 
 /// How much longer than an invocation a lease lasts.
 const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
+/// Which share of an invocation is left for what comes after composing: the end of the job, or the handover.
+const MARGIN_SHARE: u32 = 4;
+
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("complete-job").await?;
     let timeout = Duration::from_secs(runtime.setting("ROWMILL_COMPLETE_TIMEOUT_SECONDS", 60)?);
+    let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
     let retention_days: u64 = runtime.setting("ROWMILL_JOB_RETENTION_DAYS", 30)?;
     let completer = Arc::new(Completer {
-        jobs: runtime.job_store()?,
+        composer: Composer {
+            jobs: jobs.clone(),
+            objects: objects.clone(),
+            multipart: objects,
+            clock: runtime.clock(),
+            unprocessed_max_bytes: runtime.setting("ROWMILL_UNPROCESSED_MAX_BYTES", 1024 * 1024 * 1024)?,
+        },
+        jobs,
+        completions: runtime.completions_queue()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
+        margin: timeout / MARGIN_SHARE,
         lease: timeout + LEASE_MARGIN,
         retention: Duration::from_secs(retention_days * 24 * 60 * 60),
     });

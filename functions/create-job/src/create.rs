@@ -14,10 +14,10 @@ use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
     UploadStore,
 };
-use rowmill_core::processor::{DRY_RUN, ParamsError};
-use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::processor::{DRY_RUN, InputKind, JobType, ParamsError};
+use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::states::Status;
-use rowmill_core::text::{ChunkLimits, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
+use rowmill_core::text::{ChunkLimits, Dialect, Format, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
 use rowmill_core::upload::{Upload, UploadState};
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ pub enum CreateJobError {
         /// What was asked for.
         name: String,
         /// What there is.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// The caller has no such upload.
     #[error("there is no upload {0}; it may have expired: upload the file again")]
@@ -168,27 +168,30 @@ impl Creator {
     ) -> Result<NewJob, CreateJobError> {
         let job_type = self.job_types.get(&request.job_type).ok_or_else(|| CreateJobError::UnknownJobType {
             name: request.job_type.chars().take(64).collect(),
-            known: self.job_types.names(),
+            known: self.job_types.names().into_iter().map(str::to_owned).collect(),
         })?;
-        check_params(request, job_type.params())?;
+        check_params(request, &**job_type)?;
         let now = self.clock.now();
-        let (upload, file) = self.source_file(owner, request.file_guid).await?;
-        let head = self.read_head(&upload, &file, request).await?;
+        let (source, head) = match job_type.input() {
+            InputKind::File => self.file_source(owner, request).await?,
+            InputKind::Dataset => dataset_source(request)?,
+        };
         let job_guid = self.entropy.job_guid(now);
-        let spec = Spec {
+        let mut spec = Spec {
             job_guid,
             owner: owner.clone(),
             job_type: request.job_type.clone(),
             created_at: now,
-            file,
+            source,
             head,
             limits: self.limits.chunks,
             scanner_version: SCANNER_VERSION,
             params: request.params.clone(),
             tolerance: request.tolerance,
             max_concurrency: request.max_concurrency,
+            output: None,
         };
-        job_type.prepare(&spec)?;
+        spec.output = job_type.prepare(&spec)?.output();
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
             key: key.to_owned(),
             fingerprint,
@@ -206,6 +209,19 @@ impl Creator {
     }
 
     /// The upload, whole and as announced, and its object as it is now.
+    async fn file_source(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+    ) -> Result<(Source, Head), CreateJobError> {
+        let file_guid = request
+            .file_guid
+            .ok_or_else(|| InvalidField::new("fileGuid", "is missing; upload a file and say which one it is"))?;
+        let (upload, file) = self.source_file(owner, file_guid).await?;
+        let head = self.read_head(&upload, &file, request).await?;
+        Ok((Source::File(file), head))
+    }
+
     async fn source_file(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
         let upload = match self.uploads.upload(file_guid, self.clock.now()).await {
             Ok(upload) if upload.owner == *owner => upload,
@@ -248,12 +264,30 @@ impl Creator {
     }
 }
 
+/// A job over a dataset reads JSON lines, one for each record.
+fn dataset_source(request: &CreateJobRequest) -> Result<(Source, Head), CreateJobError> {
+    if request.file_guid.is_some() {
+        let message = format!("must be left out: `{}` reads a dataset, which `params.dataset` names", request.job_type);
+        return Err(InvalidField::new("fileGuid", message).into());
+    }
+    let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
+    Ok((Source::Dataset { dataset }, Head { dialect, columns: Vec::new(), data_start: 0 }))
+}
+
 /// Every param must be one that somebody knows.
-fn check_params(request: &CreateJobRequest, of_type: &[&str]) -> Result<(), ParamsError> {
+fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<(), ParamsError> {
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
         return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false"));
     }
-    let known: Vec<&str> = of_type.iter().chain(&TextParams::NAMES).chain(&[DRY_RUN]).copied().collect();
+    if job_type.takes_any_params() {
+        return Ok(());
+    }
+    let of_input: &[&str] = match job_type.input() {
+        InputKind::File => &TextParams::NAMES,
+        InputKind::Dataset => &[],
+    };
+    let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {

@@ -25,8 +25,9 @@ pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
 pub struct CreateJobRequest {
     /// The name of the job type.
     pub job_type: String,
-    /// The upload to run over.
-    pub file_guid: FileGuid,
+    /// The upload to run over, where the job type runs over one.
+    #[serde(default)]
+    pub file_guid: Option<FileGuid>,
     /// What the job type wants to know.
     #[serde(default)]
     pub params: Map<String, Value>,

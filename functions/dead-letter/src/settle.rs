@@ -179,7 +179,7 @@ impl DeadLetters {
             }
         }
         segment.put(&*self.objects, message.job_guid, message.address, run).await?;
-        self.accounts.commit(message, Mark { kind: MarkKind::HasObjects, run }, counts).await?;
+        self.accounts.commit(message, Mark { kind: MarkKind::HasFailed, run }, counts).await?;
         Ok(DeadLetterEnd::GivenUp)
     }
 
@@ -199,7 +199,7 @@ impl DeadLetters {
         if job.split.dispatched < job.split.tallies {
             self.accounts.close_without_rest(&job, job.split.tallies - 1).await?;
         }
-        self.accounts.end_split(&job, run).await?;
+        self.accounts.end_split(&job, run, false).await?;
         Ok(DeadLetterEnd::JobStopped)
     }
 
@@ -212,7 +212,7 @@ impl DeadLetters {
         let said = "every try to end the job failed; the logs of complete-job say why";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
         let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
-        let Some(completion) = Completion::of(&job, totals.counts, self.clock.now(), self.retention) else {
+        let Some(completion) = Completion::of(&job, totals.counts, None, self.clock.now(), self.retention) else {
             return Ok(DeadLetterEnd::Obsolete);
         };
         match self.jobs.complete(&completion).await {

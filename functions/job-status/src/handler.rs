@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::items::{ItemPages, ItemsPage};
+use crate::results::{JobResults, ResultsError};
 use crate::show::Jobs;
 
 /// How many jobs a page has unless the client says otherwise.
@@ -30,6 +31,8 @@ pub struct JobPages {
     pub jobs: Jobs,
     /// Failed and skipped items.
     pub items: ItemPages,
+    /// Results.
+    pub results: JobResults,
     /// The most jobs of a page.
     pub jobs_page_max: usize,
     /// The most items of a page.
@@ -48,6 +51,7 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
     match parameters.first("jobGuid") {
         None => list(pages, &owner, request).await,
         Some(_) if path.ends_with("/items") => items(pages, &owner, request).await,
+        Some(_) if path.ends_with("/results") => results(pages, &owner, request).await,
         Some(_) if path.ends_with("/dead-letters") => dead_letters(pages, &owner, request).await,
         Some(_) => show(pages, &owner, request).await,
     }
@@ -116,6 +120,17 @@ async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Res
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
     Ok(json_response(200, &json!({ "deadLetters": letters })))
+}
+
+async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.results.of(&job).await {
+        Ok(view) => Ok(json_response(200, &view)),
+        Err(ResultsError::Active) => Err(Problem::conflict("job_active", ResultsError::Active.to_string())),
+        Err(error @ ResultsError::None) => Err(Problem::new(404, "no_results", "No results", error.to_string())),
+        Err(ResultsError::Port(error)) => Err(error.into()),
+    }
 }
 
 fn limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem> {

@@ -104,7 +104,7 @@ impl ItemPages {
 
     /// The rows of a tally that were skipped: of each chunk all, or those behind the one at which its run was stopped.
     async fn skipped_ranges(&self, job: &Job, tally: &Tally) -> Result<Vec<std::ops::Range<u64>>, PortError> {
-        let index = ChunkIndex::read(&*self.objects, job.job_guid, 1, tally.number).await?;
+        let index = ChunkIndex::of(&*self.objects, job.job_guid, tally).await?;
         let mut ranges = Vec::new();
         for (place, chunk) in (0_u8..).zip(&index.chunks) {
             let rows = chunk.first_row..chunk.first_row + u64::from(chunk.items);

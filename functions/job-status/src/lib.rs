@@ -7,4 +7,5 @@
 
 pub mod handler;
 pub mod items;
+pub mod results;
 pub mod show;

@@ -9,7 +9,7 @@ use rowmill_core::dead_letter::{POISON, fail_rest};
 use rowmill_core::input::InputItem;
 use rowmill_core::ledger::{DEATHS_MAX, InFlight, Ledger};
 use rowmill_core::ports::LedgerMoved;
-use rowmill_core::processor::ItemError;
+use rowmill_core::processor::{ItemError, Outcome};
 
 use crate::prepared::Prepared;
 use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
@@ -30,9 +30,10 @@ impl ChunkProcessor {
             delivery,
             prepared: &prepared,
             items,
-            progress,
             deaths,
             ledger: ledger.clone(),
+            stored_lines: lines(&progress),
+            progress,
             unanswered: None,
         };
         let end = if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await };
@@ -41,6 +42,11 @@ impl ChunkProcessor {
         }
         end
     }
+}
+
+/// How many items a segment tells of.
+const fn lines(progress: &Progress) -> usize {
+    progress.segment.failed.len() + progress.segment.outputs.len()
 }
 
 /// A run over an isolated chunk.
@@ -54,6 +60,8 @@ struct Isolated<'a> {
     deaths: u32,
     /// The ledger as this run moved it last.
     ledger: Ledger,
+    /// How many items the segment tells of that the ledger names.
+    stored_lines: usize,
     /// A move of which nobody knows whether it was applied: the store did not answer.
     unanswered: Option<Ledger>,
 }
@@ -64,7 +72,7 @@ impl Isolated<'_> {
         let run = processor.chunk_run(delivery, self.prepared);
         while let Some(mut item) = self.items.get(self.progress.done as usize).cloned() {
             if item.record.is_err() {
-                self.progress.add(&item, Ok(()));
+                self.add(&item, Ok(Outcome::Succeeded));
                 continue;
             }
             if delivery.watch.job(delivery.message.job_guid).await?.stop.is_some() {
@@ -89,8 +97,8 @@ impl Isolated<'_> {
                     return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };
                 }
                 Some(Ok(results)) => {
-                    let result = results.into_iter().next().unwrap_or(Ok(()));
-                    self.progress.add(&item, result);
+                    let result = results.into_iter().next().unwrap_or(Ok(Outcome::Succeeded));
+                    self.add(&item, result);
                     self.deaths = 0;
                 }
             }
@@ -102,9 +110,9 @@ impl Isolated<'_> {
     /// The next item is poison: it fails, and the chunk goes on by a fresh message; past the limit, its rest fails too.
     async fn pass_over_poison(&mut self) -> Result<ChunkEnd, RunError> {
         let place = self.progress.done as usize;
-        if let Some(item) = self.items.get(place) {
+        if let Some(item) = self.items.get(place).cloned() {
             let message = format!("processing the item ended its process {DEATHS_MAX} times");
-            self.progress.add(item, Err(ItemError::permanent(POISON, message)));
+            self.add(&item, Err(ItemError::permanent(POISON, message)));
             self.ledger.poisoned += 1;
             self.deaths = 0;
         }
@@ -118,6 +126,10 @@ impl Isolated<'_> {
         self.hand_over().await
     }
 
+    fn add(&mut self, item: &InputItem, result: Result<Outcome, ItemError>) {
+        self.progress.add(item, result, self.processor.limits.output_max_bytes);
+    }
+
     async fn hand_over(&mut self) -> Result<ChunkEnd, RunError> {
         match self.move_on(None).await? {
             true => self.processor.go_on_isolated(self.delivery.message).await,
@@ -129,7 +141,8 @@ impl Isolated<'_> {
     /// that one, with a message in case it has died: `false`.
     async fn move_on(&mut self, in_flight: Option<InFlight>) -> Result<bool, RunError> {
         let (processor, delivery) = (self.processor, self.delivery);
-        let segment = match self.progress.segment.failed.len() as u64 == self.ledger.counts.failed {
+        let lines = lines(&self.progress);
+        let segment = match lines == self.stored_lines {
             true => self.ledger.segment,
             false => processor.put_segment(delivery.message, &self.progress.segment).await?,
         };
@@ -147,7 +160,7 @@ impl Isolated<'_> {
         self.unanswered = None;
         match result {
             LedgerMoved::Won => {
-                self.ledger = moved;
+                (self.ledger, self.stored_lines) = (moved, lines);
                 Ok(true)
             }
             LedgerMoved::Lost(_) => {

@@ -208,10 +208,11 @@ impl ChunkProcessor {
         progress: Progress,
     ) -> Result<ChunkEnd, RunError> {
         let segment = self.put_segment(delivery.message, &progress.segment).await?;
-        let kind = match (progress.is_stopped(), progress.segment.is_empty()) {
-            (true, _) => MarkKind::Stopped,
-            (false, false) => MarkKind::HasObjects,
-            (false, true) => MarkKind::Clean,
+        let kind = match &progress.segment {
+            Segment { skipped_from: Some(_), .. } => MarkKind::Stopped,
+            Segment { failed, .. } if !failed.is_empty() => MarkKind::HasFailed,
+            Segment { outputs, .. } if !outputs.is_empty() => MarkKind::HasOutputs,
+            _ => MarkKind::Clean,
         };
         let mark = Mark { kind, run: segment.unwrap_or(delivery.run) };
         match self.accounts.commit(delivery.message, mark, progress.counts).await? {

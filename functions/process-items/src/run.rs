@@ -11,7 +11,7 @@ use rowmill_core::input::{InputError, InputItem};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::ports::{Clock, Entropy, PortError};
 use rowmill_core::processor::{Item, ItemError, Outcome};
-use rowmill_core::segment::Segment;
+use rowmill_core::segment::{ItemOutput, Segment};
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Record;
 use serde_json::Value;
@@ -30,7 +30,12 @@ pub struct RunLimits {
     pub margin: Duration,
     /// How many poison items of a chunk are passed over before its rest is given up.
     pub poison_max: u32,
+    /// How many bytes the outputs of a chunk's items may take together; they are held in memory.
+    pub output_max_bytes: u64,
 }
+
+/// The code of an item whose output does not fit beside those of its chunk.
+pub const OUTPUT_TOO_LARGE: &str = "output_too_large";
 
 /// What is known of a chunk's items: those in front are done, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,7 +44,7 @@ pub struct Progress {
     pub done: u32,
     /// Those by how they ended.
     pub counts: Counts,
-    /// Those that failed, in row order, and where skipping began.
+    /// Those that failed, in row order, what the others gave, and where skipping began.
     pub segment: Segment,
 }
 
@@ -54,19 +59,36 @@ impl Progress {
         self.segment.skipped_from.is_some()
     }
 
-    /// Takes the outcome of the next item in.
-    pub fn add(&mut self, item: &InputItem, result: Result<(), ItemError>) {
+    /// Takes the outcome of the next item in. An output with which those of the chunk would take more than so many bytes
+    /// makes a failed item.
+    pub fn add(&mut self, item: &InputItem, result: Result<Outcome, ItemError>, output_max_bytes: u64) {
         self.done += 1;
         let failed = match (&item.record, result) {
             (Err(failed), _) => failed.clone(),
             (Ok(_), Err(error)) => item.failed(error.code, error.message, error.column),
-            (Ok(_), Ok(())) => {
+            (Ok(_), Ok(Outcome::Output(output))) => {
+                let bytes = self.output_bytes() + output.len() as u64;
+                if bytes <= output_max_bytes {
+                    self.counts.succeeded += 1;
+                    self.segment.outputs.push(ItemOutput { row: item.row, output });
+                    return;
+                }
+                let message = format!(
+                    "the outputs of its chunk take {bytes} bytes with this one, more than the {output_max_bytes} they may"
+                );
+                item.failed(OUTPUT_TOO_LARGE, message, None)
+            }
+            (Ok(_), Ok(_)) => {
                 self.counts.succeeded += 1;
                 return;
             }
         };
         self.counts.failed += 1;
         self.segment.failed.push(failed);
+    }
+
+    fn output_bytes(&self) -> u64 {
+        self.segment.outputs.iter().map(|output| output.output.len() as u64).sum()
     }
 
     /// The job was stopped: this and all further items are skipped. One that had failed in the attempt before still has.
@@ -141,7 +163,7 @@ impl ChunkRun<'_> {
                 None => return Ok(RunEnd::OutOfTime),
                 Some(results) => {
                     for (item, result) in rest[..batch_len].iter().zip(results?) {
-                        progress.add(item, result);
+                        progress.add(item, result, self.limits.output_max_bytes);
                     }
                 }
             }
@@ -168,8 +190,8 @@ impl ChunkRun<'_> {
     ///
     /// # Errors
     /// See [`RunError`].
-    pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<(), ItemError>>, RunError> {
-        let mut settled: Vec<Result<(), ItemError>> = vec![Ok(()); batch.len()];
+    pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<Outcome, ItemError>>, RunError> {
+        let mut settled: Vec<Result<Outcome, ItemError>> = vec![Ok(Outcome::Succeeded); batch.len()];
         let well_formed: Vec<(usize, Item)> = (0..)
             .zip(batch)
             .filter_map(|(place, input)| {
@@ -195,7 +217,7 @@ impl ChunkRun<'_> {
                         open_items.push(item);
                         last_error = Some(error);
                     }
-                    result => settled[place] = result.map(drop),
+                    result => settled[place] = result,
                 }
             }
             if let Some(error) = last_error {

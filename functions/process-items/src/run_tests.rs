@@ -11,7 +11,7 @@ use rowmill_core::job::{Job, Stop, StopCode};
 use rowmill_core::messages::{ChunkMessage, Handling};
 use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob, Objects};
 use rowmill_core::processor::{Item, ItemError, ItemProcessor, Outcome};
-use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::states::Status;
 use rowmill_core::tally::ChunkAddress;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
@@ -111,6 +111,7 @@ impl Bench {
                 backoff: Duration::from_secs(1),
                 margin: Duration::from_secs(2),
                 poison_max: 1,
+                output_max_bytes: 10,
             },
         };
         let mut progress = Progress::default();
@@ -127,8 +128,8 @@ impl Bench {
     async fn items(&self, items: u32) -> Result<Vec<InputItem>, InputError> {
         let objects = InMemoryObjects::default();
         let etag = objects.put("k", "text/csv", FILE.into(), None).await.unwrap();
-        let file = SourceFile { etag, ..self.spec.file.clone() };
-        let spec = Spec { file, ..self.spec.clone() };
+        let file = SourceFile { etag, ..self.spec.source.file().unwrap().clone() };
+        let spec = Spec { source: Source::File(file), ..self.spec.clone() };
         let message = ChunkMessage {
             job_guid: self.job_guid,
             owner: spec.owner.clone(),
@@ -136,6 +137,7 @@ impl Bench {
             chunk: Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items },
             handling: Handling::Fresh,
             max_concurrency: None,
+            stored: None,
         };
         read_input(&objects, &spec, &spec.head.columns.clone().into(), &message).await
     }
@@ -147,7 +149,7 @@ fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
         owner: Owner("local".into()),
         job_type: "scripted".into(),
         created_at,
-        file: SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 },
+        source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 }),
         head: Head {
             dialect: Dialect { format: Format::Csv, delimiter: b',' },
             columns: vec!["n".into()],
@@ -158,6 +160,7 @@ fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
         params: Map::new(),
         tolerance: None,
         max_concurrency: None,
+        output: None,
     }
 }
 

@@ -1,21 +1,18 @@
 //! A corrected file: rows that take the place of failed ones, each under the number of the row it corrects.
 //!
 //! Of a CSV job it is CSV: the header of the input, then `row`, then (if the client likes) `code`, `message` and `column`,
-//! which are not read. Of a JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read. Its rows may
+//! which are not read; in short, a failed-rows file, with these names as they are there and with its escaped cells. A row is
+//! processed as it stands in it; one whose cells of the input are all empty is taken as left out. Of a JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read; a line that has no `record`,
+//! because it was none, stands for what it has as `raw`, and without that is taken as left out. Its rows may
 //! stand in any order.
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
 use rowmill_core::input::Correction;
 use rowmill_core::spec::Spec;
-use rowmill_core::text::{ChunkCutter, Format, Position};
+use rowmill_core::results::failed_rows_columns;
+use rowmill_core::text::{ChunkCutter, Format, Position, unescape_formula};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// The column, or name, under which a corrected row says which one it corrects.
-const ROW: &str = "row";
-
-/// What may stand behind it in CSV: the columns of a failed-rows file, which a corrected one is made from.
-const NOT_READ: [&str; 3] = ["code", "message", "column"];
 
 /// What is wrong with a corrected file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,15 +56,16 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
     let header = reader.headers().map_err(|_| CorrectedError { message: "its header is not UTF-8".into() })?.clone();
     let names: Vec<&str> = header.iter().collect();
     let (own, ours) = names.split_at(columns.len().min(names.len()));
-    let ours_match = ours.split_first().is_some_and(|(row, rest)| *row == ROW && NOT_READ.starts_with(rest));
-    if own != columns || !ours_match {
+    let own: Vec<&str> = own.iter().copied().map(unescape_formula).collect();
+    let known = failed_rows_columns(columns);
+    if own != *columns || ours.is_empty() || !known.iter().map(String::as_str).take(ours.len()).eq(ours.iter().copied()) {
         let expected = columns
             .iter()
             .map(String::as_str)
-            .chain([ROW])
+            .chain([known[0].as_str()])
             .collect::<Vec<_>>()
             .join(&char::from(delimiter).to_string());
-        return error(format!("its header must be that of the input and `row`: `{}`", shortened(&expected)));
+        return error(format!("its header must be that of the input and `{}`: `{}`", known[0], shortened(&expected)));
     }
     let mut rows = Vec::new();
     for record in reader.byte_records() {
@@ -78,7 +76,10 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
             return error(format!("line {line} has {} cells where the header has {}", record.len(), names.len()));
         }
         let number = std::str::from_utf8(&record[columns.len()]).ok().and_then(|cell| cell.trim().parse().ok());
-        let Some(row) = number else { return error(format!("line {line}: `row` must be the number of a row")) };
+        let Some(row) = number else { return error(format!("line {line}: `{}` must be the number of a row", known[0])) };
+        if record.iter().take(columns.len()).all(<[u8]>::is_empty) {
+            continue;
+        }
         let Some(text) = record_text(&record, columns.len(), delimiter) else {
             return error(format!("line {line} (row {row}) is not UTF-8"));
         };
@@ -101,7 +102,10 @@ fn check_quotes(bytes: &[u8], spec: &Spec) -> Result<(), CorrectedError> {
 fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<String> {
     let mut writer =
         WriterBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
-    writer.write_record(record.iter().take(cells)).ok()?;
+    for cell in record.iter().take(cells) {
+        writer.write_field(unescape_formula(std::str::from_utf8(cell).ok()?)).ok()?;
+    }
+    writer.write_record(None::<&[u8]>).ok()?;
     let mut bytes = writer.into_inner().ok()?;
     bytes.pop();
     String::from_utf8(bytes).ok()
@@ -112,15 +116,19 @@ fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<Strin
 struct CorrectedLine<'a> {
     row: u64,
     /// As it is written: a number of many digits must not lose any.
-    #[serde(borrow)]
-    record: &'a RawValue,
+    #[serde(borrow, default)]
+    record: Option<&'a RawValue>,
+    #[serde(default)]
+    raw: Option<String>,
+    #[serde(default)]
+    code: Option<String>,
 }
 
 /// The line, if it is an object (a list of two would do as well for the parser) that holds one.
 fn corrected_line(line: &[u8]) -> Result<Option<CorrectedLine<'_>>, serde_json::Error> {
     let read: CorrectedLine<'_> = serde_json::from_slice(line)?;
-    let are_objects = line.trim_ascii_start().starts_with(b"{") && read.record.get().starts_with('{');
-    Ok(are_objects.then_some(read))
+    let record_is_object = read.record.map_or(read.code.is_some(), |record| record.get().starts_with('{'));
+    Ok((line.trim_ascii_start().starts_with(b"{") && record_is_object).then_some(read))
 }
 
 fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
@@ -130,7 +138,10 @@ fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
             continue;
         }
         match corrected_line(line) {
-            Ok(Some(CorrectedLine { row, record })) => rows.push(Correction { row, text: record.get().to_owned() }),
+            Ok(Some(CorrectedLine { row, record, raw, .. })) => {
+                let text = record.map(|record| record.get().to_owned()).or(raw);
+                rows.extend(text.map(|text| Correction { row, text }));
+            }
             wrong => {
                 // Not the parser's own words: they may quote what the line holds.
                 let place = wrong.err().map_or(1, |cause| cause.column());
@@ -154,7 +165,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-    use rowmill_core::spec::SourceFile;
+    use rowmill_core::spec::{Source, SourceFile};
     use rowmill_core::text::{ChunkLimits, Dialect, Head, SCANNER_VERSION};
 
     fn spec(format: Format) -> Spec {
@@ -163,10 +174,15 @@ mod tests {
             owner: Owner(Owner::LOCAL.into()),
             job_type: "validate".into(),
             created_at: jiff::Timestamp::UNIX_EPOCH,
-            file: SourceFile { file_guid: FileGuid(uuid::Uuid::nil()), key: "k".into(), etag: "e".into(), size: 1 },
+            source: Source::File(SourceFile {
+                file_guid: FileGuid(uuid::Uuid::nil()),
+                key: "k".into(),
+                etag: "e".into(),
+                size: 1,
+            }),
             head: Head {
                 dialect: Dialect { format, delimiter: b';' },
-                columns: vec!["a".into(), "row".into()],
+                columns: vec!["a".into(), "b".into()],
                 data_start: 6,
             },
             limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 20 },
@@ -174,6 +190,7 @@ mod tests {
             params: serde_json::Map::new(),
             tolerance: None,
             max_concurrency: None,
+            output: None,
         }
     }
 
@@ -184,7 +201,7 @@ mod tests {
 
     #[test]
     fn rows_come_in_order_and_in_the_form_of_the_input() {
-        let read = csv("\u{feff}a;row;row;code\n\"x;y\";2;9;bad\n1;\"q\"\"\";3;\n").unwrap();
+        let read = csv("\u{feff}a;b;row;code\n\"x;y\";2;9;bad\n1;\"q\"\"\";3;\n").unwrap();
         assert_eq!(read, [(3, "1;\"q\"\"\"".to_owned()), (9, "\"x;y\";2".to_owned())]);
         let json = b"{\"row\":4,\"code\":\"x\",\"record\":{\"b\":1.50,\"a\":[1]}}\n\n{\"row\":2,\"record\":{}}";
         let read = read_corrected(json, &spec(Format::Jsonl)).unwrap();
@@ -195,18 +212,37 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_rows_file_can_be_handed_back_as_it_is() {
+        let read = csv("a;b;row;code;message;column\n'=1+1;-2;1;x;y;b\n;;2;row_too_long;z;\n").unwrap();
+        assert_eq!(read, [(1, "=1+1;-2".to_owned())], "escaped cells as they were, and nothing for a row without cells");
+        let lines = b"{\"row\":1,\"code\":\"x\",\"raw\":\"{oops\"}\n{\"row\":2,\"code\":\"row_too_long\"}\n";
+        let read = read_corrected(lines, &spec(Format::Jsonl)).unwrap();
+        assert_eq!(read, [Correction { row: 1, text: "{oops".into() }]);
+    }
+
+    #[test]
+    fn columns_of_the_input_named_like_ours_are_told_apart() {
+        let mut spec = spec(Format::Csv);
+        spec.head.columns = vec!["a".into(), "row".into()];
+        let read = read_corrected(b"a;row;rowmill_row;rowmill_code\n1;2;7;x\n", &spec).unwrap();
+        assert_eq!(read, [Correction { row: 7, text: "1;2".into() }]);
+        let plain = read_corrected(b"a;row;row\n1;2;7\n", &spec).unwrap_err();
+        assert!(plain.message.contains("rowmill_row"), "{plain}");
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        assert!(csv("a;row\n1;2\n").unwrap_err().contains("header"));
-        assert!(csv("row;a;row\n").unwrap_err().contains("header"));
-        assert!(csv("a;row;row;reason\n").unwrap_err().contains("header"));
-        assert!(csv("a;row;row\n1;2\n").unwrap_err().contains("line 2 has 2 cells"));
-        assert!(csv("a;row;row\n1;2;x\n").unwrap_err().contains("line 2"));
-        assert!(csv("a;row;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 is there twice"));
-        assert!(csv("a;row;row\n").unwrap_err().contains("no rows"));
-        assert!(csv("a;row;row;code\n1;2;3;\"open\n2;2;4;\n").unwrap_err().contains("byte 21"));
+        assert!(csv("a;b\n1;2\n").unwrap_err().contains("header"));
+        assert!(csv("row;a;b\n").unwrap_err().contains("header"));
+        assert!(csv("a;b;row;reason\n").unwrap_err().contains("header"));
+        assert!(csv("a;b;row\n1;2\n").unwrap_err().contains("line 2 has 2 cells"));
+        assert!(csv("a;b;row\n1;2;x\n").unwrap_err().contains("line 2"));
+        assert!(csv("a;b;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 is there twice"));
+        assert!(csv("a;b;row\n").unwrap_err().contains("no rows"));
+        assert!(csv("a;b;row;code\n1;2;3;\"open\n2;2;4;\n").unwrap_err().contains("byte 20"));
         let list = read_corrected(b"[3,{}]", &spec(Format::Jsonl)).unwrap_err();
         assert!(list.message.contains("line 1"), "{list}");
-        assert!(csv(&format!("a;row;row\n{};2;3\n", "x".repeat(20))).unwrap_err().contains("row 3"));
+        assert!(csv(&format!("a;b;row\n{};2;3\n", "x".repeat(20))).unwrap_err().contains("row 3"));
         let wrong = read_corrected(b"{\"row\":1,\"record\":{}}\n{\"row\":2}", &spec(Format::Jsonl)).unwrap_err();
         assert!(wrong.message.contains("line 2"), "{wrong}");
     }

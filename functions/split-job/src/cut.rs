@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use rowmill_core::chunk_index::RecordPosition;
 use rowmill_core::job::{Stop, StopCode};
 use rowmill_core::ports::{Clock, Objects, PortError};
-use rowmill_core::spec::Spec;
+use rowmill_core::spec::{SourceFile, Spec};
 use rowmill_core::tally::CHUNKS_PER_TALLY;
-use rowmill_core::text::{Chunk, ChunkCutter, Position};
+use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote};
 
 use crate::source::SourceReader;
 
@@ -21,6 +22,17 @@ pub struct CutTally {
     pub inputs: Vec<Bytes>,
     /// The row of the last item, where the items are not contiguous.
     pub last_row: u64,
+    /// What else is to be known of chunks that are objects in the first attempt.
+    pub stored: Option<StoredCut>,
+}
+
+/// What is to be known of chunks that the split stores.
+#[derive(Debug, Default)]
+pub struct StoredCut {
+    /// What each counts in the job's percent.
+    pub weights: Vec<u64>,
+    /// Where a dataset is to be read on behind them.
+    pub next: Option<RecordPosition>,
 }
 
 /// Why there are no chunks.
@@ -51,12 +63,13 @@ impl FileCut {
         objects: Arc<dyn Objects>,
         clock: Arc<dyn Clock>,
         spec: &Spec,
+        file: &SourceFile,
         start: Position,
         range_bytes: u64,
     ) -> Self {
         Self {
             clock,
-            reader: SourceReader::new(objects, spec.file.clone(), start.offset, range_bytes),
+            reader: SourceReader::new(objects, file.clone(), start.offset, range_bytes),
             cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
             ready: Vec::new(),
             ended: None,
@@ -91,21 +104,17 @@ impl FileCut {
     }
 
     fn end_of_file(&mut self) -> Option<Stop> {
-        let quote = self.cutter.finish(&mut self.ready).err()?;
-        let message = format!(
-            "the quote opened in row {} (byte {}) is never closed; close it and upload again",
-            quote.row, quote.offset
-        );
-        Some(Stop {
-            code: StopCode::UnterminatedQuote,
-            message,
-            row: Some(quote.row),
-            offset: Some(quote.offset),
-            at: self.clock.now(),
-        })
+        self.cutter.finish(&mut self.ready).err().map(|quote| never_closed(quote, self.clock.now()))
     }
 
     fn source_changed(&self, how: &str) -> CutError {
         CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
     }
+}
+
+/// The file ends within a quoted cell.
+pub fn never_closed(quote: UnterminatedQuote, at: Timestamp) -> Stop {
+    let UnterminatedQuote { row, offset } = quote;
+    let message = format!("the quote opened in row {row} (byte {offset}) is never closed; close it and upload again");
+    Stop { code: StopCode::UnterminatedQuote, message, row: Some(row), offset: Some(offset), at }
 }

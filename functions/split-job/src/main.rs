@@ -14,6 +14,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let splitter = Arc::new(Splitter {
         jobs: runtime.job_store()?,
         objects: runtime.objects()?,
+        records: runtime.record_store()?,
         chunks: runtime.items_queue()?,
         splits: runtime.split_queue()?,
         accounts: runtime.accounts()?,

@@ -12,17 +12,18 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::accounts::Accounts;
-use rowmill_core::chunk_index::ChunkIndex;
+use rowmill_core::chunk_index::{ChunkIndex, RecordPosition, StoredChunks};
 use rowmill_core::ids::RunId;
-use rowmill_core::input::input_key;
+use rowmill_core::input::{input_key, stored_text_key};
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::{ChunkMessage, Handling, SplitMessage};
-use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost};
-use rowmill_core::spec::Spec;
+use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
+use rowmill_core::spec::{Source, Spec};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
 use crate::cut::{CutError, CutTally, FileCut};
+use crate::dataset::DatasetCut;
 use crate::redrive::RedriveCut;
 
 /// The most tallies an attempt may have: their numbers must fit into one row of the table (400 KB).
@@ -37,6 +38,8 @@ pub struct Splitter {
     pub jobs: Arc<dyn JobStore>,
     /// The files.
     pub objects: Arc<dyn Objects>,
+    /// The datasets.
+    pub records: Arc<dyn RecordStore>,
     /// Where chunks go.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// Where a split that ran out of time goes on.
@@ -115,8 +118,13 @@ impl Splitter {
         if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
             return self.stop(job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
         }
-        let mut cut = self.cut(job, &spec, point.start).await?;
         let resumed = point.number;
+        if let Some(tally) = point.counted.take() {
+            let index = ChunkIndex::of(&*self.objects, job.job_guid, &tally).await?;
+            self.send(job, &index, &tally, Handling::Recovered).await?;
+            point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
+        }
+        let mut cut = self.cut(job, &spec, &point).await?;
         loop {
             if self.clock.now() >= job.deadline_at {
                 return self.stop_for(job, run, &point, &Stop::deadline_exceeded(self.clock.now())).await;
@@ -133,34 +141,54 @@ impl Splitter {
                 Err(CutError::Port(error)) => return Err(error),
             };
             if tally.chunks.is_empty() {
-                return self.finish(job, run, &point).await;
+                return self.end(job, run).await;
             }
             if point.number >= TALLIES_MAX {
                 return self.stop(job, run, &point, StopCode::FileTooLong, too_long()).await;
             }
-            let next = point.behind(job.attempt, &tally);
-            match self.dispatch(job, &spec, run, &point, &tally, next).await? {
-                Dispatched::Sent => {}
+            let index = point.index(job.attempt, &spec, run, &tally);
+            match self.dispatch(job, run, &point, &tally, index).await? {
+                Dispatched::Sent(index) => {
+                    if index.stored.as_ref().is_some_and(|stored| stored.by != run) {
+                        cut.go_on_behind(&index);
+                    }
+                    point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
+                }
                 Dispatched::Stopped => return self.finish(job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
-            point = TallyPoint { number: point.number + 1, start: next, counted: None };
             if self.clock.now() + self.limits.margin >= deadline {
                 return self.hand_over(job, run, &point).await;
             }
         }
     }
 
-    async fn cut(&self, job: &Job, spec: &Spec, start: Position) -> Result<Cut, PortError> {
-        let (objects, clock) = (Arc::clone(&self.objects), Arc::clone(&self.clock));
-        Ok(match &job.redrive {
-            None => Cut::File(Box::new(FileCut::new(objects, clock, spec, start, self.limits.range_bytes))),
-            Some(redrive) => {
+    async fn cut(&self, job: &Job, spec: &Spec, point: &TallyPoint) -> Result<Cut, PortError> {
+        let (objects, clock, start) = (Arc::clone(&self.objects), Arc::clone(&self.clock), point.start);
+        Ok(match (&job.redrive, &spec.source) {
+            (Some(redrive), _) => {
                 let jobs = Arc::clone(&self.jobs);
                 let cut = RedriveCut::new(jobs, objects, clock, job, redrive, spec.limits, start).await?;
                 Cut::Redrive(Box::new(cut))
             }
+            (None, Source::File(file)) => {
+                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.range_bytes)))
+            }
+            (None, Source::Packed { .. }) => todo!(),
+            (None, Source::Dataset { dataset }) => {
+                let at = self.records_before(job, point).await?;
+                let (records, dataset) = (Arc::clone(&self.records), dataset.clone());
+                Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, spec.limits, start, at)))
+            }
         })
+    }
+
+    /// Behind which record of a dataset the tally at this point begins.
+    async fn records_before(&self, job: &Job, point: &TallyPoint) -> Result<RecordPosition, PortError> {
+        let Some(before) = point.number.checked_sub(1) else { return Ok(RecordPosition::default()) };
+        let tally = self.jobs.tally(job.job_guid, job.attempt, before).await?;
+        let index = ChunkIndex::of(&*self.objects, job.job_guid, &tally).await?;
+        index.next_record().ok_or_else(|| PortError::invalid("going on with a dataset", "the chunk index does not say where"))
     }
 
     /// Stops the job at the tally it cannot get past.
@@ -200,65 +228,81 @@ impl Splitter {
         Ok(TallyPoint { number: job.split.tallies, start: job.split.cursor, counted: None })
     }
 
-    /// Puts the tally, counts it, sends its messages.
+    /// Puts the tally, counts it, sends its messages. The index of the tally that counts: another run may have put it first.
     async fn dispatch(
         &self,
         job: &Job,
-        spec: &Spec,
         run: RunId,
         point: &TallyPoint,
-        tally: &CutTally,
-        next: Position,
+        cut: &CutTally,
+        index: ChunkIndex,
     ) -> Result<Dispatched, PortError> {
-        let (chunks, max_concurrency) = (tally.chunks.clone(), spec.max_concurrency);
-        let index = ChunkIndex { start: point.start, end: next, max_concurrency, chunks };
-        if point.counted.is_none() {
-            self.put(job, point.number, tally, &index).await?;
-            let now = self.clock.now();
-            let counted = self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, next, now).await;
-            match counted {
-                Ok(()) => {}
-                Err(WriteLost::Port(error)) => return Err(error),
-                Err(WriteLost::Condition(now)) => {
-                    let ours = now.attempt == job.attempt && now.lease.is_some_and(|lease| lease.holder == run);
-                    let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == next;
-                    match (ours, counted_before) {
-                        (false, _) => return Ok(Dispatched::Superseded),
-                        // Our own write, whose reply was lost: the tally counts, so its messages must leave.
-                        (true, true) => {}
-                        (true, false) => return Ok(Dispatched::Stopped),
-                    }
+        let tally = self.put(job, point.number, cut, &index).await?;
+        let index = match tally.stored_by == index.stored.as_ref().map(|stored| stored.by) {
+            true => index,
+            false => ChunkIndex::of(&*self.objects, job.job_guid, &tally).await?,
+        };
+        let now = self.clock.now();
+        match self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, index.end, now).await {
+            Ok(()) => {}
+            Err(WriteLost::Port(error)) => return Err(error),
+            Err(WriteLost::Condition(now)) => {
+                let ours = now.attempt == job.attempt && now.lease.is_some_and(|lease| lease.holder == run);
+                let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == index.end;
+                match (ours, counted_before) {
+                    (false, _) => return Ok(Dispatched::Superseded),
+                    // Our own write, whose reply was lost: the tally counts, so its messages must leave.
+                    (true, true) => {}
+                    (true, false) => return Ok(Dispatched::Stopped),
                 }
             }
         }
-        self.chunks.send(&self.accounts.in_turn(point.messages(job, &index)).await?).await?;
-        Ok(Dispatched::Sent)
+        self.send(job, &index, &tally, Handling::Fresh).await?;
+        Ok(Dispatched::Sent(index))
     }
 
-    /// Everything that a chunk's receiver looks up, before the row that lets its message leave.
-    async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<(), PortError> {
+    /// Sends the messages of a tally's chunks, less the ones that are committed.
+    async fn send(&self, job: &Job, index: &ChunkIndex, tally: &Tally, handling: Handling) -> Result<(), PortError> {
+        let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        let message = |place| index.message(job.job_guid, &job.owner, address(place), handling);
+        let messages = places.filter_map(message).collect();
+        self.chunks.send(&self.accounts.in_turn(messages).await?).await
+    }
+
+    /// Everything that a chunk's receiver looks up, before the row that lets its message leave. The tally that is there then.
+    async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
         let (job_guid, attempt) = (job.job_guid, job.attempt);
-        let inputs = (0..).zip(cut.inputs.iter().cloned());
-        let keyed =
-            inputs.map(|(index, input)| (input_key(job_guid, ChunkAddress { attempt, tally: number, index }), input));
+        let stored_by = index.stored.as_ref().map(|stored| stored.by);
+        let key = |index| {
+            let chunk = ChunkAddress { attempt, tally: number, index };
+            stored_by.map_or_else(|| input_key(job_guid, chunk), |by| stored_text_key(job_guid, chunk, by))
+        };
+        let keyed = (0..).zip(cut.inputs.iter().cloned()).map(|(index, input)| (key(index), input));
         let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
         stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
         index.put(&*self.objects, job_guid, attempt, number).await?;
         let tally = Tally::of(attempt, number, index.start, &index.chunks, self.clock.now());
-        self.jobs.put_tally(job_guid, &tally).await
+        self.jobs.put_tally(job_guid, &Tally { stored_by, ..tally }).await
     }
 
     async fn put_input(&self, key: String, input: Bytes) -> Result<(), PortError> {
         self.objects.put(&key, "application/x-ndjson", input, None).await.map(drop)
     }
 
-    /// There will be no more tallies: the job row says so, then the totals. A tally that counts and whose messages may
-    /// never leave now is closed without them.
+    /// All items are dispatched.
+    async fn end(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
+        let ended = self.accounts.end_split(job, run, true).await?;
+        Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
+    }
+
+    /// The job is stopped, so there will be no more tallies: the job row says so, then the totals. A tally that counts and
+    /// whose messages may never leave now is closed without them.
     async fn finish(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
         if point.counted.is_some() {
             self.accounts.close_without_rest(job, point.number).await?;
         }
-        let ended = self.accounts.end_split(job, run).await?;
+        let ended = self.accounts.end_split(job, run, false).await?;
         Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
     }
 
@@ -298,13 +342,16 @@ struct TallyPoint {
 }
 
 impl TallyPoint {
-    /// The messages of its chunks; of a tally that was counted before, less the ones committed since.
-    fn messages(&self, job: &Job, index: &ChunkIndex) -> Vec<ChunkMessage> {
-        let handling = if self.counted.is_some() { Handling::Recovered } else { Handling::Fresh };
-        let is_open = |place: &u8| self.counted.as_ref().is_none_or(|tally| tally.mark(*place).is_none());
-        let places = (0..).take(index.chunks.len()).filter(is_open);
-        let address = |index| ChunkAddress { attempt: job.attempt, tally: self.number, index };
-        places.filter_map(|place| index.message(job.job_guid, &job.owner, address(place), handling)).collect()
+    /// The index of the tally that begins here and was cut by this run.
+    fn index(&self, attempt: u32, spec: &Spec, run: RunId, cut: &CutTally) -> ChunkIndex {
+        let stored = cut.stored.as_ref();
+        ChunkIndex {
+            start: self.start,
+            end: self.behind(attempt, cut),
+            max_concurrency: spec.max_concurrency,
+            chunks: cut.chunks.clone(),
+            stored: stored.map(|cut| StoredChunks { by: run, weights: cut.weights.clone(), next: cut.next.clone() }),
+        }
     }
 
     /// The border behind the tally that begins here.
@@ -323,7 +370,8 @@ impl TallyPoint {
 }
 
 enum Dispatched {
-    Sent,
+    /// Its messages are out.
+    Sent(ChunkIndex),
     /// The job was stopped; this run still holds the lease and has the split to end.
     Stopped,
     /// Another run, or another attempt, has taken over.
@@ -334,6 +382,8 @@ enum Dispatched {
 enum Cut {
     /// The upload, in the first attempt.
     File(Box<FileCut>),
+    /// A dataset, in the first attempt.
+    Dataset(Box<DatasetCut>),
     /// What had failed, in each further one.
     Redrive(Box<RedriveCut>),
 }
@@ -342,7 +392,14 @@ impl Cut {
     async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         match self {
             Self::File(cut) => cut.next_tally(time_limit).await,
+            Self::Dataset(cut) => cut.next_tally(time_limit).await,
             Self::Redrive(cut) => cut.next_tally(time_limit).await,
+        }
+    }
+    /// Another run's tally counts: goes on behind that. Only a dataset can have been cut otherwise.
+    fn go_on_behind(&mut self, index: &ChunkIndex) {
+        if let (Self::Dataset(cut), Some(next)) = (self, index.next_record()) {
+            cut.go_on_behind(next, index.end);
         }
     }
 }

@@ -202,7 +202,7 @@ impl Sweeper {
 
     /// Sends the chunks of a tally that are not committed, but for those that wait for their turn.
     async fn send_missing(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
-        let index = ChunkIndex::read(&*self.objects, job.job_guid, tally.attempt, tally.number).await?;
+        let index = ChunkIndex::of(&*self.objects, job.job_guid, tally).await?;
         let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(job.job_guid, &job.owner, address(place), Handling::Recovered);
@@ -249,7 +249,7 @@ impl Sweeper {
         let (now, run): (Timestamp, RunId) = (self.clock.now(), self.entropy.run_id());
         let lease = Lease { holder: run, until: now + self.limits.grace };
         match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
-            Leased::Taken(job) => self.accounts.end_split(&job, run).await,
+            Leased::Taken(job) => self.accounts.end_split(&job, run, false).await,
             Leased::Refused(_) => Ok(false),
         }
     }

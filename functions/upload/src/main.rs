@@ -14,7 +14,8 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let uploads = Arc::new(Uploads {
         uploads: runtime.upload_store()?,
         objects: objects.clone(),
-        transfers: objects,
+        transfers: objects.clone(),
+        multipart: objects,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: UploadLimits {

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::ids::{FileGuid, Owner};
-use rowmill_core::ports::{Clock, DirectTransfers, Entropy, Objects, PortError, UploadStore, UploadedPart, expiry};
+use rowmill_core::ports::{
+    Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
+};
 use rowmill_core::upload::{Upload, UploadState, object_key};
 
 use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
@@ -30,6 +32,8 @@ pub struct Uploads {
     pub objects: Arc<dyn Objects>,
     /// Requests that go past this function.
     pub transfers: Arc<dyn DirectTransfers>,
+    /// What joins the parts of a file.
+    pub multipart: Arc<dyn MultipartObjects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for uploads.
@@ -161,7 +165,7 @@ impl Uploads {
     }
 
     async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
-        let multipart = self.transfers.begin_multipart(&upload.key, &upload.content_type).await?;
+        let multipart = self.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
         upload.state = UploadState::Pending { multipart: Some(multipart.clone()) };
         self.uploads.create(&upload).await?;
         let part_size = self.limits.part_bytes.max(upload.size.div_ceil(PARTS_MAX));
@@ -212,7 +216,7 @@ impl Uploads {
     }
 
     async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {
-        let parts = match self.transfers.parts(&upload.key, multipart).await {
+        let parts = match self.multipart.parts(&upload.key, multipart).await {
             // Joined before, by a request whose reply was lost: the object tells the rest.
             Err(PortError::NotFound) => return Ok(()),
             parts => parts?,
@@ -222,7 +226,7 @@ impl Uploads {
         if stored != upload.size || !gapless {
             return Err(UploadError::Incomplete { file: upload.file_guid, stored, announced: upload.size });
         }
-        match self.transfers.complete_multipart(&upload.key, multipart, &parts).await {
+        match self.multipart.complete_multipart(&upload.key, multipart, &parts).await {
             Err(PortError::NotFound) => Ok(()),
             joined => Ok(joined?),
         }

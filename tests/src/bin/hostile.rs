@@ -35,7 +35,7 @@ fn job_types(records: Option<Arc<dyn RecordStore>>) -> JobTypes {
 struct Scripted(&'static str);
 
 impl JobType for Scripted {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.0
     }
 

@@ -1,14 +1,17 @@
 //! What must hold when everything has come to its end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rowmill_core::failed_items::FailedItems;
-use rowmill_core::job::Job;
+use rowmill_core::job::{Job, StopCode};
 use rowmill_core::ports::{JobStore, Objects, PortError};
 use rowmill_core::progress::JobView;
+use rowmill_core::results::Manifest;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
+use super::items::output_of;
 use super::oracle::RowEnd;
 use super::trace::job_name;
 
@@ -55,6 +58,7 @@ impl Invariants {
             format!("{} failed items are listed, {} are counted", listed.len(), view.items_failed)
         })?;
         ensure(listed == expected, || format!("listed as failed: {listed:?}; failed: {expected:?}"))?;
+        self.results_tell(job, &expected, &record.ends)?;
         drop(known);
         let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
         let counts = job.counts.unwrap_or_default();
@@ -63,6 +67,46 @@ impl Invariants {
         self.reach(if job.attempt > 1 { format!("redriven, {how}") } else { how });
         Ok(())
     }
+}
+
+impl Invariants {
+    /// The files of the results list every failed row and every output once, in order: those of the runs that count.
+    fn results_tell(&self, job: &Job, failed: &[(u64, String)], ends: &BTreeMap<u64, RowEnd>) -> Checked {
+        let buried = job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::CompletionFailed);
+        let Some(results) = job.results.filter(|results| results.attempt == job.attempt) else {
+            return ensure(buried, || "it has no results".into());
+        };
+        ensure(!buried, || "it was given up, and has results".into())?;
+        let lines = |name: &str| -> Result<Vec<String>, String> {
+            let bytes = now(self.objects.read(&results.file_key(job.job_guid, name))).map_err(|error| error.to_string())?;
+            Ok(String::from_utf8_lossy(&bytes).lines().skip(1).map(str::to_owned).collect())
+        };
+        let manifest = now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
+        let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
+        ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest says {}", manifest.job))?;
+        if !failed.is_empty() {
+            let listed: Vec<Option<(u64, String)>> = lines("failed-rows.csv")?.iter().map(|line| row_and_code(line)).collect();
+            let expected: Vec<_> = failed.iter().cloned().map(Some).collect();
+            ensure(listed == expected, || format!("failed-rows.csv has {listed:?} where {failed:?} failed"))?;
+        }
+        let succeeded = ends.iter().filter(|(_, end)| matches!(end, RowEnd::Succeeded));
+        let expected: Vec<String> = succeeded.map(|(row, _)| output_of(*row)).collect();
+        let outputs = lines("output.csv")?;
+        ensure(outputs == expected, || format!("output.csv has {outputs:?}, not {expected:?}"))?;
+        self.reach(if manifest.files.iter().any(|file| file.name.starts_with("unprocessed")) {
+            "results with unprocessed rows"
+        } else {
+            "results"
+        });
+        Ok(())
+    }
+}
+
+/// The row and the code that a line of a failed-rows file ends with; no message of the simulation has a comma.
+fn row_and_code(line: &str) -> Option<(u64, String)> {
+    let mut cells = line.rsplit(',').skip(2);
+    let code = cells.next()?.to_owned();
+    Some((cells.next()?.parse().ok()?, code))
 }
 
 async fn list_failed(

@@ -110,7 +110,7 @@ impl JobStore for GatedJobs {
         })
     }
 
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
         gated!(self, Write, "put_tally", ["{}, {}", job_name(job), tally.brief()], {
             let answer = self.store.put_tally(job, tally).await;
             self.hub.check(self.invariants.tally_moved(job, tally.attempt, tally.number));
@@ -140,9 +140,30 @@ impl JobStore for GatedJobs {
         })
     }
 
-    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
-        gated!(self, Write, "finish_split", ["{}, attempt {attempt}", job_name(job)], {
-            let answer = self.store.finish_split(job, attempt, holder, now).await;
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost> {
+        gated!(self, Write, "finish_split", ["{}, attempt {attempt}, at end: {at_end}", job_name(job)], {
+            let answer = self.store.finish_split(job, attempt, holder, at_end, now).await;
+            self.checked(job, answer)
+        })
+    }
+
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        gated!(self, Write, "pause_composition", ["{}, attempt {attempt}, {state}", job_name(job)], {
+            let answer = self.store.pause_composition(job, attempt, holder, state, now).await;
             self.checked(job, answer)
         })
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::ids::FileGuid;
 use rowmill_core::in_memory::{InMemoryObjects, InMemoryUploadStore};
-use rowmill_core::ports::{ObjectHead, Objects, PortError, UploadStore};
+use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, UploadStore, UploadedPart};
 use rowmill_core::upload::Upload;
 
 use super::gated;
@@ -56,6 +56,35 @@ impl Objects for GatedObjects {
             let put = self.store.put(key, content_type, bytes.clone(), sha256).await;
             self.hub.check(self.invariants.object_put(key, &bytes));
             put
+        })
+    }
+}
+
+#[async_trait]
+impl MultipartObjects for GatedObjects {
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
+        gated!(self, Write, "begin_multipart", ["…{}", short(key)], self.store.begin_multipart(key, content_type).await)
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        number: u32,
+        bytes: Bytes,
+    ) -> Result<UploadedPart, PortError> {
+        gated!(self, Write, "put_part", ["…{}, {number}", short(key)], {
+            self.store.put_part(key, multipart, number, bytes.clone()).await
+        })
+    }
+
+    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
+        gated!(self, Read, "parts", ["…{}", short(key)], self.store.parts(key, multipart).await)
+    }
+
+    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
+        gated!(self, Write, "complete_multipart", ["…{}", short(key)], {
+            self.store.complete_multipart(key, multipart, parts).await
         })
     }
 }

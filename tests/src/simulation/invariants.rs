@@ -111,7 +111,7 @@ impl Invariants {
     /// A job was created.
     pub fn created(&self, new: &NewJob) -> Checked {
         let mut known = self.known();
-        let file = known.files.get(&new.job.file_guid).cloned().ok_or("a job on an unknown file")?;
+        let file = known.files.get(&new.job.file_guid.ok_or("a job without a file")?).cloned().ok_or("a job on an unknown file")?;
         known.jobs.insert(new.job.job_guid, JobRecord::new(file, new.spec.max_concurrency));
         drop(known);
         self.slots()
@@ -293,7 +293,7 @@ impl Invariants {
     ) -> Result<ChunkEnds, String> {
         let segment = match commit.mark.kind {
             MarkKind::Clean | MarkKind::Skipped => Segment::default(),
-            MarkKind::HasObjects | MarkKind::Stopped => {
+            MarkKind::HasFailed | MarkKind::HasOutputs | MarkKind::Stopped => {
                 let segment = now(Segment::read(&*self.objects, job, commit.chunk, commit.mark.run));
                 segment.map_err(|error| format!("its segment cannot be read: {error}"))?
             }
@@ -324,6 +324,8 @@ impl Invariants {
                 ends.push((number, RowEnd::Failed((*code).to_owned())));
             } else {
                 counts.succeeded += 1;
+                let output = segment.outputs.iter().filter(|output| output.row == number).count();
+                ensure(output == 1, || format!("row {number} succeeded with {output} outputs"))?;
                 let was_processed = processed.contains(&(job, number));
                 ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
                 ensure(row.kind.can_succeed() && row.keeps.is_none(), || format!("row {number} succeeded: {row:?}"))?;

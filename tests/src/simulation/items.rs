@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rowmill_core::ids::JobGuid;
-use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
+use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
 use rowmill_core::spec::Spec;
 use rowmill_core::text::Record;
 
@@ -43,7 +43,7 @@ impl Simulated {
 }
 
 impl JobType for Simulated {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "simulated"
     }
 
@@ -85,8 +85,21 @@ impl ItemProcessor for Simulated {
             _ => {}
         }
         self.invariants.processed(item.job_guid, item.row);
-        Ok(Outcome::Succeeded)
+        Ok(Outcome::Output(output_of(item.row)))
     }
+
+    fn output(&self) -> Option<OutputFile> {
+        let (name, content_type) = ("output.csv".to_owned(), "text/csv".to_owned());
+        Some(OutputFile { name, content_type, header: Some(OUTPUT_HEADER.to_owned()), gzip: false })
+    }
+}
+
+/// The first line of the output file.
+pub const OUTPUT_HEADER: &str = "output";
+
+/// What the item of this row gives.
+pub fn output_of(row: u64) -> String {
+    format!("output of row {row}")
 }
 
 /// An invocation is at an item for as long as it holds this, or lives.

@@ -7,7 +7,7 @@ use rowmill_core::dead_letter::DeadLetter;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::job::Job;
 use rowmill_core::ledger::Ledger;
-use rowmill_core::ports::{Committed, Created, Due, JobPage, Leased, LedgerMoved, ObjectHead, Stopped};
+use rowmill_core::ports::{Committed, Created, Due, JobPage, Leased, LedgerMoved, ObjectHead, Stopped, UploadedPart};
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{ChunkAddress, Counts, Tally, Totals};
 use rowmill_core::upload::Upload;
@@ -114,6 +114,12 @@ impl Brief for bytes::Bytes {
 impl Brief for ObjectHead {
     fn brief(&self) -> String {
         format!("{} bytes", self.size)
+    }
+}
+
+impl Brief for UploadedPart {
+    fn brief(&self) -> String {
+        format!("part {}, {} bytes", self.number, self.size)
     }
 }
 

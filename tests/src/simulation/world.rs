@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
 use complete_job::complete::Completer;
+use complete_job::compose::Composer;
 use create_job::create::{CreateLimits, Creator};
 use dead_letter::settle::DeadLetters;
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_core::accounts::Accounts;
-use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryUploadStore};
+use rowmill_core::in_memory::{InMemoryRecordStore, InMemoryJobStore, InMemoryObjects, InMemoryUploadStore};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, UploadStore};
 use rowmill_core::processor::JobType;
@@ -198,6 +199,7 @@ const fn run_limits(plan: &Plan) -> RunLimits {
         backoff: Duration::from_millis(100),
         margin: MARGIN,
         poison_max: plan.poison_max,
+        output_max_bytes: 1 << 20,
     }
 }
 
@@ -246,6 +248,7 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
     Splitter {
         jobs: ports.jobs(),
         objects: ports.objects(),
+        records: Arc::new(InMemoryRecordStore::default()),
         chunks: ports.queue(QueueName::Items),
         splits: ports.queue(QueueName::Splits),
         accounts: ports.accounts(),
@@ -256,7 +259,22 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
 }
 
 fn completer(ports: &Ports) -> Completer {
-    Completer { jobs: ports.jobs(), clock: ports.clock(), entropy: ports.entropy(), lease: LEASE, retention: RETENTION }
+    Completer {
+        jobs: ports.jobs(),
+        clock: ports.clock(),
+        entropy: ports.entropy(),
+        composer: Composer {
+            jobs: ports.jobs(),
+            objects: ports.objects(),
+            multipart: ports.objects.clone(),
+            clock: ports.clock(),
+            unprocessed_max_bytes: 1 << 20,
+        },
+        completions: ports.queue(QueueName::Completions),
+        margin: MARGIN,
+        lease: LEASE,
+        retention: RETENTION,
+    }
 }
 
 fn dead_letters(ports: &Ports) -> DeadLetters {

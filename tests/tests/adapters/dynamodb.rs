@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::ids::JobGuid;
-use rowmill_core::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted};
+use rowmill_core::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted, RecordPage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -29,6 +29,16 @@ impl<'a> Viewed<'a> {
 impl RecordStore for Viewed<'_> {
     async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         self.store.upsert(dataset, upserts).await
+    }
+
+    async fn page(
+        &self,
+        dataset: &str,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<RecordPage, PortError> {
+        self.store.page(dataset, partition, after, limit).await
     }
 }
 

@@ -20,7 +20,7 @@ use rowmill_core::ports::{
     Ceilings, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, LedgerMoved, NewAttempt, NewJob,
     RecordStore, RecordVersion, Stopped, Upsert, Upserted, WAKE_SHARDS,
 };
-use rowmill_core::spec::{SourceFile, Spec};
+use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::states::{Outcome, Status};
 use rowmill_core::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
@@ -69,13 +69,14 @@ fn new_job() -> NewJob {
         owner: Owner("me".into()),
         job_type: "validate".to_owned(),
         created_at: at(0),
-        file: SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 },
+        source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 }),
         head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
         limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
         scanner_version: SCANNER_VERSION,
         params: serde_json::Map::new(),
         tolerance: None,
         max_concurrency: None,
+        output: None,
     };
     let job = Job::waiting(&spec, at(9), at(5));
     let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
@@ -101,6 +102,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
         status: Status::Completed,
         outcome: Some(Outcome::Failed),
         counts: Counts { failed: 5, ..Counts::default() },
+        results: None,
         finished_at: at(5),
         expires_at: at(500),
     };
@@ -142,6 +144,7 @@ async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
         status: Status::Failed,
         outcome: Some(Outcome::Partial),
         counts: tally.counts,
+        results: None,
         finished_at: at(5),
         expires_at: at(500),
     };
@@ -194,7 +197,7 @@ async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
     let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
     let status = Status::Completed;
     store
-        .complete(&Completion { seen, status, outcome: None, counts, finished_at, expires_at: at(500) })
+        .complete(&Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at: at(500) })
         .await
         .unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);

@@ -9,7 +9,7 @@ use hyper_util::server::conn::auto::Builder;
 use rowmill_aws::clients::Clients;
 use rowmill_aws::s3::S3Objects;
 use rowmill_core::contract::{self, Client};
-use rowmill_core::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
+use rowmill_core::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart, MultipartObjects};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
@@ -81,8 +81,14 @@ impl DirectTransfers for Server {
         self.objects.presign_put(key, content_type, size, sha256, expires_in).await
     }
 
-    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
-        self.objects.begin_multipart(key, content_type).await
+    async fn presign_get(
+        &self,
+        key: &str,
+        content_type: &str,
+        file_name: &str,
+        expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        self.objects.presign_get(key, content_type, file_name, expires_in).await
     }
 
     async fn presign_part(
@@ -94,6 +100,23 @@ impl DirectTransfers for Server {
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError> {
         self.objects.presign_part(key, multipart, part, size, expires_in).await
+    }
+}
+
+#[async_trait]
+impl MultipartObjects for Server {
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
+        self.objects.begin_multipart(key, content_type).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        number: u32,
+        bytes: Bytes,
+    ) -> Result<UploadedPart, PortError> {
+        self.objects.put_part(key, multipart, number, bytes).await
     }
 
     async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
@@ -117,6 +140,13 @@ impl Client for Server {
             println!("{}: {}", answer.status(), answer.text().await.unwrap());
         }
         taken
+    }
+
+    async fn get(&self, request: &PresignedRequest) -> Option<(Bytes, String)> {
+        let answer = self.http.get(&request.url).send().await.unwrap();
+        let disposition = answer.headers().get("content-disposition")?.to_str().ok()?.to_owned();
+        let name = disposition.strip_prefix("attachment; filename=\"")?.strip_suffix('"')?.to_owned();
+        Some((answer.bytes().await.ok()?, name))
     }
 }
 

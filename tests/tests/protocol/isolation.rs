@@ -26,7 +26,7 @@ struct Told {
 }
 
 impl JobType for Told {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "told"
     }
 
@@ -105,7 +105,7 @@ async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
     let file = world.store("text/csv", "what\nbusy\ngood\n").await;
     let job = world.create("told", file, json!({})).await.unwrap().job_guid;
     world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-    let key = world.jobs.spec(job).await.unwrap().file.key;
+    let key = world.jobs.spec(job).await.unwrap().source.file().unwrap().key.clone();
     world.objects.delete(&key);
     world.run_with_dead_letters().await;
     let shown = world.show(job).await;
@@ -118,7 +118,7 @@ struct Slow;
 static SLOW_CLOCK: std::sync::OnceLock<Arc<rowmill_core::in_memory::ManualClock>> = std::sync::OnceLock::new();
 
 impl JobType for Slow {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "slow"
     }
 

@@ -254,7 +254,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                 let (world, completion) = (Arc::clone(&world), completion.clone());
                 async move {
                     world.clock.advance(std::time::Duration::from_secs(3600));
-                    world.completer.complete(&completion).await.unwrap();
+                    world.completer.complete(&completion, world.deadline()).await.unwrap();
                     let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
                     redrive(&world, job, Some(corrected)).await.unwrap();
                     world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
@@ -267,7 +267,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
             if buried {
                 world.dead_letters.settle("letter", &DeadMessage::Completion(completion)).await.ok();
             } else {
-                world.completer.complete(&completion).await.ok();
+                world.completer.complete(&completion, world.deadline()).await.ok();
             }
             if world.faults.thaw() {
                 break;

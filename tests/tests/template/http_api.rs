@@ -28,6 +28,7 @@ fn routes_lead_to_their_functions_and_take_the_authorizer_where_there_is_one() {
         ("GET /api/jobs", "JobStatusFunction"),
         ("GET /api/jobs/{jobGuid}", "JobStatusFunction"),
         ("GET /api/jobs/{jobGuid}/items", "JobStatusFunction"),
+        ("GET /api/jobs/{jobGuid}/results", "JobStatusFunction"),
         ("GET /api/jobs/{jobGuid}/dead-letters", "JobStatusFunction"),
         ("POST /api/jobs/{jobGuid}/cancel", "CancelJobFunction"),
         ("POST /api/jobs/{jobGuid}/redrive", "RedriveJobFunction"),

@@ -39,7 +39,7 @@ impl Accounts {
             u64::from(message.chunk.items),
             "a commit accounts for every item of its message"
         );
-        let commit = Commit { chunk: message.address, mark, counts, bytes: message.chunk.length, at: self.clock.now() };
+        let commit = Commit { chunk: message.address, mark, counts, bytes: message.weight(), at: self.clock.now() };
         let committed = self.jobs.commit(message.job_guid, &commit).await?;
         if let Committed::Won(_) = committed {
             self.send_next(message, Handling::Fresh).await?;
@@ -90,13 +90,13 @@ impl Accounts {
         self.close(job.job_guid, &job.owner, &tally).await
     }
 
-    /// Ends the split of a job under the lease of `holder`: there will be no more tallies. Whether this run ended it, or
-    /// found it ended.
+    /// Ends the split of a job under the lease of `holder`: there will be no more tallies, because all items are dispatched
+    /// (`at_end`) or because the job was stopped. Whether this run ended it, or found it ended.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn end_split(&self, job: &Job, holder: RunId) -> Result<bool, PortError> {
-        match self.jobs.finish_split(job.job_guid, job.attempt, holder, self.clock.now()).await {
+    pub async fn end_split(&self, job: &Job, holder: RunId, at_end: bool) -> Result<bool, PortError> {
+        match self.jobs.finish_split(job.job_guid, job.attempt, holder, at_end, self.clock.now()).await {
             Ok(job) => self.announce_split(&job).await?,
             Err(WriteLost::Condition(now)) if now.split.done && !now.is_past(job.attempt) => {
                 self.announce_split(&now).await?;
@@ -162,7 +162,7 @@ impl Accounts {
         if u32::from(next.index) >= tally.expected || tally.mark(next.index).is_some() || tally.is_closed() {
             return Ok(());
         }
-        let index = ChunkIndex::read(&*self.objects, job.job_guid, next.attempt, next.tally).await?;
+        let index = ChunkIndex::of(&*self.objects, job.job_guid, &tally).await?;
         match index.message(job.job_guid, &job.owner, next, handling) {
             Some(message) => self.chunks.send(&[message]).await,
             None => Ok(()),

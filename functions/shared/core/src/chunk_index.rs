@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobGuid, Owner};
-use crate::messages::{ChunkMessage, Handling};
+use crate::ids::{JobGuid, Owner, RunId};
+use crate::messages::{ChunkMessage, Handling, StoredText};
 use crate::ports::{Objects, PortError};
-use crate::tally::ChunkAddress;
+use crate::tally::{ChunkAddress, Tally};
 use crate::text::{Chunk, Position};
 
 /// The chunks of one tally.
@@ -25,11 +25,40 @@ pub struct ChunkIndex {
     pub max_concurrency: Option<u32>,
     /// The chunks in order.
     pub chunks: Vec<Chunk>,
+    /// Where their text is, if they are not ranges of the upload.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stored: Option<StoredChunks>,
 }
 
-/// The key of a tally's chunk index.
-pub fn chunk_index_key(job: JobGuid, attempt: u32, tally: u32) -> String {
-    format!("results/{job}/{attempt}/chunks/{tally:08}.json")
+/// Where the text of a tally's chunks is, of a job whose chunks are objects.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StoredChunks {
+    /// The run of the split that stored them.
+    pub by: RunId,
+    /// What each counts in the job's percent.
+    pub weights: Vec<u64>,
+    /// Where a dataset is to be read on behind them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<RecordPosition>,
+}
+
+/// A place between two records of a dataset.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RecordPosition {
+    /// The partition, counted from 0.
+    pub partition: u32,
+    /// The key of the last record before it, if it is not the partition's start.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<String>,
+}
+
+/// The key of a tally's chunk index. Of a job whose chunks are objects it names the run that stored them: two runs of the
+/// split may have read the dataset differently, and the one whose tally row was put first counts.
+pub fn chunk_index_key(job: JobGuid, attempt: u32, tally: u32, stored_by: Option<RunId>) -> String {
+    match stored_by {
+        None => format!("results/{job}/{attempt}/chunks/{tally:08}.json"),
+        Some(run) => format!("results/{job}/{attempt}/chunks/{tally:08}/{run}.json"),
+    }
 }
 
 impl ChunkIndex {
@@ -39,7 +68,8 @@ impl ChunkIndex {
     /// `Unavailable`.
     pub async fn put(&self, objects: &dyn Objects, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
         let json = serde_json::to_vec(self).map_err(|error| PortError::invalid("writing a chunk index", error))?;
-        objects.put(&chunk_index_key(job, attempt, tally), "application/json", json.into(), None).await?;
+        let key = chunk_index_key(job, attempt, tally, self.stored.as_ref().map(|stored| stored.by));
+        objects.put(&key, "application/json", json.into(), None).await?;
         Ok(())
     }
 
@@ -47,9 +77,28 @@ impl ChunkIndex {
     ///
     /// # Errors
     /// `NotFound` where the tally was never put; `Invalid` where the object is not Rowmill's.
-    pub async fn read(objects: &dyn Objects, job: JobGuid, attempt: u32, tally: u32) -> Result<Self, PortError> {
-        let json = objects.read(&chunk_index_key(job, attempt, tally)).await?;
+    pub async fn read(
+        objects: &dyn Objects,
+        job: JobGuid,
+        attempt: u32,
+        tally: u32,
+        stored_by: Option<RunId>,
+    ) -> Result<Self, PortError> {
+        let json = objects.read(&chunk_index_key(job, attempt, tally, stored_by)).await?;
         serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a chunk index", error))
+    }
+
+    /// Reads the index of a tally that has been put.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn of(objects: &dyn Objects, job: JobGuid, tally: &Tally) -> Result<Self, PortError> {
+        Self::read(objects, job, tally.attempt, tally.number, tally.stored_by).await
+    }
+
+    /// Where a dataset is to be read on behind this tally.
+    pub fn next_record(&self) -> Option<RecordPosition> {
+        self.stored.as_ref().and_then(|stored| stored.next.clone())
     }
 
     /// The message of the chunk at this place, if the tally has one there.
@@ -62,6 +111,12 @@ impl ChunkIndex {
     ) -> Option<ChunkMessage> {
         let chunk = *self.chunks.get(usize::from(address.index))?;
         let (owner, max_concurrency) = (owner.clone(), self.max_concurrency);
-        Some(ChunkMessage { job_guid, owner, address, chunk, handling, max_concurrency })
+        let stored = match &self.stored {
+            None => None,
+            Some(stored) => {
+                Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
+            }
+        };
+        Some(ChunkMessage { job_guid, owner, address, chunk, handling, max_concurrency, stored })
     }
 }

@@ -147,15 +147,7 @@ impl FailedItems {
     async fn enter(&mut self, attempt: u32, tallies: u32) -> Result<(), PortError> {
         self.attempt = attempt;
         self.tally_count = tallies;
-        let (mut first, mut last) = (0, tallies.saturating_sub(1));
-        while first < last && self.after > 0 {
-            let middle = first + (last - first).div_ceil(2);
-            let tally = self.jobs.tally(self.job_guid, attempt, middle).await?;
-            // Of the first attempt a tally says its first row, of a redrive the last row before it.
-            let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
-            if before <= self.after { first = middle } else { last = middle - 1 }
-        }
-        self.tallies = first..tallies;
+        self.tallies = first_tally(&*self.jobs, self.job_guid, attempt, tallies, self.after).await?..tallies;
         Ok(())
     }
 
@@ -165,7 +157,7 @@ impl FailedItems {
             return Ok(false);
         }
         if let Some(last) = self.tally_count.checked_sub(1) {
-            let index = ChunkIndex::read(&*self.objects, self.job_guid, self.attempt, last).await?;
+            let index = ChunkIndex::read(&*self.objects, self.job_guid, self.attempt, last, None).await?;
             self.after = self.after.max(index.end.offset);
         }
         let before = self.attempt - 1;
@@ -194,6 +186,28 @@ impl FailedItems {
     }
 }
 
+/// The last of these tallies of an attempt before which nothing lies behind row `after`.
+///
+/// # Errors
+/// `Unavailable`.
+pub(crate) async fn first_tally(
+    jobs: &dyn JobStore,
+    job: JobGuid,
+    attempt: u32,
+    tallies: u32,
+    after: u64,
+) -> Result<u32, PortError> {
+    let (mut first, mut last) = (0, tallies.saturating_sub(1));
+    while first < last && after > 0 {
+        let middle = first + (last - first).div_ceil(2);
+        let tally = jobs.tally(job, attempt, middle).await?;
+        // Of the first attempt a tally says its first row, of a redrive the last row before it.
+        let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
+        if before <= after { first = middle } else { last = middle - 1 }
+    }
+    Ok(first)
+}
+
 async fn read_chunk(objects: &dyn Objects, job: JobGuid, chunk: ChunkItems) -> Result<Vec<FailedItem>, PortError> {
     match chunk.mark {
         Some(mark) => Ok(Segment::read(objects, job, chunk.address, mark.run).await?.failed),
@@ -212,8 +226,8 @@ fn chunks_of(tally: &Tally) -> impl Iterator<Item = ChunkItems> + '_ {
         let mark = tally.mark(index);
         let address = ChunkAddress { attempt, tally: number, index };
         match mark.map(|mark| mark.kind) {
-            Some(MarkKind::Clean) => None,
-            Some(MarkKind::HasObjects | MarkKind::Stopped) => Some(ChunkItems { address, mark }),
+            Some(MarkKind::Clean | MarkKind::HasOutputs) => None,
+            Some(MarkKind::HasFailed | MarkKind::Stopped) => Some(ChunkItems { address, mark }),
             Some(MarkKind::Skipped) | None => (attempt > 1).then_some(ChunkItems { address, mark: None }),
         }
     })

@@ -129,6 +129,12 @@ pub fn input_key(job: JobGuid, chunk: ChunkAddress) -> String {
     format!("results/{job}/{attempt}/input/{tally:08}/{index:02}.jsonl")
 }
 
+/// The key of the object in which a run of the split stores the text of a chunk that is not a range of the upload.
+pub fn stored_text_key(job: JobGuid, chunk: ChunkAddress, by: RunId) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("results/{job}/{attempt}/text/{tally:08}/{index:02}/{by}")
+}
+
 /// The items of a message's chunk, in order, as many as the message accounts for.
 ///
 /// # Errors
@@ -140,6 +146,7 @@ pub async fn read_input(
     message: &ChunkMessage,
 ) -> Result<Vec<InputItem>, InputError> {
     let chunk = &message.chunk;
+    let file = || spec.source.file().ok_or(PortError::NotFound).map_err(source_error);
     let items = if message.address.attempt > 1 {
         let bytes = objects.read(&input_key(message.job_guid, message.address)).await.map_err(source_error)?;
         let lines = read_redrive_items(&bytes)?;
@@ -147,8 +154,16 @@ pub async fn read_input(
     } else if chunk.mode == ChunkMode::TooLong {
         vec![too_long(chunk, spec.limits.max_record_bytes)]
     } else {
-        let range = chunk.offset..chunk.offset + chunk.length;
-        let bytes = objects.read_range(&spec.file.key, &spec.file.etag, range).await.map_err(source_error)?;
+        let bytes = match message.stored {
+            Some(stored) => {
+                let key = stored_text_key(message.job_guid, message.address, stored.by);
+                objects.read(&key).await.map_err(source_error)?
+            }
+            None => {
+                let (file, range) = (file()?, chunk.offset..chunk.offset + chunk.length);
+                objects.read_range(&file.key, &file.etag, range).await.map_err(source_error)?
+            }
+        };
         let items = read_items(chunk, &bytes, &spec.head.dialect, columns);
         items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
     };

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::spec::Spec;
+use crate::ports::RECORD_PARTITIONS;
+use crate::results::Results;
+use crate::spec::{Source, Spec};
 use crate::states::{Move, Outcome, Status};
 use crate::tally::Counts;
 use crate::text::Position;
@@ -19,11 +21,14 @@ pub struct Job {
     pub owner: Owner,
     /// The name of its job type.
     pub job_type: String,
-    /// The upload it runs over.
-    pub file_guid: FileGuid,
+    /// The upload it runs over, if it runs over one.
+    pub file_guid: Option<FileGuid>,
+    /// Whether its chunks are objects rather than ranges of the upload, so that nobody knows how long its text is.
+    pub is_stored: bool,
     /// Where the file's data begins, behind byte-order mark and header.
     pub data_start: u64,
-    /// Bytes of the file's data: what 100 percent are.
+    /// What 100 percent are: bytes of the file's data; of the whole upload where its chunks are objects; of a dataset its
+    /// partitions.
     pub data_bytes: u64,
     /// What the client wants to find again.
     pub metadata: Option<Map<String, Value>>,
@@ -46,6 +51,10 @@ pub struct Job {
     pub completions: u32,
     /// What the present attempt does over, if it is not the first.
     pub redrive: Option<Redrive>,
+    /// Where the results of the last attempt that ended are, if they could be composed.
+    pub results: Option<Results>,
+    /// Under which name the state of a composition that goes on in another invocation is stored.
+    pub composing: Option<RunId>,
     /// How many recoveries in a row have brought no sign of life.
     pub recoveries: u32,
 
@@ -69,13 +78,19 @@ impl Job {
     /// The job of this spec as it is created: nobody has taken it up yet.
     pub fn waiting(spec: &Spec, deadline_at: Timestamp, wake_at: Timestamp) -> Self {
         let data_start = spec.head.data_start;
+        let data_bytes = match &spec.source {
+            Source::File(file) => file.size.saturating_sub(data_start),
+            Source::Packed { file, .. } => file.size,
+            Source::Dataset { .. } => RECORD_PARTITIONS.into(),
+        };
         Self {
             job_guid: spec.job_guid,
             owner: spec.owner.clone(),
             job_type: spec.job_type.clone(),
-            file_guid: spec.file.file_guid,
+            file_guid: spec.source.file().map(|file| file.file_guid),
+            is_stored: spec.source.is_stored(),
             data_start,
-            data_bytes: spec.file.size.saturating_sub(data_start),
+            data_bytes,
             metadata: None,
             status: Status::Waiting,
             outcome: None,
@@ -85,12 +100,15 @@ impl Job {
                 dispatched: 0,
                 cursor: Position { offset: data_start, row: 1 },
                 done: false,
+                at_end: false,
             },
             lease: None,
             stop: None,
             counts: None,
             completions: 0,
             redrive: None,
+            results: None,
+            composing: None,
             recoveries: 0,
             created_at: spec.created_at,
             started_at: None,
@@ -122,8 +140,11 @@ impl Job {
         match &self.redrive {
             Some(redrive) => redrive.unprocessed_from,
             None => {
-                let cut_short = self.split.done && self.stop.is_some();
-                let end = self.data_start.saturating_add(self.data_bytes);
+                let cut_short = self.split.done && !self.split.at_end && self.stop.is_some();
+                let end = match self.is_stored {
+                    false => self.data_start.saturating_add(self.data_bytes),
+                    true => u64::MAX,
+                };
                 Some(self.split.cursor).filter(|cursor| cut_short && cursor.offset < end)
             }
         }
@@ -194,6 +215,8 @@ pub struct SplitState {
     pub cursor: Position,
     /// Whether there will be no more tallies.
     pub done: bool,
+    /// Whether that is because all items are dispatched.
+    pub at_end: bool,
 }
 
 /// The right to work on a job's row alone, until it runs out.
@@ -277,6 +300,8 @@ pub enum StopCode {
     SplitTimeout,
     /// The file was begun to be cut by another version of the scanner.
     ScannerChanged,
+    /// What the upload is packed in cannot be read, or holds more than it may.
+    UnreadableFile,
     /// Every try to cut the file ended without a result.
     SplitFailed,
     /// Every try to end the job ended without a result.
@@ -296,6 +321,7 @@ impl StopCode {
             Self::AuditFailed => "audit_failed",
             Self::SplitTimeout => "split_timeout",
             Self::ScannerChanged => "scanner_changed",
+            Self::UnreadableFile => "unreadable_file",
             Self::SplitFailed => "split_failed",
             Self::CompletionFailed => "completion_failed",
         }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobGuid, Owner};
+use crate::ids::{JobGuid, Owner, RunId};
 use crate::job::Job;
 use crate::tally::ChunkAddress;
 use crate::text::Chunk;
@@ -50,6 +50,25 @@ pub struct ChunkMessage {
     /// so many places further.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
+    /// The object that holds the chunk's text, where it is not a range of the upload.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stored: Option<StoredText>,
+}
+
+impl ChunkMessage {
+    /// What the chunk counts in the job's percent: bytes of the upload.
+    pub fn weight(&self) -> u64 {
+        self.stored.map_or(self.chunk.length, |stored| stored.weight)
+    }
+}
+
+/// The text of a chunk that is not a range of the upload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StoredText {
+    /// The run of the split that stored it, whose object counts.
+    pub by: RunId,
+    /// How many bytes of the upload it comes from, about; these are what the job's percent counts.
+    pub weight: u64,
 }
 
 /// What came before a chunk's message, and so how its receiver begins.

@@ -15,7 +15,7 @@
 //!
 //! #[async_trait::async_trait]
 //! impl JobType for CheckEmail {
-//!     fn name(&self) -> &'static str {
+//!     fn name(&self) -> &str {
 //!         "check-email"
 //!     }
 //!
@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
 
 use crate::ids::JobGuid;
 use crate::spec::Spec;
@@ -58,12 +59,22 @@ pub const DRY_RUN: &str = "dryRun";
 #[async_trait]
 pub trait JobType: Send + Sync {
     /// What clients call it, `jobType` in the API.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The names of the params it knows, besides those that say how the file is read. A job with any other is refused, so
     /// that a slip of the pen does not pass for a wish; none by default.
     fn params(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether it takes params of any name, because they are not Rowmill's business; no by default.
+    fn takes_any_params(&self) -> bool {
+        false
+    }
+
+    /// Where its items come from; the upload by default.
+    fn input(&self) -> InputKind {
+        InputKind::File
     }
 
     /// Makes the processor of a job's items. Called when a job is created, to refuse bad params while the client
@@ -72,6 +83,33 @@ pub trait JobType: Send + Sync {
     /// # Errors
     /// Where the params do not make sense for this type and file.
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError>;
+}
+
+/// Where the items of a job come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InputKind {
+    /// An upload: each item is a record of the file.
+    File,
+    /// A dataset of the records table, named by the param `dataset`: each item is one of its records, as a JSON object
+    /// `{"key": "…", "fields": {…}}`.
+    Dataset,
+}
+
+/// The file that the outputs of a job's items make up: its header, then each item's output, in row order, a line end behind
+/// each.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputFile {
+    /// What the file is called, such as `transformed.csv`.
+    pub name: String,
+    /// Its media type.
+    pub content_type: String,
+    /// Its first line without its line end, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub header: Option<String>,
+    /// Whether it is compressed.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub gzip: bool,
 }
 
 /// What is done with the items of one job.
@@ -91,6 +129,11 @@ pub trait ItemProcessor: Send + Sync {
     /// As `process`, for what can be told beforehand.
     async fn dry_run(&self, _item: &Item) -> Result<Outcome, ItemError> {
         Ok(Outcome::Succeeded)
+    }
+
+    /// The file that the outputs of its items make up, if they make up one. Asked once, when the job is created.
+    fn output(&self) -> Option<OutputFile> {
+        None
     }
 
     /// How many items may be processed at once; 1 by default.
@@ -132,13 +175,15 @@ impl Item {
 }
 
 /// How an item ended well.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
     /// It was processed.
     Succeeded,
     /// There was nothing left to do: a later item has taken its place. Counted as succeeded.
     Superseded,
+    /// It was processed, and this is its piece of the job's [`OutputFile`]: one CSV record or one line, without its line end.
+    Output(String),
 }
 
 /// Why an item did not end well.

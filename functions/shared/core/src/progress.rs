@@ -119,8 +119,8 @@ pub struct JobView {
     pub job_guid: JobGuid,
     /// The name of its job type.
     pub job_type: String,
-    /// The upload it runs over.
-    pub file_guid: FileGuid,
+    /// The upload it runs over, if it runs over one.
+    pub file_guid: Option<FileGuid>,
     /// Where it is in its life.
     pub status: Status,
     /// How a completed job went.
@@ -294,7 +294,11 @@ fn message(job: &Job, percent: u8) -> String {
 }
 
 fn links(job: JobGuid) -> BTreeMap<&'static str, String> {
-    BTreeMap::from([("self", format!("/api/jobs/{job}")), ("items", format!("/api/jobs/{job}/items?outcome=failed"))])
+    BTreeMap::from([
+        ("self", format!("/api/jobs/{job}")),
+        ("items", format!("/api/jobs/{job}/items?outcome=failed")),
+        ("results", format!("/api/jobs/{job}/results")),
+    ])
 }
 
 #[cfg(test)]

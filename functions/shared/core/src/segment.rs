@@ -1,7 +1,8 @@
-//! Segments: the objects in which a run leaves the items that failed in its chunk.
+//! Segments: the objects in which a run leaves what its chunk has beside counts, the items that failed and the outputs of
+//! the others.
 //!
-//! A segment is JSON lines, one [`FailedItem`] each, in row order, and at its end, where the job was stopped meanwhile, the
-//! row from which on nothing was processed. It is always that of the whole chunk so far: a run that goes on where another
+//! A segment is JSON lines: one [`FailedItem`] each in row order, one [`ItemOutput`] each in row order, and at its end, where
+//! the job was stopped meanwhile, the row from which on nothing was processed. It is always that of the whole chunk so far: a run that goes on where another
 //! one handed over begins with that one's. Its key holds the run's id, and only the segment of
 //! the run that won the chunk's commit is ever read.
 
@@ -40,9 +41,9 @@ pub struct FailedItem {
 }
 
 /// The key of the segment a run leaves for a chunk.
-pub fn failed_items_key(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
+pub fn segment_key(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
     let ChunkAddress { attempt, tally, index } = chunk;
-    format!("results/{job}/{attempt}/failed/{tally:08}/{index:02}/{run}.jsonl")
+    format!("results/{job}/{attempt}/segments/{tally:08}/{index:02}/{run}.jsonl")
 }
 
 /// Bytes that are no text, as [`FailedItem::raw_base64`] holds them.
@@ -50,11 +51,22 @@ pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
+/// What an item gave for the job's output file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ItemOutput {
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// Its piece of the file, without a line end.
+    pub output: String,
+}
+
 /// What a run leaves of its chunk beside the counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
     /// The items that failed, in row order.
     pub failed: Vec<FailedItem>,
+    /// What the others gave for the output file, in row order.
+    pub outputs: Vec<ItemOutput>,
     /// The row of the first item that was skipped, where the job was stopped meanwhile: it and all behind it were.
     pub skipped_from: Option<u64>,
 }
@@ -64,6 +76,7 @@ pub struct Segment {
 #[serde(untagged)]
 enum Line {
     Failed(FailedItem),
+    Output(ItemOutput),
     #[serde(rename_all = "camelCase")]
     Skipped {
         skipped_from: u64,
@@ -73,7 +86,7 @@ enum Line {
 impl Segment {
     /// Whether there is nothing to leave.
     pub const fn is_empty(&self) -> bool {
-        self.failed.is_empty() && self.skipped_from.is_none()
+        self.failed.is_empty() && self.outputs.is_empty() && self.skipped_from.is_none()
     }
 
     /// The bytes of the object.
@@ -84,6 +97,10 @@ impl Segment {
         let mut bytes = Vec::new();
         for item in &self.failed {
             serde_json::to_writer(&mut bytes, item)?;
+            bytes.push(b'\n');
+        }
+        for output in &self.outputs {
+            serde_json::to_writer(&mut bytes, output)?;
             bytes.push(b'\n');
         }
         if let Some(skipped_from) = self.skipped_from {
@@ -102,6 +119,7 @@ impl Segment {
         for line in serde_json::Deserializer::from_slice(bytes).into_iter() {
             match line? {
                 Line::Failed(item) => segment.failed.push(item),
+                Line::Output(output) => segment.outputs.push(output),
                 Line::Skipped { skipped_from } => segment.skipped_from = Some(skipped_from),
             }
         }
@@ -120,7 +138,7 @@ impl Segment {
         run: RunId,
     ) -> Result<(), PortError> {
         let bytes = self.to_bytes().map_err(|error| PortError::invalid("writing a segment", error))?;
-        objects.put(&failed_items_key(job, chunk, run), "application/x-ndjson", bytes.into(), None).await?;
+        objects.put(&segment_key(job, chunk, run), "application/x-ndjson", bytes.into(), None).await?;
         Ok(())
     }
 
@@ -140,7 +158,7 @@ impl Segment {
     /// # Errors
     /// `NotFound`; `Invalid` where the object is not Rowmill's.
     pub async fn read(objects: &dyn Objects, job: JobGuid, chunk: ChunkAddress, run: RunId) -> Result<Self, PortError> {
-        let bytes = objects.read(&failed_items_key(job, chunk, run)).await?;
+        let bytes = objects.read(&segment_key(job, chunk, run)).await?;
         Self::from_bytes(&bytes).map_err(|error| PortError::invalid("reading a segment", error))
     }
 }
@@ -162,8 +180,9 @@ mod tests {
             raw_base64: None,
         };
         let failed = vec![item(3, Some("a,\"b\nc\",d")), item(7, None)];
+        let outputs = vec![ItemOutput { row: 4, output: "a,\"b\nc\"".into() }];
         for skipped_from in [None, Some(9)] {
-            let segment = Segment { failed: failed.clone(), skipped_from };
+            let segment = Segment { failed: failed.clone(), outputs: outputs.clone(), skipped_from };
             assert_eq!(Segment::from_bytes(&segment.to_bytes().unwrap()).unwrap(), segment);
         }
         assert!(Segment::from_bytes(b"").unwrap().is_empty());

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::{FileGuid, JobGuid, Owner};
-use crate::processor::DRY_RUN;
+use crate::packing::Packing;
+use crate::processor::{DRY_RUN, OutputFile};
 use crate::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -21,9 +22,9 @@ pub struct Spec {
     pub job_type: String,
     /// When it was created: of two jobs that write the same record, the later one wins.
     pub created_at: Timestamp,
-    /// The file it runs over.
-    pub file: SourceFile,
-    /// How the file is read, found out from its first bytes.
+    /// What it runs over.
+    pub source: Source,
+    /// How its text is read, found out from its first bytes.
     pub head: Head,
     /// Where a chunk ends.
     pub limits: ChunkLimits,
@@ -37,12 +38,50 @@ pub struct Spec {
     /// How many of its chunks may be in flight at once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
+    /// The file that the outputs of its items make up, if its type has any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output: Option<OutputFile>,
 }
 
 impl Spec {
     /// Whether the job's items are checked only, and nothing is done with them.
     pub fn is_dry_run(&self) -> bool {
         self.params.get(DRY_RUN).and_then(Value::as_bool).unwrap_or(false)
+    }
+}
+
+/// What a job runs over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Source {
+    /// An upload of plain UTF-8 text: its chunks are ranges of it.
+    File(SourceFile),
+    /// An upload whose text comes out of it as a stream: its chunks are objects, which the split makes of the text.
+    Packed {
+        /// The upload.
+        file: SourceFile,
+        /// How its text comes out.
+        packing: Packing,
+    },
+    /// The records of a dataset, as they are when the split comes to them: its chunks are objects of JSON lines.
+    Dataset {
+        /// Its name.
+        dataset: String,
+    },
+}
+
+impl Source {
+    /// The upload, if there is one.
+    pub const fn file(&self) -> Option<&SourceFile> {
+        match self {
+            Self::File(file) | Self::Packed { file, .. } => Some(file),
+            Self::Dataset { .. } => None,
+        }
+    }
+
+    /// Whether the split stores the text of each chunk as an object.
+    pub const fn is_stored(&self) -> bool {
+        !matches!(self, Self::File(_))
     }
 }
 

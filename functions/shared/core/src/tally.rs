@@ -64,8 +64,10 @@ impl AddAssign for Counts {
 pub enum MarkKind {
     /// Processed, and the run left no objects.
     Clean,
-    /// Processed, and the run left objects under its id (failed items, outputs).
-    HasObjects,
+    /// Processed, and some items failed: the run's segment lists them, beside the outputs of the others.
+    HasFailed,
+    /// Processed, none failed, and the run's segment holds outputs.
+    HasOutputs,
     /// Not processed: the job had been stopped before the chunk was begun.
     Skipped,
     /// Begun, and ended early because the job was stopped; the run's segment says where.
@@ -90,7 +92,8 @@ impl Mark {
         let mut bytes = [0; Self::BYTES];
         bytes[0] = match self.kind {
             MarkKind::Clean => b'c',
-            MarkKind::HasObjects => b'o',
+            MarkKind::HasFailed => b'o',
+            MarkKind::HasOutputs => b'p',
             MarkKind::Skipped => b's',
             MarkKind::Stopped => b'x',
         };
@@ -103,7 +106,8 @@ impl Mark {
         let (kind, run) = bytes.split_first()?;
         let kind = match kind {
             b'c' => MarkKind::Clean,
-            b'o' => MarkKind::HasObjects,
+            b'o' => MarkKind::HasFailed,
+            b'p' => MarkKind::HasOutputs,
             b's' => MarkKind::Skipped,
             b'x' => MarkKind::Stopped,
             _ => return None,
@@ -172,6 +176,8 @@ pub struct Tally {
     pub at: Timestamp,
     /// Where its first chunk begins, from which a resumed split regenerates the chunks.
     pub start: Position,
+    /// The run of the split that stored its chunks' text, where they are not ranges of the upload.
+    pub stored_by: Option<RunId>,
     /// What each committed chunk left, by its place.
     pub marks: [Option<Mark>; CHUNKS_PER_TALLY],
 }
@@ -190,6 +196,7 @@ impl Tally {
             bytes: 0,
             at,
             start,
+            stored_by: None,
             marks: [None; CHUNKS_PER_TALLY],
         }
     }
@@ -253,7 +260,8 @@ mod tests {
     #[test]
     fn a_mark_reads_back_as_it_was_written() {
         let run = RunId::from_bytes([1, 2, 3, 4, 5, 6, 7]);
-        for kind in [MarkKind::Clean, MarkKind::HasObjects, MarkKind::Skipped, MarkKind::Stopped] {
+        use MarkKind::{Clean, HasFailed, HasOutputs, Skipped, Stopped};
+        for kind in [Clean, HasFailed, HasOutputs, Skipped, Stopped] {
             let mark = Mark { kind, run };
             assert_eq!(Mark::from_bytes(&mark.to_bytes()), Some(mark));
         }

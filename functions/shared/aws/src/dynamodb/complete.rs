@@ -3,7 +3,7 @@ use rowmill_core::ports::{Completion, JobStore, PortError, WriteLost};
 use rowmill_core::states::Status;
 
 use super::attributes::{expiry_seconds, number, text, time};
-use super::job_row::job_key;
+use super::job_row::{job_key, results_text};
 use super::job_store::DynamoDbJobStore;
 use super::transact::{RowUpdate, Transacted, transact};
 
@@ -11,7 +11,7 @@ const DOING: &str = "completing the job";
 
 const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :failed, #skipped = :skipped, \
                    #completions = #completions + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
-const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #wakeShard, #wakeAt";
+const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #wakeShard, #wakeAt";
 
 // A stop is set once within an attempt, so whether there is one says whether it is the one seen.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
@@ -38,10 +38,11 @@ impl DynamoDbJobStore {
 
     fn end_job(&self, completion: &Completion) -> Result<TransactWriteItem, PortError> {
         let seen = &completion.seen;
-        let (change, outcome) = match completion.outcome {
-            Some(outcome) => (format!("{END}, #outcome = :outcome {UNLEASE}"), Some(outcome)),
-            None => (format!("{END} {UNLEASE}, #outcome"), None),
-        };
+        // What there is not is removed: an earlier attempt may have left it.
+        let parts = [("outcome", completion.outcome.is_some()), ("results", completion.results.is_some())];
+        let set: String = parts.iter().filter(|part| part.1).map(|part| format!(", #{0} = :{0}", part.0)).collect();
+        let unset: String = parts.iter().filter(|part| !part.1).map(|part| format!(", #{}", part.0)).collect();
+        let change = format!("{END}{set} {UNLEASE}{unset}");
         let condition = if seen.stop.is_some() { AS_SEEN_STOPPED } else { AS_SEEN };
         let mut values = vec![
             (":status", text(completion.status.as_str())),
@@ -54,7 +55,10 @@ impl DynamoDbJobStore {
             (":seen", text(seen.status.as_str())),
             (":attempt", number(seen.attempt)),
         ];
-        if let Some(outcome) = outcome {
+        if let Some(results) = &completion.results {
+            values.push((":results", text(results_text(results).map_err(|error| PortError::invalid(DOING, error))?)));
+        }
+        if let Some(outcome) = completion.outcome {
             let outcome = serde_dynamo::to_attribute_value(outcome);
             values.push((":outcome", outcome.map_err(|error| PortError::invalid(DOING, error))?));
         }

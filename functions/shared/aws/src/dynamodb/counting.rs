@@ -3,7 +3,7 @@ use std::ops::Range;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::ids::JobGuid;
-use rowmill_core::ports::{Committed, PortError};
+use rowmill_core::ports::{Committed, JobStore, PortError};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
 
 use super::attributes::{binary, number, text, time};
@@ -42,12 +42,14 @@ const FOLD: Update = Update {
 };
 
 impl DynamoDbJobStore {
-    pub(super) async fn put_tally_row(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+    pub(super) async fn put_tally_row(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
         const DOING: &str = "putting a tally";
         let item = tally_item(DOING, job, tally)?;
         let request = self.client.put_item().table_name(&self.jobs_table).set_item(Some(item));
-        put_if_absent(DOING, request, "jobId").await?;
-        Ok(())
+        match put_if_absent(DOING, request, "jobId").await? {
+            true => Ok(tally.clone()),
+            false => self.tally(job, tally.attempt, tally.number).await,
+        }
     }
 
     pub(super) async fn note_final_tallies(

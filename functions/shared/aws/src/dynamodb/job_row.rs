@@ -1,6 +1,7 @@
 use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::job::{Job, Lease, SplitState, Stop};
 use rowmill_core::ports::{BoxError, PortError, WAKE_SHARDS};
+use rowmill_core::results::Results;
 use rowmill_core::states::{Outcome, Status};
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Position;
@@ -28,7 +29,10 @@ struct JobRow {
     row: String,
     owner: Owner,
     job_type: String,
-    file_guid: FileGuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_guid: Option<FileGuid>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_stored: bool,
     #[serde(default)]
     data_start: u64,
     data_bytes: u64,
@@ -43,6 +47,8 @@ struct JobRow {
     cursor_offset: u64,
     cursor_row: u64,
     split_done: bool,
+    #[serde(default)]
+    at_end: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     lease_holder: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +64,10 @@ struct JobRow {
     completions: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     redrive: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    composing: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recoveries: Option<u32>,
     created_at: i64,
@@ -89,6 +99,7 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
         owner: job.owner.clone(),
         job_type: job.job_type.clone(),
         file_guid: job.file_guid,
+        is_stored: job.is_stored,
         data_start: job.data_start,
         data_bytes: job.data_bytes,
         metadata: metadata.map_err(|error| PortError::invalid(doing, error))?,
@@ -100,6 +111,7 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
         cursor_offset: job.split.cursor.offset,
         cursor_row: job.split.cursor.row,
         split_done: job.split.done,
+        at_end: job.split.at_end,
         lease_holder: job.lease.map(|lease| lease.holder),
         lease_until: job.lease.map(|lease| lease.until.as_millisecond()),
         stop: stop.map_err(|error| PortError::invalid(doing, error))?,
@@ -108,6 +120,8 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
         skipped: job.counts.map(|counts| counts.skipped),
         completions: job.completions,
         redrive: redrive.map_err(|error| PortError::invalid(doing, error))?,
+        results: job.results.as_ref().map(results_text).transpose().map_err(|error| PortError::invalid(doing, error))?,
+        composing: job.composing,
         recoveries: (job.recoveries > 0).then_some(job.recoveries),
         created_at: job.created_at.as_millisecond(),
         started_at: job.started_at.map(|at| at.as_millisecond()),
@@ -138,6 +152,7 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
         owner: row.owner,
         job_type: row.job_type,
         file_guid: row.file_guid,
+        is_stored: row.is_stored,
         data_start: row.data_start,
         data_bytes: row.data_bytes,
         metadata: row.metadata.as_deref().map(serde_json::from_str).transpose()?,
@@ -149,12 +164,15 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
             dispatched: row.dispatched,
             cursor: Position { offset: row.cursor_offset, row: row.cursor_row },
             done: row.split_done,
+            at_end: row.at_end,
         },
         lease: lease.map(|(holder, until)| from_millis(until).map(|until| Lease { holder, until })).transpose()?,
         stop: row.stop.as_deref().map(serde_json::from_str).transpose()?,
         counts: counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }),
         completions: row.completions,
         redrive: row.redrive.as_deref().map(serde_json::from_str).transpose()?,
+        results: row.results.as_deref().map(serde_json::from_str).transpose()?,
+        composing: row.composing,
         recoveries: row.recoveries.unwrap_or(0),
         created_at: from_millis(row.created_at)?,
         started_at: row.started_at.map(from_millis).transpose()?,
@@ -172,6 +190,14 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
 /// None in practice: every field of a stop can be written as JSON.
 pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
+}
+
+/// Where results are, as the row holds it.
+///
+/// # Errors
+/// None in practice.
+pub fn results_text(results: &Results) -> Result<String, serde_json::Error> {
+    serde_json::to_string(results)
 }
 
 /// The shard of the wake index that a job belongs to.
@@ -195,14 +221,15 @@ mod tests {
             job_guid: JobGuid(Uuid::from_u128(7)),
             owner: Owner("me".into()),
             job_type: "import".into(),
-            file_guid: FileGuid(Uuid::from_u128(8)),
+            file_guid: Some(FileGuid(Uuid::from_u128(8))),
+            is_stored: true,
             data_start: 9,
             data_bytes: u64::MAX,
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
             outcome: Some(Outcome::Partial),
             attempt: 2,
-            split: SplitState { tallies: 3, dispatched: 2, cursor: Position { offset: 99, row: 4 }, done: true },
+            split: SplitState { tallies: 3, dispatched: 2, cursor: Position { offset: 99, row: 4 }, done: true, at_end: true },
             lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
             stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
             counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
@@ -214,6 +241,8 @@ mod tests {
                 unprocessed_from: Some(Position { offset: 98, row: 3 }),
                 corrected: Some("results/corrected".into()),
             }),
+            results: Some(Results { attempt: 1, files: RunId::from_bytes([3; 7]), manifest: RunId::from_bytes([4; 7]) }),
+            composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
             created_at: at(1),
             started_at: Some(at(2)),
@@ -230,6 +259,10 @@ mod tests {
         let full = job();
         assert_eq!(job_of("", job_item("", &full).unwrap()).unwrap(), full);
         let bare = Job {
+            file_guid: None,
+            is_stored: false,
+            results: None,
+            composing: None,
             metadata: None,
             outcome: None,
             lease: None,

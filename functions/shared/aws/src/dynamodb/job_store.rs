@@ -121,7 +121,13 @@ const PAUSE_SPLIT: Update = Update {
 
 const FINISH_SPLIT: Update = Update {
     doing: "finishing the split",
-    change: "SET #splitDone = :true, #dispatched = #tallies, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    change: "SET #splitDone = :true, #atEnd = :atEnd, #dispatched = #tallies, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder",
+};
+
+const PAUSE_COMPOSITION: Update = Update {
+    doing: "pausing the composition",
+    change: "SET #composing = :state, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
     condition: "#attempt = :attempt AND #leaseHolder = :holder",
 };
 
@@ -203,7 +209,7 @@ impl JobStore for DynamoDbJobStore {
         }
     }
 
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
         self.put_tally_row(job, tally).await
     }
 
@@ -234,14 +240,39 @@ impl JobStore for DynamoDbJobStore {
         Result::from(self.move_job(job, &PAUSE_SPLIT, values).await?).map(drop)
     }
 
-    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost> {
         let values = vec![
             (":attempt", number(attempt)),
             (":holder", text(holder)),
             (":now", time(now)),
             (":true", AttributeValue::Bool(true)),
+            (":atEnd", AttributeValue::Bool(at_end)),
         ];
         self.move_job(job, &FINISH_SPLIT, values).await?.into()
+    }
+
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":holder", text(holder)),
+            (":state", text(state)),
+            (":now", time(now)),
+        ];
+        Result::from(self.move_job(job, &PAUSE_COMPOSITION, values).await?).map(drop)
     }
 
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {

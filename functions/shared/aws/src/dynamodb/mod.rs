@@ -28,6 +28,7 @@ mod job_row;
 mod job_store;
 mod ledger;
 mod list;
+mod record_pages;
 mod record_statements;
 mod record_store;
 mod redrive;
@@ -38,6 +39,6 @@ mod wake;
 mod write;
 
 pub use job_store::DynamoDbJobStore;
-pub use record_statements::{RECORD_BUCKETS, bucket_of};
+pub use record_statements::bucket_of;
 pub use record_store::DynamoDbRecordStore;
 pub use upload_store::DynamoDbUploadStore;

@@ -4,16 +4,13 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use rowmill_core::ports::{BoxError, PortError, Upsert};
+use rowmill_core::ports::{BoxError, PortError, RECORD_PARTITIONS, Upsert};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::attributes::text;
 
 pub(super) const DOING: &str = "writing records";
-
-/// How many partitions a dataset's records are spread over.
-pub const RECORD_BUCKETS: u64 = 16;
 
 /// How many bytes an item may have.
 const ITEM_MAX_BYTES: usize = 400 * 1024;
@@ -25,9 +22,14 @@ const KEY_MAX_BYTES: usize = 1024;
 const DIGITS_MAX: usize = 38;
 
 /// The partition of a record: `<dataset>#<bucket>`, the bucket being XXH3 (64 bits, no seed) of the key's bytes modulo
-/// [`RECORD_BUCKETS`]. It is part of the stored format.
+/// [`RECORD_PARTITIONS`]. It is part of the stored format.
 pub fn bucket_of(dataset: &str, key: &str) -> String {
-    format!("{dataset}#{}", xxh3_64(key.as_bytes()) % RECORD_BUCKETS)
+    bucket_name(dataset, xxh3_64(key.as_bytes()) % u64::from(RECORD_PARTITIONS))
+}
+
+/// The name of a dataset's partition of this number.
+pub fn bucket_name(dataset: &str, number: u64) -> String {
+    format!("{dataset}#{number}")
 }
 
 /// Which of the two statements that together make an upsert.

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
 use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
-use rowmill_core::ports::{PortError, RecordStore, Upsert, Upserted};
+use rowmill_core::ports::{PortError, RecordPage, RecordStore, Upsert, Upserted};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::retry::Pauses;
@@ -27,7 +27,8 @@ const CONCURRENT_BATCHES: usize = 8;
 /// new records and writing them again cost one statement a record: one write unit per KB.
 #[derive(Debug)]
 pub struct DynamoDbRecordStore {
-    client: Client,
+    pub(super) client: Client,
+    pub(super) table: String,
     statements: Statements,
     /// Whether most records of the last batch were there before.
     records_exist: AtomicBool,
@@ -36,7 +37,7 @@ pub struct DynamoDbRecordStore {
 impl DynamoDbRecordStore {
     /// The store in this table.
     pub fn new(client: Client, table: String) -> Self {
-        Self { client, statements: Statements::of(&table), records_exist: AtomicBool::new(false) }
+        Self { client, statements: Statements::of(&table), table, records_exist: AtomicBool::new(false) }
     }
 
     /// Sends one batch; the answer to each of its statements, or what became of the request.
@@ -163,6 +164,16 @@ impl RecordStore for DynamoDbRecordStore {
         }
         let unsettled = || Err(PortError::unavailable(DOING, "no answer"));
         settled.into_iter().map(|result| result.unwrap_or_else(unsettled)).collect()
+    }
+
+    async fn page(
+        &self,
+        dataset: &str,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<RecordPage, PortError> {
+        self.query(dataset, partition, after, limit).await
     }
 }
 

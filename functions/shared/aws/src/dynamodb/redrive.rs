@@ -11,7 +11,7 @@ const DOING: &str = "starting the job's next attempt";
 
 /// What of the job row a new attempt sets, to what the row of [`NewAttempt::job`] holds. What it neither sets nor removes
 /// stays as it is, what a newer version may have put there too.
-const SET: [&str; 12] = [
+const SET: [&str; 13] = [
     "status",
     "attempt",
     "tallies",
@@ -19,13 +19,14 @@ const SET: [&str; 12] = [
     "cursorOffset",
     "cursorRow",
     "splitDone",
+    "atEnd",
     "redrive",
     "movedAt",
     "deadlineAt",
     "wakeShard",
     "wakeAt",
 ];
-const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #recoveries, #finishedAt, #expiresAt";
+const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
 
 const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use rowmill_core::ids::JobGuid;
+use rowmill_core::ids::{JobGuid, RunId};
 use rowmill_core::ports::{BoxError, PortError};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, Counts, Mark, Tally, Totals};
 use rowmill_core::text::Position;
@@ -55,6 +55,8 @@ struct TallyRow {
     at: i64,
     start_offset: u64,
     start_row: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<RunId>,
     expires_at: i64,
 }
 
@@ -76,6 +78,7 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
         at: tally.at.as_millisecond(),
         start_offset: tally.start.offset,
         start_row: tally.start.row,
+        by: tally.stored_by,
         expires_at: details_expiry(job),
     };
     let mut item = to_item(doing, &row)?;
@@ -113,6 +116,7 @@ fn tally_of_row(row: &TallyRow, marks: [Option<Mark>; CHUNKS_PER_TALLY]) -> Resu
         bytes: row.bytes,
         at: from_millis(row.at)?,
         start: Position { offset: row.start_offset, row: row.start_row },
+        stored_by: row.by,
         marks,
     })
 }
@@ -159,7 +163,6 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
 mod tests {
     use super::super::attributes::size_of;
     use super::*;
-    use rowmill_core::ids::RunId;
     use rowmill_core::tally::MarkKind;
     use uuid::Uuid;
 
@@ -168,7 +171,7 @@ mod tests {
     }
 
     fn full() -> Tally {
-        let mark = |index| Some(Mark { kind: MarkKind::HasObjects, run: RunId::from_bytes([index; 7]) });
+        let mark = |index| Some(Mark { kind: MarkKind::HasOutputs, run: RunId::from_bytes([index; 7]) });
         Tally {
             attempt: u32::MAX,
             number: 99_999_999,
@@ -179,6 +182,7 @@ mod tests {
             bytes: u64::MAX,
             at: Timestamp::from_millisecond(99_999_999_999_999).unwrap(),
             start: Position { offset: u64::MAX, row: u64::MAX },
+            stored_by: Some(RunId::from_bytes([255; 7])),
             marks: std::array::from_fn(|index| mark(u8::try_from(index).unwrap())),
         }
     }
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn the_biggest_tally_costs_one_write_unit() {
         let item = tally_item("", job(), &full()).unwrap();
-        assert_eq!(item.len(), 64 + 13);
+        assert_eq!(item.len(), 64 + 14);
         let size = size_of(&item);
         assert!(size <= 1024, "{size} bytes");
     }
@@ -196,6 +200,7 @@ mod tests {
         let mut tally = full();
         assert_eq!(tally_of("", tally_item("", job(), &tally).unwrap()).unwrap(), tally);
         tally.marks[63] = None;
+        tally.stored_by = None;
         tally.attempt = 1;
         tally.number = 0;
         assert_eq!(tally_of("", tally_item("", job(), &tally).unwrap()).unwrap(), tally);

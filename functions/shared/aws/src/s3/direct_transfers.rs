@@ -1,16 +1,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use aws_sdk_s3::config::{Builder, RequestChecksumCalculation};
+use aws_sdk_s3::config::{Builder, RequestChecksumCalculation, ResponseChecksumValidation};
 use aws_sdk_s3::presigning::{PresignedRequest as SignedRequest, PresigningConfig};
-use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
-use rowmill_core::ports::{DirectTransfers, PortError, PresignedRequest, UploadedPart};
+use rowmill_core::ports::{DirectTransfers, PortError, PresignedRequest};
 
-use super::errors::port_error;
 use super::objects::{S3Objects, checksum};
 
 const PRESIGNING: &str = "signing a request";
-const LISTING: &str = "listing the parts of an upload";
 
 /// The SDK's own checksum would be one of the body it does not have.
 fn no_checksum() -> Builder {
@@ -23,6 +20,26 @@ fn expiring(after: Duration) -> Result<PresigningConfig, PortError> {
 
 fn length(size: u64) -> Result<i64, PortError> {
     i64::try_from(size).map_err(|error| PortError::invalid(PRESIGNING, error))
+}
+
+/// The header that has a browser save an object under this name: the plain form for those that know no other, the encoded
+/// one (RFC 6266) for everybody else.
+fn attachment(file_name: &str) -> String {
+    let plain: String = file_name
+        .chars()
+        .map(|c| if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '/' | '%') || c == ' ' { c } else { '_' })
+        .collect();
+    if file_name.is_ascii() {
+        return format!("attachment; filename=\"{plain}\"");
+    }
+    let encoded: String = file_name
+        .bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
 /// The request with the headers that its signature covers.
@@ -61,11 +78,26 @@ impl DirectTransfers for S3Objects {
         Ok(presigned(&signed))
     }
 
-    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
-        const DOING: &str = "beginning an upload in parts";
-        let request = self.client.create_multipart_upload().bucket(&self.bucket).key(key).content_type(content_type);
-        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        output.upload_id.ok_or_else(|| PortError::invalid(DOING, "S3 gave the upload no name"))
+    async fn presign_get(
+        &self,
+        key: &str,
+        content_type: &str,
+        file_name: &str,
+        expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        let request = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(key)
+            .response_content_type(content_type)
+            .response_content_disposition(attachment(file_name))
+            .customize()
+            .config_override(Builder::new().response_checksum_validation(ResponseChecksumValidation::WhenRequired));
+        let signed = request.presigned(expiring(expires_in)?).await;
+        let signed = signed.map_err(|error| PortError::unavailable(PRESIGNING, error))?;
+        // A link for anything that can follow one: it must need no header but the host, which it names itself.
+        Ok(PresignedRequest { headers: Vec::new(), ..presigned(&signed) })
     }
 
     async fn presign_part(
@@ -89,33 +121,5 @@ impl DirectTransfers for S3Objects {
         let signed = request.presigned(expiring(expires_in)?).await;
         let signed = signed.map_err(|error| PortError::unavailable(PRESIGNING, error))?;
         Ok(presigned(&signed))
-    }
-
-    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
-        let request = self.client.list_parts().bucket(&self.bucket).key(key).upload_id(multipart);
-        let parts = request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await;
-        let parts = parts.map_err(|error| port_error(LISTING, error))?;
-        let read = |part: aws_sdk_s3::types::Part| {
-            let number = part.part_number().and_then(|number| u32::try_from(number).ok())?;
-            let size = part.size().and_then(|size| u64::try_from(size).ok())?;
-            Some(UploadedPart { number, etag: part.e_tag?, size })
-        };
-        let read: Option<Vec<UploadedPart>> = parts.into_iter().map(read).collect();
-        let mut read = read.ok_or_else(|| PortError::invalid(LISTING, "S3 told too little of a part"))?;
-        read.sort_by_key(|part| part.number);
-        Ok(read)
-    }
-
-    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
-        const DOING: &str = "completing an upload in parts";
-        let completed = |part: &UploadedPart| {
-            let number = i32::try_from(part.number).unwrap_or(i32::MAX);
-            CompletedPart::builder().part_number(number).e_tag(&part.etag).build()
-        };
-        let completed = CompletedMultipartUpload::builder().set_parts(Some(parts.iter().map(completed).collect()));
-        let request = self.client.complete_multipart_upload().bucket(&self.bucket).key(key).upload_id(multipart);
-        let output = request.multipart_upload(completed.build()).send().await;
-        output.map_err(|error| port_error(DOING, error))?;
-        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 mod direct_transfers;
 mod errors;
+mod multipart_objects;
 mod objects;
 
 pub use objects::S3Objects;

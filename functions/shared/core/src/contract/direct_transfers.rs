@@ -6,12 +6,17 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::run_checks;
-use crate::ports::{DirectTransfers, Objects, PortError, PresignedRequest, UploadedPart};
+use crate::ports::{
+    DirectTransfers, MultipartObjects, Objects, PART_MIN_BYTES, PortError, PresignedRequest, UploadedPart,
+};
 
 /// A client, that sends a presigned request with a body.
-pub trait Client: DirectTransfers + Objects {
+pub trait Client: DirectTransfers + MultipartObjects + Objects {
     /// Sends it; whether it was taken.
     fn send(&self, request: &PresignedRequest, body: Bytes) -> impl Future<Output = bool>;
+
+    /// Sends one that reads; the body and the file name it is to be saved under.
+    fn get(&self, request: &PresignedRequest) -> impl Future<Output = Option<(Bytes, String)>>;
 }
 
 /// Checks a [`DirectTransfers`].
@@ -26,11 +31,11 @@ pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
         parts_make_one_object,
         parts_are_listed_in_order_as_they_come,
         an_upload_in_parts_is_completed_once,
+        parts_are_stored_by_the_function_itself_too,
+        a_client_reads_an_object_with_a_presigned_request,
     );
 }
 
-/// What S3 asks of every part but the last.
-const PART_BYTES: usize = 5 * 1024 * 1024;
 const HOUR: Duration = Duration::from_secs(3600);
 const KEY: &str = "uploads/direct";
 
@@ -71,14 +76,14 @@ async fn a_presigned_request_names_what_it_is_signed_for(store: &impl Client) {
 
 async fn parts_make_one_object(store: &impl Client) {
     let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
-    send_part(store, &multipart, 1, bytes(PART_BYTES, b'a')).await;
+    send_part(store, &multipart, 1, bytes(PART_MIN_BYTES, b'a')).await;
     send_part(store, &multipart, 2, bytes(7, b'b')).await;
     let parts = store.parts(KEY, &multipart).await.unwrap();
     assert!(matches!(store.head(KEY).await, Err(PortError::NotFound)), "not before it is completed");
     store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
     let whole = store.read(KEY).await.unwrap();
-    assert_eq!(whole.len(), PART_BYTES + 7);
-    assert_eq!(&whole[PART_BYTES - 1..], b"abbbbbbb");
+    assert_eq!(whole.len(), PART_MIN_BYTES + 7);
+    assert_eq!(&whole[PART_MIN_BYTES - 1..], b"abbbbbbb");
 }
 
 async fn parts_are_listed_in_order_as_they_come(store: &impl Client) {
@@ -102,4 +107,26 @@ async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
     store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
     assert!(matches!(store.parts(KEY, &multipart).await, Err(PortError::NotFound)));
     assert_eq!(store.read(KEY).await.unwrap(), "aaa");
+}
+
+async fn parts_are_stored_by_the_function_itself_too(store: &impl Client) {
+    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    let first = store.put_part(KEY, &multipart, 1, bytes(PART_MIN_BYTES, b'a')).await.unwrap();
+    let wrong = store.put_part(KEY, &multipart, 2, bytes(3, b'x')).await.unwrap();
+    let second = store.put_part(KEY, &multipart, 2, bytes(2, b'b')).await.unwrap();
+    assert_eq!((first.size, wrong.size, second.size), (PART_MIN_BYTES as u64, 3, 2));
+    assert_eq!(store.parts(KEY, &multipart).await.unwrap(), [first.clone(), second.clone()], "the later one stands");
+    store.complete_multipart(KEY, &multipart, &[first, second]).await.unwrap();
+    assert_eq!(&store.read(KEY).await.unwrap()[PART_MIN_BYTES - 1..], b"abb");
+    let late = store.put_part(KEY, &multipart, 3, bytes(1, b'c')).await;
+    assert!(matches!(late, Err(PortError::NotFound)));
+}
+
+async fn a_client_reads_an_object_with_a_presigned_request(store: &impl Client) {
+    let body = Bytes::from_static(b"a,row\n1,7\n");
+    store.put(KEY, "text/csv", body.clone(), None).await.unwrap();
+    let request = store.presign_get(KEY, "text/csv", "failed \"rows\".csv", HOUR).await.unwrap();
+    assert_eq!((request.method.as_str(), request.headers.len()), ("GET", 0), "any link will do to follow it");
+    let (read, name) = store.get(&request).await.unwrap();
+    assert_eq!((read, name.as_str()), (body, "failed _rows_.csv"), "a name that would break the header is mended");
 }

@@ -30,6 +30,11 @@ impl Client for InMemoryObjects {
         let (multipart, number) = part.split_once('&').expect("a part's request");
         self.store_part(multipart, number.parse().expect("a number"), body).is_ok()
     }
+
+    async fn get(&self, request: &PresignedRequest) -> Option<(Bytes, String)> {
+        let (key, name) = request.url.strip_prefix("memory:")?.split_once("?as=")?;
+        Some((self.read(key).await.ok()?, name.to_owned()))
+    }
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::run_checks;
-use crate::ids::Owner;
-use crate::messages::{ChunkMessage, Handling};
+use crate::ids::{Owner, RunId};
+use crate::messages::{ChunkMessage, Handling, StoredText};
 use crate::ports::Queue;
 use crate::tally::ChunkAddress;
 use crate::text::{Chunk, ChunkMode};
@@ -37,6 +37,7 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         chunk: Chunk { offset: u64::from(index), length: 10, first_row: 1, items: 5, mode: ChunkMode::Items },
         handling: Handling::Recovered,
         max_concurrency: Some(3),
+        stored: Some(StoredText { by: RunId::from_bytes([3; RunId::BYTES]), weight: 17 }),
     }
 }
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::run_checks;
 use crate::ids::JobGuid;
-use crate::ports::{RecordStore, RecordVersion, Upsert, Upserted};
+use crate::ports::{RECORD_PARTITIONS, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
 
 /// A way to look at what a record store holds, which the port has none for.
 pub trait Records: RecordStore {
@@ -31,6 +31,7 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
         results_are_in_the_order_of_the_upserts,
         versions_written_at_once_leave_the_latest,
         nothing_at_all_can_be_written,
+        every_record_is_on_one_page_of_its_partition,
     );
 }
 
@@ -159,4 +160,28 @@ async fn versions_written_at_once_leave_the_latest(store: &impl Records) {
 
 async fn nothing_at_all_can_be_written(store: &impl Records) {
     assert!(store.upsert("d", &[]).await.is_empty());
+}
+
+async fn every_record_is_on_one_page_of_its_partition(store: &impl Records) {
+    let upserts: Vec<Upsert> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
+    written(store, &upserts).await;
+    store.upsert("other", &[upsert("x", 1, 1)]).await;
+    let mut found: Vec<StoredRecord> = Vec::new();
+    for partition in 0..RECORD_PARTITIONS {
+        let (mut after, mut keys): (Option<String>, Vec<String>) = (None, Vec::new());
+        loop {
+            let page = store.page("d", partition, after.as_deref(), 3).await.unwrap();
+            assert!(page.records.len() <= 3);
+            keys.extend(page.records.iter().map(|record| record.key.clone()));
+            found.extend(page.records);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert!(keys.is_sorted(), "{keys:?}");
+    }
+    found.sort_by_key(|record| record.fields["row"].as_u64());
+    let expected = |upsert: &Upsert| StoredRecord { key: upsert.key.clone(), fields: upsert.fields.clone() };
+    assert_eq!(found, upserts.iter().map(expected).collect::<Vec<_>>());
 }

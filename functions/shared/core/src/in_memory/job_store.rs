@@ -188,9 +188,10 @@ impl JobStore for InMemoryJobStore {
         Ok(())
     }
 
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError> {
-        lock(&self.0).tallies.entry((job, tally.attempt, tally.number)).or_insert_with(|| tally.clone());
-        Ok(())
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
+        let mut tables = lock(&self.0);
+        let place = (job, tally.attempt, tally.number);
+        Ok(tables.tallies.entry(place).or_insert_with(|| tally.clone()).clone())
     }
 
     async fn count_tally(
@@ -223,14 +224,38 @@ impl JobStore for InMemoryJobStore {
         Ok(())
     }
 
-    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost> {
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost> {
         let mut tables = lock(&self.0);
         let job = tables.held(job, attempt, holder)?;
         job.split.done = true;
+        job.split.at_end = at_end;
         job.split.dispatched = job.split.tallies;
         job.lease = None;
         job.moved_at = now;
         Ok(job.clone())
+    }
+
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        job.composing = Some(state);
+        job.lease = None;
+        job.moved_at = now;
+        Ok(())
     }
 
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
@@ -402,15 +427,7 @@ impl JobStore for InMemoryJobStore {
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
-        job.status = completion.status;
-        job.outcome = completion.outcome;
-        job.counts = Some(completion.counts);
-        job.completions += 1;
-        job.finished_at = Some(completion.finished_at);
-        job.moved_at = completion.finished_at;
-        job.expires_at = Some(completion.expires_at);
-        job.lease = None;
-        job.wake_at = None;
+        *job = completion.job();
         tables.give_slots_back(seen, completion.finished_at);
         Ok(())
     }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::lock;
-use crate::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
+use crate::ports::{
+    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,
+};
 
 /// The bucket in memory. Its presigned requests lead nowhere; [`InMemoryObjects::store_part`] stands for the client.
 #[derive(Debug, Default)]
@@ -18,6 +20,7 @@ pub struct InMemoryObjects(Mutex<Bucket>);
 struct Bucket {
     objects: HashMap<String, Bytes>,
     multiparts: HashMap<String, Multipart>,
+    begun: usize,
 }
 
 #[derive(Debug, Default)]
@@ -108,11 +111,14 @@ impl DirectTransfers for InMemoryObjects {
         Ok(PresignedRequest { method: "PUT".into(), url: format!("memory:{key}"), headers })
     }
 
-    async fn begin_multipart(&self, key: &str, _content_type: &str) -> Result<String, PortError> {
-        let mut bucket = lock(&self.0);
-        let name = format!("multipart-{}", bucket.multiparts.len() + 1);
-        bucket.multiparts.insert(name.clone(), Multipart { key: key.to_owned(), parts: BTreeMap::new() });
-        Ok(name)
+    async fn presign_get(
+        &self,
+        key: &str,
+        _content_type: &str,
+        file_name: &str,
+        _expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError> {
+        Ok(PresignedRequest { method: "GET".into(), url: format!("memory:{key}?as={}", file_name.replace('"', "_")), headers: vec![] })
     }
 
     async fn presign_part(
@@ -125,6 +131,29 @@ impl DirectTransfers for InMemoryObjects {
     ) -> Result<PresignedRequest, PortError> {
         let headers = vec![("content-length".into(), size.to_string())];
         Ok(PresignedRequest { method: "PUT".into(), url: format!("memory:{key}?{multipart}&{part}"), headers })
+    }
+}
+
+#[async_trait]
+impl MultipartObjects for InMemoryObjects {
+    async fn begin_multipart(&self, key: &str, _content_type: &str) -> Result<String, PortError> {
+        let mut bucket = lock(&self.0);
+        bucket.begun += 1;
+        let name = format!("multipart-{}", bucket.begun);
+        bucket.multiparts.insert(name.clone(), Multipart { key: key.to_owned(), parts: BTreeMap::new() });
+        Ok(name)
+    }
+
+    async fn put_part(
+        &self,
+        _key: &str,
+        multipart: &str,
+        number: u32,
+        bytes: Bytes,
+    ) -> Result<UploadedPart, PortError> {
+        let part = UploadedPart { number, etag: etag(&bytes), size: bytes.len() as u64 };
+        self.store_part(multipart, number, bytes)?;
+        Ok(part)
     }
 
     async fn parts(&self, _key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {

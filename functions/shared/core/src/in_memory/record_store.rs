@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::ports::{PortError, RecordStore, Upsert, Upserted};
+use crate::ports::{PortError, RECORD_PARTITIONS, RecordPage, RecordStore, StoredRecord, Upsert, Upserted};
 
 /// The records table in memory.
 #[derive(Debug, Default)]
@@ -32,4 +32,25 @@ impl RecordStore for InMemoryRecordStore {
         };
         upserts.iter().map(|upsert| Ok(write(upsert))).collect()
     }
+
+    async fn page(
+        &self,
+        dataset: &str,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<RecordPage, PortError> {
+        let records = lock(&self.0);
+        let wanted = |key: &str| partition_of(key) == partition && after.is_none_or(|after| key > after);
+        let mut found = records.iter().filter(|((of, key), _)| of == dataset && wanted(key));
+        let stored = |record: &Upsert| StoredRecord { key: record.key.clone(), fields: record.fields.clone() };
+        let page: Vec<StoredRecord> = found.by_ref().take(limit).map(|(_, record)| stored(record)).collect();
+        let next = found.next().and(page.last()).map(|last| last.key.clone());
+        Ok(RecordPage { records: page, next })
+    }
+}
+
+/// Any even spread does.
+fn partition_of(key: &str) -> u32 {
+    key.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % RECORD_PARTITIONS
 }

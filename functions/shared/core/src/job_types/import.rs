@@ -42,7 +42,7 @@ impl Import {
 }
 
 impl JobType for Import {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "import"
     }
 
@@ -61,7 +61,8 @@ impl JobType for Import {
     }
 }
 
-fn dataset(spec: &Spec) -> Result<String, ParamsError> {
+/// The dataset that the params name.
+pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match spec.params.get("dataset") {
         Some(Value::String(name)) if (1..=128).contains(&name.len()) && name.chars().all(allowed) => Ok(name.clone()),

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::Import;
 use crate::ids::{FileGuid, JobGuid, Owner};
-use crate::ports::{PortError, RecordStore, Upsert, Upserted};
+use crate::ports::{PortError, RecordPage, RecordStore, Upsert, Upserted};
 use crate::processor::{Item, ItemError, JobType, Outcome};
-use crate::spec::{SourceFile, Spec};
+use crate::spec::{Source, SourceFile, Spec};
 use crate::text::{ChunkLimits, Dialect, Format, Head, Record};
 
 /// Writes down what it is given, and answers by the field `then` of each record.
@@ -27,6 +27,10 @@ impl RecordStore for Recording {
             }
         };
         upserts.iter().map(answer).collect()
+    }
+
+    async fn page(&self, _: &str, _: u32, _: Option<&str>, _: usize) -> Result<RecordPage, PortError> {
+        Ok(RecordPage::default())
     }
 }
 
@@ -52,13 +56,19 @@ fn spec() -> Spec {
         owner: Owner("local".into()),
         job_type: "import".into(),
         created_at: Timestamp::UNIX_EPOCH,
-        file: SourceFile { file_guid: FileGuid(uuid::Uuid::nil()), key: "k".into(), etag: "e".into(), size: 1 },
+        source: Source::File(SourceFile {
+            file_guid: FileGuid(uuid::Uuid::nil()),
+            key: "k".into(),
+            etag: "e".into(),
+            size: 1,
+        }),
         head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
         limits: ChunkLimits { max_items: 1, max_bytes: 1, max_record_bytes: 1 },
         scanner_version: 1,
         params: Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]),
         tolerance: None,
         max_concurrency: None,
+        output: None,
     }
 }
 

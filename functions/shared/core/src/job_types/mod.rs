@@ -1,15 +1,22 @@
 //! The job types that come with Rowmill, and the register of all there are.
 
+mod export;
 mod import;
+mod row_writer;
+mod transform;
 mod validate;
 
 #[cfg(test)]
 mod import_tests;
+#[cfg(test)]
+mod output_tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use export::Export;
 pub use import::Import;
+pub use transform::Transform;
 pub use validate::Validate;
 
 use crate::ports::RecordStore;
@@ -17,19 +24,28 @@ use crate::processor::JobType;
 
 /// The register of job types.
 #[derive(Clone)]
-pub struct JobTypes(BTreeMap<&'static str, Arc<dyn JobType>>);
+pub struct JobTypes(BTreeMap<String, Arc<dyn JobType>>);
 
 impl JobTypes {
     /// All job types. A new one is one line here.
     ///
     /// `records` is where `import` writes; a function that only checks params and never processes has none.
     pub fn built_in(records: Option<Arc<dyn RecordStore>>) -> Self {
-        Self::of([Arc::new(Import::new(records)) as Arc<dyn JobType>, Arc::new(Validate)])
+        let types: [Arc<dyn JobType>; 4] =
+            [Arc::new(Import::new(records)), Arc::new(Validate), Arc::new(Transform), Arc::new(Export)];
+        Self::of(types)
     }
 
     /// A register of these types.
     pub fn of(types: impl IntoIterator<Item = Arc<dyn JobType>>) -> Self {
-        Self(types.into_iter().map(|job_type| (job_type.name(), job_type)).collect())
+        Self(types.into_iter().map(|job_type| (job_type.name().to_owned(), job_type)).collect())
+    }
+
+    /// This register with these types added.
+    #[must_use]
+    pub fn with(mut self, types: impl IntoIterator<Item = Arc<dyn JobType>>) -> Self {
+        self.0.extend(types.into_iter().map(|job_type| (job_type.name().to_owned(), job_type)));
+        self
     }
 
     /// The type of this name, if there is one.
@@ -38,7 +54,7 @@ impl JobTypes {
     }
 
     /// The names of all types, in order.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.0.keys().copied().collect()
+    pub fn names(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
     }
 }

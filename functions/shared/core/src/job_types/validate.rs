@@ -14,7 +14,7 @@ use crate::text::RowSchema;
 pub struct Validate;
 
 impl JobType for Validate {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "validate"
     }
 

@@ -86,11 +86,11 @@ pub trait JobStore: Send + Sync {
     /// `Unavailable`.
     async fn release(&self, job: JobGuid, holder: RunId) -> Result<(), PortError>;
 
-    /// Puts a tally if it is absent. One that is there is the same one, put by another run of the split.
+    /// Puts a tally if it is absent. The tally that is there then: one put by another run of the split counts as it is.
     ///
     /// # Errors
     /// `Unavailable`.
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<(), PortError>;
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError>;
 
     /// Counts tally `number` in the job row, with the border after it, and notes that all tallies before it are
     /// dispatched; on condition that this run holds the lease, that exactly the tallies before it are counted, and that
@@ -115,11 +115,33 @@ pub trait JobStore: Send + Sync {
     /// [`WriteLost::Condition`] with the job as it is.
     async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>;
 
-    /// Notes that there will be no more tallies and gives the lease back; on condition that this run holds it.
+    /// Notes that there will be no more tallies, and whether that is because all items are dispatched, and gives the lease
+    /// back; on condition that this run holds it.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the job as it is.
-    async fn finish_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<Job, WriteLost>;
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost>;
+
+    /// Notes under which name the state of a composition is stored, for the next invocation to go on from, and gives the
+    /// lease back; on condition that this run holds it.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the job as it is.
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost>;
 
     /// Stops an attempt that has not ended and is not stopped, and has the sweep look at the job from then on. Stopping it
     /// again with the very same stop is stopping it now: the first reply was lost.

@@ -8,6 +8,7 @@ use crate::ids::JobGuid;
 use crate::job::{Job, Redrive, SplitState, outcome};
 use crate::ledger::Ledger;
 use crate::ports::{PortError, expiry};
+use crate::results::Results;
 use crate::spec::Spec;
 use crate::states::{Move, Outcome, Status};
 use crate::tally::{Counts, Tally};
@@ -142,10 +143,11 @@ impl NewAttempt {
             status: self.seen.status.after(Move::Redrive).unwrap_or(self.seen.status),
             outcome: None,
             attempt: self.seen.attempt + 1,
-            split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false },
+            split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false, at_end: false },
             lease: None,
             stop: None,
             redrive: Some(self.redrive.clone()),
+            composing: None,
             recoveries: 0,
             moved_at: self.at,
             deadline_at: self.deadline_at,
@@ -275,6 +277,8 @@ pub struct Completion {
     pub outcome: Option<Outcome>,
     /// The counts it ends with.
     pub counts: Counts,
+    /// Where its results are, if they could be composed.
+    pub results: Option<Results>,
     /// When.
     pub finished_at: Timestamp,
     /// When its rows go away.
@@ -283,7 +287,13 @@ pub struct Completion {
 
 impl Completion {
     /// The end of a job's attempt with these counts, by what stopped it or did not; none where it does not end from here.
-    pub fn of(job: &Job, attempt: Counts, finished_at: Timestamp, retention: Duration) -> Option<Self> {
+    pub fn of(
+        job: &Job,
+        attempt: Counts,
+        results: Option<Results>,
+        finished_at: Timestamp,
+        retention: Duration,
+    ) -> Option<Self> {
         let (status, counts) = (job.ending()?, job.merged(attempt));
         // A file of which a part was never dispatched has not succeeded, whatever became of the rest.
         let outcome = match (outcome(counts), job.unprocessed_from()) {
@@ -295,9 +305,28 @@ impl Completion {
             status,
             outcome: (status == Status::Completed).then_some(outcome),
             counts,
+            results,
             finished_at,
             expires_at: expiry(finished_at, retention),
         })
+    }
+
+    /// The job as it is from then on.
+    pub fn job(&self) -> Job {
+        Job {
+            status: self.status,
+            outcome: self.outcome,
+            counts: Some(self.counts),
+            results: self.results,
+            completions: self.seen.completions + 1,
+            composing: None,
+            lease: None,
+            finished_at: Some(self.finished_at),
+            moved_at: self.finished_at,
+            wake_at: None,
+            expires_at: Some(self.expires_at),
+            ..self.seen.clone()
+        }
     }
 
     /// Whether the job has ended by this very completion: it was applied earlier, and its reply lost.

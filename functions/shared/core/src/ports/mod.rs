@@ -15,9 +15,13 @@ pub use job_writes::{
     Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
     JobPage, Leased, LedgerMoved, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
 };
-pub use objects::{DirectTransfers, ObjectHead, Objects, PresignedRequest, UploadedPart};
+pub use objects::{
+    DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
+};
 pub use queue::Queue;
-pub use record_store::{RecordStore, RecordVersion, Upsert, Upserted};
+pub use record_store::{
+    RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted,
+};
 pub use upload_store::UploadStore;
 
 /// What went wrong behind a port, by what the caller does about it.

@@ -50,6 +50,9 @@ pub struct ObjectHead {
     pub etag: String,
 }
 
+/// The fewest bytes of a part of an object, but for the last part (S3).
+pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
+
 /// Transfers between a client and the bucket that do not pass through a function.
 #[async_trait]
 pub trait DirectTransfers: Send + Sync {
@@ -66,11 +69,17 @@ pub trait DirectTransfers: Send + Sync {
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError>;
 
-    /// Begins an upload in parts, and says its name.
+    /// A request with which anybody can read an object, to be saved under this file name.
     ///
     /// # Errors
-    /// `Unavailable`.
-    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
+    /// `Unavailable` where there are no credentials to sign with.
+    async fn presign_get(
+        &self,
+        key: &str,
+        content_type: &str,
+        file_name: &str,
+        expires_in: Duration,
+    ) -> Result<PresignedRequest, PortError>;
 
     /// A request with which anybody can store one part of this length. Parts count from 1.
     ///
@@ -84,6 +93,29 @@ pub trait DirectTransfers: Send + Sync {
         size: u64,
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError>;
+}
+
+/// Objects that are stored in parts, since they are too long for one request or not known whole.
+#[async_trait]
+pub trait MultipartObjects: Send + Sync {
+    /// Begins an upload in parts, and says its name.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
+
+    /// Stores a part; every part but the last must have at least [`PART_MIN_BYTES`]. Parts count from 1; one of a number that
+    /// is there takes its place.
+    ///
+    /// # Errors
+    /// `NotFound` where the upload was completed or given up.
+    async fn put_part(
+        &self,
+        key: &str,
+        multipart: &str,
+        number: u32,
+        bytes: Bytes,
+    ) -> Result<UploadedPart, PortError>;
 
     /// The parts stored so far, in order.
     ///

@@ -2,6 +2,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::JobGuid;
@@ -16,6 +17,41 @@ pub trait RecordStore: Send + Sync {
     /// # Errors
     /// Per record: `Unavailable`, with nothing known about whether it was written; writing it again is right.
     async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>>;
+
+    /// Records of a partition of a dataset (0 to [`RECORD_PARTITIONS`], excluded) in the order of their keys, behind key
+    /// `after`: at most `limit` of them, and fewer where they are big. A record that is written meanwhile may be in it as it
+    /// was or as it is.
+    ///
+    /// # Errors
+    /// `Unavailable`; `Invalid` where a record was not written by Rowmill.
+    async fn page(
+        &self,
+        dataset: &str,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<RecordPage, PortError>;
+}
+
+/// How many partitions the records of a dataset are spread over, so that none of them takes all the load.
+pub const RECORD_PARTITIONS: u32 = 16;
+
+/// Records of a partition, in the order of their keys.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RecordPage {
+    /// The records. There may be none although more follow.
+    pub records: Vec<StoredRecord>,
+    /// The key behind which the next page goes on; none where this is the last.
+    pub next: Option<String>,
+}
+
+/// A record as it is stored.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StoredRecord {
+    /// Its key in the dataset.
+    pub key: String,
+    /// What it holds.
+    pub fields: Map<String, Value>,
 }
 
 /// A record to be written.

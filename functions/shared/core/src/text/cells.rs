@@ -63,6 +63,16 @@ pub(super) struct BadCell {
     pub byte: usize,
 }
 
+/// The cells of one record, which `raw` is without its terminator; bytes that are no UTF-8 are shown as U+FFFD.
+pub fn split_cells(raw: &[u8], delimiter: u8) -> Vec<String> {
+    if raw.is_empty() {
+        return Vec::new();
+    }
+    let mut reader = CellReader::new(delimiter);
+    reader.read(raw);
+    reader.each().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
+}
+
 /// Splits records into cells, one at a time.
 pub(super) struct CellReader {
     reader: Reader,
@@ -135,16 +145,20 @@ impl CellReader {
 
     /// The record's cells, each on its own.
     pub(super) fn texts(&self) -> Result<Vec<String>, BadCell> {
+        let texts = self.each().enumerate().map(|(index, cell)| match std::str::from_utf8(cell) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => Err(BadCell { index, byte: error.valid_up_to() }),
+        });
+        texts.collect()
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
-        let each = self.ends[..self.cells].iter().enumerate().map(|(index, &end)| {
+        self.ends[..self.cells].iter().map(move |&end| {
             let cell = &self.text[start..end];
             start = end;
-            match std::str::from_utf8(cell) {
-                Ok(text) => Ok(text.to_owned()),
-                Err(error) => Err(BadCell { index, byte: error.valid_up_to() }),
-            }
-        });
-        each.collect()
+            cell
+        })
     }
 
     fn first_bad_cell(&self) -> BadCell {

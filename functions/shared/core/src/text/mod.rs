@@ -15,12 +15,14 @@ pub mod schema;
 
 mod cells;
 mod coerce;
+mod formula;
 mod json_line;
 mod scan;
 
-pub use cells::Cells;
+pub use cells::{Cells, split_cells};
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use dialect::{Dialect, Format, Head, HeadError, TextParams, read_head};
+pub use formula::{escape_formula, unescape_formula};
 pub use items::{BadRecord, Items, RawItem, Record, read_items};
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 

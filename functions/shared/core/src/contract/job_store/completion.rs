@@ -1,11 +1,12 @@
 use futures::future::join_all;
 
-use super::story::{ROOM, end, guid, lease, new_job, running, stop};
+use super::story::{ROOM, end, guid, lease, new_job, run, running, stop};
 use crate::contract::at;
 use crate::job::{Job, StopCode};
 use crate::ports::{
     Admission, Ceilings, Completion, CreateError, Created, JobStore, Leased, NewJob, Stopped, WriteLost,
 };
+use crate::results::Results;
 use crate::states::{Outcome, Status};
 use crate::tally::Counts;
 
@@ -22,6 +23,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
         status: Status::Completed,
         outcome: Some(Outcome::Partial),
         counts: Some(Counts { succeeded: 3, failed: 2, skipped: 0 }),
+        results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         completions: 1,
         finished_at: Some(at(20)),
         moved_at: at(20),
@@ -112,4 +114,14 @@ pub async fn of_ten_completions_at_once_one_takes_effect(store: &impl JobStore) 
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     assert_eq!(results.iter().filter(|result| was_lost(result)).count(), 9);
     assert_eq!(store.job(job).await.unwrap().completions, 1);
+}
+
+pub async fn a_paused_composition_leaves_its_state_and_gives_the_lease_back(store: &impl JobStore) {
+    let job = running(store).await;
+    assert!(was_lost(&store.pause_composition(job, 1, run(2), run(9), at(3)).await), "not without the lease");
+    assert!(was_lost(&store.pause_composition(job, 2, run(1), run(9), at(3)).await), "not for another attempt");
+    store.pause_composition(job, 1, run(1), run(9), at(4)).await.unwrap();
+    let seen = store.job(job).await.unwrap();
+    assert_eq!((seen.composing, seen.lease, seen.moved_at), (Some(run(9)), None, at(4)));
+    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "whoever paused holds nothing");
 }

@@ -22,8 +22,12 @@ pub async fn a_tally_reads_back_and_is_put_once(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), tally(0, 2));
     let committed = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap();
-    store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
+    let other = Tally { stored_by: Some(run(2)), ..tally(0, 3) };
+    assert_eq!(store.put_tally(guid(1), &other).await.unwrap(), *committed.tally(), "the first one counts as it is");
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), *committed.tally(), "what was counted stays");
+    let stored = Tally { stored_by: Some(run(2)), ..tally(1, 3) };
+    assert_eq!(store.put_tally(guid(1), &stored).await.unwrap(), stored);
+    assert_eq!(store.tally(guid(1), 1, 1).await.unwrap(), stored);
     assert!(matches!(store.tally(guid(2), 1, 0).await, Err(PortError::NotFound)), "another job has tallies of its own");
 }
 
@@ -45,7 +49,7 @@ pub async fn a_chunk_is_counted_once_whoever_commits_it(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
     let Committed::Won(won) = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap() else { panic!("lost") };
     assert_eq!((won.done, won.counts, won.bytes, won.at), (1, counts(1), 50, at(5)));
-    assert_eq!(won.mark(1), Some(Mark { kind: MarkKind::HasObjects, run: run(1) }));
+    assert_eq!(won.mark(1), Some(Mark { kind: MarkKind::HasFailed, run: run(1) }));
     assert_eq!(won.mark(0), None);
     assert!(!won.is_closed());
     let mut other = commit(0, 1, 2);

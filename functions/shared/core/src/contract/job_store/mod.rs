@@ -58,6 +58,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         split::nothing_is_counted_once_the_split_is_finished,
         split::a_paused_split_is_dispatched_and_gives_the_lease_back,
         split::the_end_of_the_split_gives_the_lease_back,
+        split::a_split_that_ends_early_says_so,
         split::a_job_is_stopped_once,
         split::a_stopped_job_is_looked_at_from_then_on,
         split::a_stop_whose_reply_was_lost_is_recognised,
@@ -130,5 +131,6 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completion::a_job_nobody_took_up_does_not_end,
         completion::an_ended_job_is_neither_leased_nor_stopped,
         completion::of_ten_completions_at_once_one_takes_effect,
+        completion::a_paused_composition_leaves_its_state_and_gives_the_lease_back,
     );
 }

@@ -42,7 +42,7 @@ fn full(result: Result<Job, RedriveError>) -> Full {
 pub async fn an_ended_job_begins_its_next_attempt(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, Position { offset: 600, row: 6 }, at(3)).await.unwrap();
-    store.finish_split(job, 1, run(1), at(4)).await.unwrap();
+    store.finish_split(job, 1, run(1), true, at(4)).await.unwrap();
     let Stopped::Now(seen) = store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap() else {
         panic!("not stopped")
     };

@@ -100,7 +100,7 @@ pub async fn nothing_is_counted_once_the_job_is_stopped(store: &impl JobStore) {
 
 pub async fn nothing_is_counted_once_the_split_is_finished(store: &impl JobStore) {
     let job = running(store).await;
-    store.finish_split(job, 1, run(1), at(3)).await.unwrap();
+    store.finish_split(job, 1, run(1), true, at(3)).await.unwrap();
     taken(store.lease(job, 1, lease(2, 100), at(4)).await.unwrap());
     assert!(lost(store.count_tally(job, 1, run(2), 0, NEXT, at(5)).await).split.done);
 }
@@ -121,17 +121,24 @@ pub async fn the_end_of_the_split_gives_the_lease_back(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
     let held = store.job(job).await.unwrap();
-    assert_eq!(lost(store.finish_split(job, 1, run(2), at(4)).await), held, "not by another run");
-    assert_eq!(lost(store.finish_split(job, 2, run(1), at(4)).await), held, "not for another attempt");
-    let done = store.finish_split(job, 1, run(1), at(4)).await.unwrap();
-    assert!(done.split.done);
+    assert_eq!(lost(store.finish_split(job, 1, run(2), true, at(4)).await), held, "not by another run");
+    assert_eq!(lost(store.finish_split(job, 2, run(1), true, at(4)).await), held, "not for another attempt");
+    let done = store.finish_split(job, 1, run(1), true, at(4)).await.unwrap();
+    assert!(done.split.done && done.split.at_end);
     assert_eq!((done.split.tallies, done.split.dispatched, done.lease, done.moved_at), (1, 1, None, at(4)));
     assert_eq!(store.job(job).await.unwrap(), done);
     assert_eq!(
-        lost(store.finish_split(job, 1, run(1), at(5)).await),
+        lost(store.finish_split(job, 1, run(1), true, at(5)).await),
         done,
         "whose reply was lost sees that it is done"
     );
+}
+
+pub async fn a_split_that_ends_early_says_so(store: &impl JobStore) {
+    let job = running(store).await;
+    let done = store.finish_split(job, 1, run(1), false, at(4)).await.unwrap();
+    assert_eq!((done.split.done, done.split.at_end), (true, false));
+    assert_eq!(store.job(job).await.unwrap(), done);
 }
 
 pub async fn a_job_is_stopped_once(store: &impl JobStore) {

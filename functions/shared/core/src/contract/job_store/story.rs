@@ -4,7 +4,9 @@ use crate::contract::at;
 use crate::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::job::{Job, Lease, Stop, StopCode};
 use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
-use crate::spec::{SourceFile, Spec};
+use crate::processor::OutputFile;
+use crate::results::Results;
+use crate::spec::{Source, SourceFile, Spec};
 use crate::states::{Outcome, Status};
 use crate::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
@@ -31,7 +33,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         owner: Owner(owner.to_owned()),
         job_type: "import".to_owned(),
         created_at: at(0),
-        file: SourceFile { file_guid, key: "uploads/x".into(), etag: "\"e\"".into(), size: 1009 },
+        source: Source::File(SourceFile { file_guid, key: "uploads/x".into(), etag: "\"e\"".into(), size: 1009 }),
         head: Head {
             dialect: Dialect { format: Format::Csv, delimiter: b';' },
             columns: vec!["code".into(), "näme".into()],
@@ -45,6 +47,12 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
             .unwrap_or_default(),
         tolerance: None,
         max_concurrency: None,
+        output: Some(OutputFile {
+            name: "out.csv".into(),
+            content_type: "text/csv".into(),
+            header: Some("a;b".into()),
+            gzip: true,
+        }),
     };
     let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
     let job = Job { metadata, ..Job::waiting(&spec, at(14_400), at(900)) };
@@ -79,6 +87,7 @@ pub fn end(seen: Job) -> Completion {
         status: Status::Completed,
         outcome: Some(Outcome::Partial),
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
+        results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         finished_at: at(20),
         expires_at: at(2000),
     }
@@ -113,7 +122,7 @@ pub fn tally(number: u32, chunks: usize) -> Tally {
 pub fn commit(tally: u32, index: u8, by: u8) -> Commit {
     Commit {
         chunk: ChunkAddress { attempt: 1, tally, index },
-        mark: Mark { kind: MarkKind::HasObjects, run: run(by) },
+        mark: Mark { kind: MarkKind::HasFailed, run: run(by) },
         counts: Counts { succeeded: 3, failed: 1, skipped: 1 },
         bytes: 50,
         at: at(5),

@@ -1,0 +1,56 @@
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_core::ports::{PortError, RecordPage, StoredRecord};
+use serde_json::{Map, Value};
+
+use super::attributes::{Item, text};
+use super::errors::port_error;
+use super::record_statements::bucket_name;
+use super::record_store::DynamoDbRecordStore;
+
+const DOING: &str = "reading records";
+
+impl DynamoDbRecordStore {
+    /// Read with eventual consistency, at half the price: an export is of the records as they are about then.
+    pub(super) async fn query(
+        &self,
+        dataset: &str,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<RecordPage, PortError> {
+        let bucket = bucket_name(dataset, partition.into());
+        let start = after.map(|key| HashMap::from([("bucket".to_owned(), text(&bucket)), ("key".to_owned(), text(key))]));
+        let request = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("#bucket = :bucket")
+            .projection_expression("#key, #fields")
+            .expression_attribute_names("#bucket", "bucket")
+            .expression_attribute_names("#key", "key")
+            .expression_attribute_names("#fields", "fields")
+            .expression_attribute_values(":bucket", text(&bucket))
+            .set_exclusive_start_key(start)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
+        let records = output.items.unwrap_or_default().into_iter().map(record_of).collect::<Result<_, _>>()?;
+        let next = output.last_evaluated_key.filter(|key| !key.is_empty());
+        let next = next.map(|key| key_of(&key)).transpose()?;
+        Ok(RecordPage { records, next })
+    }
+}
+
+fn key_of(item: &Item) -> Result<String, PortError> {
+    let key = item.get("key").and_then(|key| key.as_s().ok());
+    key.cloned().ok_or_else(|| PortError::invalid(DOING, "a record has no key"))
+}
+
+fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
+    let key = key_of(&item)?;
+    let fields = item.remove("fields").unwrap_or_else(|| AttributeValue::M(HashMap::new()));
+    let fields: Map<String, Value> =
+        serde_dynamo::from_attribute_value(fields).map_err(|error| PortError::invalid(DOING, error))?;
+    Ok(StoredRecord { key, fields })
+}

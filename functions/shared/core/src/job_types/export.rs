@@ -1,0 +1,120 @@
+//! `export`: the records of a dataset as a CSV or JSON lines file.
+//!
+//! The split reads the dataset, partition by partition, and stores each chunk's records as it found them; so the items are
+//! as many as the records, and a chunk that is processed again gives the same rows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use super::import::dataset;
+use super::row_writer::{RowParams, RowWriter};
+use crate::ports::StoredRecord;
+use crate::processor::{InputKind, Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
+use crate::spec::Spec;
+use crate::text::{Format, Record, RowSchema};
+
+/// The job type `export`.
+///
+/// Params: `dataset`; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this order (of CSV required,
+/// by default all that a record has); `keyColumn`, a column for the record's key; `filter`, a JSON Schema (2020-12): records
+/// that do not keep it are left out; `compress`, `gzip`; `escapeFormulas`, for CSV that people open. Every record counts as
+/// an item, written or left out.
+pub struct Export;
+
+impl JobType for Export {
+    fn name(&self) -> &str {
+        "export"
+    }
+
+    fn params(&self) -> &'static [&'static str] {
+        &["dataset", "format", "columns", "keyColumn", "filter", "compress", "escapeFormulas"]
+    }
+
+    fn input(&self) -> InputKind {
+        InputKind::Dataset
+    }
+
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        let dataset = dataset(spec)?;
+        let wish = RowParams {
+            params: &spec.params,
+            format: "format",
+            default_format: Format::Jsonl,
+            default_columns: None,
+        };
+        Ok(Arc::new(RecordExport {
+            dataset,
+            rows: RowWriter::of(wish)?,
+            key_column: key_column(&spec.params)?,
+            filter: filter(&spec.params)?,
+            gzip: gzip(&spec.params)?,
+        }))
+    }
+}
+
+fn key_column(params: &Map<String, Value>) -> Result<Option<String>, ParamsError> {
+    match params.get("keyColumn") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) if !name.is_empty() => Ok(Some(name.clone())),
+        Some(_) => Err(ParamsError::new("params.keyColumn", "must be a column name")),
+    }
+}
+
+fn filter(params: &Map<String, Value>) -> Result<Option<RowSchema>, ParamsError> {
+    let Some(schema) = params.get("filter").filter(|schema| !schema.is_null()) else { return Ok(None) };
+    let compiled = RowSchema::compile(Some(schema));
+    compiled.map(Some).map_err(|error| ParamsError::new("params.filter", error.to_string()))
+}
+
+fn gzip(params: &Map<String, Value>) -> Result<bool, ParamsError> {
+    match params.get("compress") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::String(how)) if how == "gzip" => Ok(true),
+        Some(_) => Err(ParamsError::new("params.compress", "must be `gzip`; leave it out for a plain file")),
+    }
+}
+
+struct RecordExport {
+    dataset: String,
+    rows: RowWriter,
+    key_column: Option<String>,
+    filter: Option<RowSchema>,
+    gzip: bool,
+}
+
+#[async_trait]
+impl ItemProcessor for RecordExport {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let Record::Json(record) = &item.record else { return Err(not_a_record()) };
+        let StoredRecord { key, mut fields } = serde_json::from_value(record.clone()).map_err(|_| not_a_record())?;
+        if let Some(filter) = &self.filter
+            && filter.check(Record::Json(Value::Object(fields.clone()))).is_err()
+        {
+            return Ok(Outcome::Succeeded);
+        }
+        if let Some(column) = &self.key_column {
+            fields.insert(column.clone(), Value::String(key));
+        }
+        self.rows.row(fields).map(Outcome::Output)
+    }
+
+    /// Nothing is written to anywhere but the file.
+    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+        self.process(item).await
+    }
+
+    fn output(&self) -> Option<OutputFile> {
+        Some(self.rows.output(&self.dataset, self.gzip))
+    }
+
+    /// A row takes microseconds.
+    fn batch_items(&self) -> usize {
+        64
+    }
+}
+
+fn not_a_record() -> ItemError {
+    ItemError::permanent("not_a_record", "the item is no record of a dataset")
+}

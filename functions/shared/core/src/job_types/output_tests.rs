@@ -1,0 +1,151 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{Export, Transform};
+use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::processor::{Item, ItemProcessor, JobType, Outcome, ParamsError};
+use crate::spec::{Source, SourceFile, Spec};
+use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
+
+fn spec(format: Format, columns: &[&str], params: Value) -> Spec {
+    let params: Map<String, Value> = params.as_object().cloned().unwrap();
+    Spec {
+        job_guid: JobGuid(uuid::Uuid::nil()),
+        owner: Owner("local".into()),
+        job_type: "transform".into(),
+        created_at: Timestamp::UNIX_EPOCH,
+        source: Source::File(SourceFile {
+            file_guid: FileGuid(uuid::Uuid::nil()),
+            key: "k".into(),
+            etag: "e".into(),
+            size: 1,
+        }),
+        head: Head {
+            dialect: Dialect { format, delimiter: b',' },
+            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+            data_start: 0,
+        },
+        limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
+        scanner_version: 1,
+        params,
+        tolerance: None,
+        max_concurrency: None,
+        output: None,
+    }
+}
+
+fn refused(job_type: &dyn JobType, spec: &Spec) -> ParamsError {
+    job_type.prepare(spec).err().expect("refused")
+}
+
+async fn outputs(processor: &Arc<dyn ItemProcessor>, records: Vec<Record>) -> Vec<String> {
+    let job_guid = JobGuid(uuid::Uuid::nil());
+    let items: Vec<Item> = (1..).zip(records).map(|(row, record)| Item { job_guid, row, record }).collect();
+    let outcomes = processor.process_batch(&items).await;
+    let output = |outcome| match outcome {
+        Ok(Outcome::Output(output)) => output,
+        other => format!("{other:?}"),
+    };
+    outcomes.into_iter().map(output).collect()
+}
+
+fn records(spec: &Spec, text: &str) -> Vec<Record> {
+    let chunk = Chunk { offset: 0, length: text.len() as u64, first_row: 1, items: 1, mode: ChunkMode::Items };
+    let columns = spec.head.columns.clone().into();
+    read_items(&chunk, text.as_bytes(), &spec.head.dialect, &columns).map(|item| item.record.unwrap()).collect()
+}
+
+#[tokio::test]
+async fn steps_are_taken_in_their_order() {
+    let mapping = json!([
+        { "rename": "first", "to": "given" },
+        { "set": "name", "template": "{given} {{{last}}}" },
+        { "drop": "last" },
+        { "set": "source", "value": "crm, \"old\"" },
+        { "set": "given", "value": 7 },
+    ]);
+    let spec = spec(Format::Csv, &["first", "last", "age"], json!({ "mapping": mapping }));
+    let processor = Transform.prepare(&spec).unwrap();
+    let file = processor.output().unwrap();
+    assert_eq!((file.name.as_str(), file.header.as_deref()), ("transformed.csv", Some("given,age,name,source")));
+    let rows = outputs(&processor, records(&spec, "Ada,Lovelace,36\n\"B,\",\"\",\n")).await;
+    let source = r#""crm, ""old""""#;
+    assert_eq!(rows, [format!("7,36,Ada {{Lovelace}},{source}"), format!("7,,\"B, {{}}\",{source}")]);
+}
+
+#[tokio::test]
+async fn rows_go_from_either_format_to_either() {
+    let to_json = spec(Format::Csv, &["a", "b"], json!({ "outputFormat": "jsonl", "columns": ["b"] }));
+    let processor = Transform.prepare(&to_json).unwrap();
+    assert_eq!(processor.output().unwrap().header, None);
+    assert_eq!(outputs(&processor, records(&to_json, "1,x\n")).await, [r#"{"b":"x"}"#]);
+    let params = json!({ "outputFormat": "csv", "columns": ["b", "a", "c"], "escapeFormulas": true });
+    let to_csv = spec(Format::Jsonl, &[], params);
+    let processor = Transform.prepare(&to_csv).unwrap();
+    let rows = outputs(&processor, records(&to_csv, "{\"a\":[1],\"b\":\"=1+1\"}\n{\"c\":-1.5}\n")).await;
+    assert_eq!(rows, ["'=1+1,[1],", ",,-1.5"]);
+}
+
+#[test]
+fn a_mapping_that_cannot_work_is_refused_with_its_step() {
+    let refused = |params| refused(&Transform, &spec(Format::Csv, &["a", "b"], params));
+    let of_step = |step| refused(json!({ "mapping": [{ "drop": "a" }, step] }));
+    for step in [
+        json!({ "drop": "a" }),
+        json!({ "rename": "b" }),
+        json!({ "rename": "x", "to": "y" }),
+        json!({ "set": "c", "template": "{a}" }),
+        json!({ "set": "c", "template": "{b" }),
+        json!({ "set": "c", "template": "b}" }),
+        json!({ "set": "c", "value": 1, "template": "x" }),
+        json!("drop"),
+    ] {
+        assert_eq!(of_step(step.clone()).field, "params.mapping[1]", "{step}");
+    }
+    let renamed = refused(json!({ "mapping": [{ "rename": "a", "to": "b" }] }));
+    assert!(renamed.message.contains("already"), "{renamed}");
+    assert_eq!(refused(json!({ "mapping": {} })).field, "params.mapping");
+    assert_eq!(refused(json!({ "outputFormat": "xml" })).field, "params.outputFormat");
+    assert!(refused(json!({ "columns": ["a", "z"] })).message.contains('z'));
+    let no_columns = Transform.prepare(&spec(Format::Jsonl, &[], json!({ "outputFormat": "csv" })));
+    assert_eq!(no_columns.err().unwrap().field, "params.columns");
+}
+
+#[tokio::test]
+async fn an_export_writes_the_fields_that_are_asked_for_of_the_records_that_are() {
+    let records = || {
+        let record = |key: &str, fields: Value| Record::Json(json!({ "key": key, "fields": fields }));
+        vec![
+            record("k1", json!({ "a": 1, "b": "x\"y", "nested": { "c": null } })),
+            record("k2", json!({ "a": 20, "b": null })),
+        ]
+    };
+    let all = Export.prepare(&spec(Format::Jsonl, &[], json!({ "dataset": "d", "compress": "gzip" }))).unwrap();
+    let file = all.output().unwrap();
+    assert_eq!((file.name.as_str(), file.gzip, file.header), ("d.jsonl.gz", true, None));
+    let lines = outputs(&all, records()).await;
+    let parsed: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(parsed, [json!({ "a": 1, "b": "x\"y", "nested": { "c": null } }), json!({ "a": 20, "b": null })]);
+    let params = json!({
+        "dataset": "d", "format": "csv", "columns": ["id", "b", "nested", "gone"], "keyColumn": "id",
+        "filter": { "properties": { "a": { "maximum": 10 } } },
+    });
+    let chosen = Export.prepare(&spec(Format::Jsonl, &[], params)).unwrap();
+    assert_eq!(chosen.output().unwrap().header.as_deref(), Some("id,b,nested,gone"));
+    let rows = outputs(&chosen, records()).await;
+    assert_eq!(rows, ["k1,\"x\"\"y\",\"{\"\"c\"\":null}\",", "Ok(Succeeded)"], "what the filter leaves out has no row");
+}
+
+#[test]
+fn an_export_that_cannot_work_is_refused() {
+    let field = |params| refused(&Export, &spec(Format::Jsonl, &[], params)).field;
+    assert_eq!(field(json!({})), "params.dataset");
+    assert_eq!(field(json!({ "dataset": "d", "format": "csv" })), "params.columns");
+    assert_eq!(field(json!({ "dataset": "d", "columns": [] })), "params.columns");
+    assert_eq!(field(json!({ "dataset": "d", "columns": ["a", "a"] })), "params.columns");
+    assert_eq!(field(json!({ "dataset": "d", "compress": "zip" })), "params.compress");
+    assert_eq!(field(json!({ "dataset": "d", "filter": { "type": 7 } })), "params.filter");
+    assert_eq!(field(json!({ "dataset": "d", "keyColumn": 1 })), "params.keyColumn");
+}

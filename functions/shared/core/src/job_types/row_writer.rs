@@ -1,0 +1,123 @@
+//! Rows of an output file, as CSV or JSON lines.
+
+use csv::{Terminator, WriterBuilder};
+use serde_json::{Map, Value};
+
+use crate::processor::{ItemError, OutputFile, ParamsError};
+use crate::text::{Format, escape_formula};
+
+/// The params that say what a [`RowWriter`] writes.
+pub(super) struct RowParams<'a> {
+    /// All params of the job.
+    pub params: &'a Map<String, Value>,
+    /// The param that says in which format.
+    pub format: &'static str,
+    /// The format where it does not.
+    pub default_format: Format,
+    /// The columns where the param `columns` does not say which, if they are known.
+    pub default_columns: Option<Vec<String>>,
+}
+
+/// Writes rows in one format, with the same columns each.
+pub(super) struct RowWriter {
+    format: Format,
+    /// The columns in their order; all a row has where there are none.
+    columns: Option<Vec<String>>,
+    /// Whether cells that a spreadsheet would run are escaped.
+    escape_formulas: bool,
+}
+
+impl RowWriter {
+    /// The writer that the params ask for: `columns`, `escapeFormulas` and the format.
+    pub(super) fn of(wish: RowParams<'_>) -> Result<Self, ParamsError> {
+        let format = match wish.params.get(wish.format) {
+            None | Some(Value::Null) => wish.default_format,
+            Some(Value::String(name)) if name == "csv" => Format::Csv,
+            Some(Value::String(name)) if name == "jsonl" => Format::Jsonl,
+            Some(_) => return Err(ParamsError::new(format!("params.{}", wish.format), "must be `csv` or `jsonl`")),
+        };
+        let escape_formulas = match wish.params.get("escapeFormulas") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(escape)) => *escape,
+            Some(_) => return Err(ParamsError::new("params.escapeFormulas", "must be true or false")),
+        };
+        let columns = columns(wish.params)?.or(wish.default_columns);
+        if format == Format::Csv && columns.is_none() {
+            return Err(ParamsError::new("params.columns", "is missing; CSV has the same columns in every row: list them"));
+        }
+        Ok(Self { format, columns, escape_formulas })
+    }
+
+    /// The file that the rows make up, called `name` with the ending of its format.
+    pub(super) fn output(&self, name: &str, gzip: bool) -> OutputFile {
+        let (ending, content_type) = match self.format {
+            Format::Csv => ("csv", "text/csv"),
+            Format::Jsonl => ("jsonl", "application/x-ndjson"),
+        };
+        let header = match (&self.columns, self.format) {
+            (Some(columns), Format::Csv) => csv_line(columns.iter().map(|column| self.cell(column.clone()))),
+            _ => None,
+        };
+        OutputFile {
+            name: format!("{name}.{ending}{}", if gzip { ".gz" } else { "" }),
+            content_type: if gzip { "application/gzip" } else { content_type }.to_owned(),
+            header,
+            gzip,
+        }
+    }
+
+    /// A row of these fields.
+    pub(super) fn row(&self, mut fields: Map<String, Value>) -> Result<String, ItemError> {
+        let line = match (&self.columns, self.format) {
+            (columns, Format::Jsonl) => {
+                if let Some(columns) = columns {
+                    fields.retain(|name, _| columns.contains(name));
+                }
+                Some(Value::Object(fields).to_string())
+            }
+            (Some(columns), Format::Csv) => {
+                csv_line(columns.iter().map(|column| self.cell(cell_text(fields.remove(column)))))
+            }
+            (None, Format::Csv) => None,
+        };
+        line.ok_or_else(|| ItemError::permanent("output_not_written", "the row cannot be written as CSV"))
+    }
+
+    fn cell(&self, text: String) -> String {
+        if self.escape_formulas { escape_formula(&text).into_owned() } else { text }
+    }
+}
+
+fn columns(params: &Map<String, Value>) -> Result<Option<Vec<String>>, ParamsError> {
+    let error = |message: &str| Err(ParamsError::new("params.columns", message));
+    let columns: Vec<String> = match params.get("columns") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(list) => match serde_json::from_value(list.clone()) {
+            Ok(columns) => columns,
+            Err(_) => return error("must be a list of column names"),
+        },
+    };
+    let twice = columns.iter().enumerate().any(|(place, column)| columns[..place].contains(column));
+    match (columns.is_empty(), twice) {
+        (true, _) => error("must name at least one column; leave it out for all of them"),
+        (_, true) => error("names a column twice"),
+        _ => Ok(Some(columns)),
+    }
+}
+
+fn cell_text(value: Option<Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+    }
+}
+
+/// The cells as a CSV record without its end.
+fn csv_line(cells: impl Iterator<Item = String>) -> Option<String> {
+    let mut writer = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
+    writer.write_record(cells.map(String::into_bytes)).ok()?;
+    let mut line = writer.into_inner().ok()?;
+    line.pop();
+    String::from_utf8(line).ok()
+}

@@ -1,0 +1,269 @@
+//! `transform`: rows through a small mapping into a file, in the order of the input. The example of a type with outputs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::row_writer::{RowParams, RowWriter};
+use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
+use crate::spec::Spec;
+use crate::text::{Format, Record};
+
+/// The job type `transform`.
+///
+/// Params: `mapping`, a list of steps that are taken in order, each `{"rename": "old", "to": "new"}`, `{"drop": "column"}`,
+/// `{"set": "column", "value": …}` or `{"set": "column", "template": "{first} {last}"}` (a column's name in braces stands for
+/// its value, a doubled brace for itself); `outputFormat`, `csv` or `jsonl` (default: as the input); `columns`, those to
+/// write, in this order (default: all; required from JSON lines to CSV); `escapeFormulas`, for CSV that people open.
+pub struct Transform;
+
+impl JobType for Transform {
+    fn name(&self) -> &str {
+        "transform"
+    }
+
+    fn params(&self) -> &'static [&'static str] {
+        &["mapping", "outputFormat", "columns", "escapeFormulas"]
+    }
+
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        let format = spec.head.dialect.format;
+        let mut known = (format == Format::Csv).then(|| spec.head.columns.clone());
+        let steps = steps(spec.params.get("mapping"))?;
+        let steps = (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
+        let rows = RowWriter::of(RowParams {
+            params: &spec.params,
+            format: "outputFormat",
+            default_format: format,
+            default_columns: known.clone(),
+        })?;
+        if let (Some(known), Some(wanted)) = (&known, spec.params.get("columns").and_then(Value::as_array))
+            && let Some(stranger) = wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
+        {
+            let message = format!("there is no column `{stranger}` after the mapping; there are {}", known.join(", "));
+            return Err(ParamsError::new("params.columns", message));
+        }
+        Ok(Arc::new(Mapping { steps, rows }))
+    }
+}
+
+/// A step as the params have it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StepParams {
+    Rename(RenameParams),
+    Drop(DropParams),
+    Value(ValueParams),
+    Template(TemplateParams),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RenameParams {
+    rename: String,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DropParams {
+    drop: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ValueParams {
+    set: String,
+    value: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TemplateParams {
+    set: String,
+    template: String,
+}
+
+fn steps(mapping: Option<&Value>) -> Result<Vec<StepParams>, ParamsError> {
+    const FORMS: &str = "must be a list of steps, each {\"rename\", \"to\"}, {\"drop\"}, {\"set\", \"value\"} or \
+                         {\"set\", \"template\"}";
+    let Some(mapping) = mapping.filter(|mapping| !mapping.is_null()) else { return Ok(Vec::new()) };
+    let list = mapping.as_array().ok_or_else(|| ParamsError::new("params.mapping", FORMS))?;
+    let step = |(place, step): (usize, &Value)| {
+        serde_json::from_value(step.clone()).map_err(|_| ParamsError::new(format!("params.mapping[{place}]"), FORMS))
+    };
+    list.iter().enumerate().map(step).collect()
+}
+
+impl StepParams {
+    /// The step, checked against the columns there are before it, which become those behind it.
+    fn compile(self, place: usize, known: Option<&mut Vec<String>>) -> Result<Step, ParamsError> {
+        let field = format!("params.mapping[{place}]");
+        let find = |known: &[String], name: &str| {
+            known.iter().position(|column| column == name).ok_or_else(|| {
+                let message = format!("there is no column `{name}` at this step; there are {}", known.join(", "));
+                ParamsError::new(field.clone(), message)
+            })
+        };
+        let step = match self {
+            Self::Rename(RenameParams { rename, to }) => Step::Rename { from: rename, to },
+            Self::Drop(DropParams { drop }) => Step::Drop(drop),
+            Self::Value(ValueParams { set, value }) => Step::Set { column: set, value },
+            Self::Template(TemplateParams { set, template }) => {
+                let parts = template_parts(&template).map_err(|message| ParamsError::new(field.clone(), message))?;
+                Step::Fill { column: set, parts }
+            }
+        };
+        let Some(known) = known else { return Ok(step) };
+        match &step {
+            Step::Rename { from, to } => {
+                let place = find(known, from)?;
+                if from != to && known.contains(to) {
+                    return Err(ParamsError::new(field, format!("there is a column `{to}` already; drop it before")));
+                }
+                known[place].clone_from(to);
+            }
+            Step::Drop(column) => {
+                let place = find(known, column)?;
+                known.remove(place);
+            }
+            Step::Set { column, .. } => add(known, column),
+            Step::Fill { column, parts } => {
+                for part in parts {
+                    if let Part::Column(name) = part {
+                        find(known, name)?;
+                    }
+                }
+                add(known, column);
+            }
+        }
+        Ok(step)
+    }
+}
+
+fn add(known: &mut Vec<String>, column: &String) {
+    if !known.contains(column) {
+        known.push(column.clone());
+    }
+}
+
+/// A step of the mapping.
+enum Step {
+    Rename { from: String, to: String },
+    Drop(String),
+    Set { column: String, value: Value },
+    Fill { column: String, parts: Vec<Part> },
+}
+
+/// A piece of a template.
+#[derive(PartialEq, Eq, Debug)]
+enum Part {
+    Text(String),
+    Column(String),
+}
+
+/// Reads `{first} {last}`, with `{{` and `}}` for the braces themselves.
+fn template_parts(template: &str) -> Result<Vec<Part>, &'static str> {
+    const UNBALANCED: &str = "the template has a brace without its partner; double it to have the brace itself";
+    let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template.chars().peekable());
+    while let Some(c) = rest.next() {
+        match c {
+            '{' | '}' if rest.next_if_eq(&c).is_some() => text.push(c),
+            '{' => {
+                parts.push(Part::Text(std::mem::take(&mut text)));
+                let mut column = String::new();
+                loop {
+                    match rest.next() {
+                        Some('}') => break,
+                        Some(c) if c != '{' => column.push(c),
+                        _ => return Err(UNBALANCED),
+                    }
+                }
+                parts.push(Part::Column(column));
+            }
+            '}' => return Err(UNBALANCED),
+            c => text.push(c),
+        }
+    }
+    parts.push(Part::Text(text));
+    parts.retain(|part| *part != Part::Text(String::new()));
+    Ok(parts)
+}
+
+struct Mapping {
+    steps: Vec<Step>,
+    rows: RowWriter,
+}
+
+#[async_trait]
+impl ItemProcessor for Mapping {
+    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let mut fields = fields_of(&item.record)?;
+        for step in &self.steps {
+            step.take(&mut fields);
+        }
+        self.rows.row(fields).map(Outcome::Output)
+    }
+
+    /// Nothing is written to anywhere but the file.
+    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+        self.process(item).await
+    }
+
+    fn output(&self) -> Option<OutputFile> {
+        Some(self.rows.output("transformed", false))
+    }
+
+    /// A row takes microseconds.
+    fn batch_items(&self) -> usize {
+        64
+    }
+}
+
+impl Step {
+    fn take(&self, fields: &mut Map<String, Value>) {
+        match self {
+            Self::Rename { from, to } => {
+                if let Some(value) = fields.remove(from) {
+                    fields.insert(to.clone(), value);
+                }
+            }
+            Self::Drop(column) => {
+                fields.remove(column);
+            }
+            Self::Set { column, value } => {
+                fields.insert(column.clone(), value.clone());
+            }
+            Self::Fill { column, parts } => {
+                let filled = parts.iter().map(|part| part.text(fields)).collect();
+                fields.insert(column.clone(), Value::String(filled));
+            }
+        }
+    }
+}
+
+impl Part {
+    /// What stands for this piece in a row; nothing for a value that the row has not.
+    fn text(&self, fields: &Map<String, Value>) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Column(column) => match fields.get(column) {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
+            },
+        }
+    }
+}
+
+fn fields_of(record: &Record) -> Result<Map<String, Value>, ItemError> {
+    match record {
+        Record::Cells(cells) => {
+            Ok(cells.iter().map(|(column, cell)| (column.to_owned(), Value::String(cell.to_owned()))).collect())
+        }
+        Record::Json(Value::Object(fields)) => Ok(fields.clone()),
+        Record::Json(_) => Err(ItemError::permanent("invalid_json", "the row is no JSON object")),
+    }
+}

@@ -1,0 +1,50 @@
+//! How an upload that is not plain UTF-8 text becomes the text that is cut into items.
+
+use serde::{Deserialize, Serialize};
+
+/// What lies between the bytes of an upload and its text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum Packing {
+    /// Text that is compressed, in another character set, or both. Decoded as a stream.
+    Text {
+        /// How it is compressed, if it is.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        compression: Option<Compression>,
+        /// The character set, if it is not UTF-8.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        charset: Option<Charset>,
+    },
+    /// An Excel workbook, of which one sheet becomes CSV. Needs a temporary file.
+    Xlsx {
+        /// The sheet's name; the first one by default.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sheet: Option<String>,
+    },
+    /// A Parquet file, whose rows become JSON lines. Needs a temporary file.
+    Parquet,
+}
+
+/// A compression of a whole file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// RFC 1952, one member or several.
+    Gzip,
+    /// RFC 8878, one frame or several.
+    Zstd,
+}
+
+/// A character set other than UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Charset {
+    /// UTF-16, least significant byte first.
+    #[serde(rename = "utf-16le")]
+    Utf16Le,
+    /// UTF-16, most significant byte first.
+    #[serde(rename = "utf-16be")]
+    Utf16Be,
+    /// Windows-1252, of which Latin-1 is read as a part, as the WHATWG's encoding standard has it.
+    #[serde(rename = "windows-1252")]
+    Windows1252,
+}
