@@ -107,7 +107,7 @@ pub async fn measure(
     insight: Option<&Insight<'_>>,
     observer: &mut impl Observer,
 ) -> Result<Measurement, BenchError> {
-    let silent = crate::upload::ByteProgress::new(|_| ());
+    let silent = crate::progress::ByteProgress::new(|_| ());
     let begun = Instant::now();
     let stored = store(api, file, &silent).await?;
     let upload = begun.elapsed();
