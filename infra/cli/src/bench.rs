@@ -115,7 +115,7 @@ pub async fn measure(
     let mark = insight.map(|insight| LogMark::now(insight.logs)).transpose().map_err(unreadable)?;
     let new_job = NewJob {
         job_type: bench_type.word().to_owned(),
-        file_guid: stored.upload.file_guid,
+        file_guid: Some(stored.upload.file_guid),
         params: bench_type.params(),
         ..NewJob::default()
     };
