@@ -59,3 +59,22 @@ fn told(result: Result<ExitCode, CommandError>) -> ExitCode {
         error.exit_code()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_and_every_option_says_what_it_is_for() {
+        let mut rowmill = Rowmill::command();
+        rowmill.build();
+        for command in rowmill.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+        }
+    }
+}

@@ -165,10 +165,12 @@ impl Reception<'_> {
                 Ok(response)
             }
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Err(self.start_over_for("length").await),
-            StatusCode::OK => {
+            // The storage took no notice of the range.
+            StatusCode::OK if self.incoming.length() > 0 => {
                 self.start_over().await?;
                 Ok(response)
             }
+            StatusCode::OK => Ok(response),
             // Also where the link never worked: a new one tells.
             StatusCode::FORBIDDEN => Err(self.refused(response, |_| Remedy::NewLink).await),
             _ => Err(self
