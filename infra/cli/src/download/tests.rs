@@ -153,7 +153,7 @@ async fn a_storage_that_knows_no_ranges_is_read_from_the_start_again() {
 async fn another_range_than_the_one_asked_for_is_not_taken() {
     let fetch = Fetch::from(|request, n| match n {
         0 => stored(request, &content()).cut_after(100_000),
-        1 => Reply::bytes(206, &content()[99_999..]).header("content-range", "bytes 99999-299999/300000"),
+        1 => Reply::bytes(206, &content()[100_001..]).header("content-range", "bytes 100001-299999/300000"),
         _ => stored(request, &content()),
     })
     .await;
