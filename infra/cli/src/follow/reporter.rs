@@ -249,10 +249,10 @@ fn job_bar() -> ProgressBar {
 
 fn transfer_bar(direction: Direction, name: &str, size: u64) -> ProgressBar {
     let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
-    bar.set_style(style("{prefix} {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"));
-    bar.set_prefix(direction.doing());
-    bar.set_message(name.to_owned());
-    bar
+    // Set before anything is drawn, so that no line without a name is.
+    bar.with_style(style("{prefix} {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"))
+        .with_prefix(direction.doing())
+        .with_message(name.to_owned())
 }
 
 fn style(template: &str) -> ProgressStyle {
