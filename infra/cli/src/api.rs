@@ -6,6 +6,7 @@
 //! expires.
 
 mod error;
+mod results;
 mod retry;
 mod types;
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 pub(crate) use error::innermost;
 pub use error::{ApiError, Refusal};
+pub use results::{ResultFile, Results};
 pub use retry::{RetryPolicy, is_transient, parse_retry_after};
 pub use types::*;
 
@@ -29,8 +31,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// The code of the refusal to redrive a job that has not ended.
-const JOB_ACTIVE: &str = "job_active";
+/// The code of the refusal to do what only works with a job that has ended: to redrive it, to give out its results.
+pub(crate) const JOB_ACTIVE: &str = "job_active";
 
 /// A Rowmill API at one address, called with one token.
 pub struct ApiClient {
@@ -207,6 +209,11 @@ impl ApiClient {
         url.query_pairs_mut().append_pair("outcome", "failed").append_pair("limit", &limit.to_string());
         let page: FailedItemPage = self.answer(Call::new("list failed items", Method::GET, url)).await?;
         Ok(page.items)
+    }
+
+    /// What an ended job has left to be fetched, with links that work for a while.
+    pub async fn results(&self, job_guid: &str) -> Result<Results, ApiError> {
+        self.answer(Call::new("look up results", Method::GET, self.url(&["jobs", job_guid, "results"]))).await
     }
 
     fn url(&self, segments: &[&str]) -> Url {

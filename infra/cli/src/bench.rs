@@ -107,7 +107,7 @@ pub async fn measure(
     insight: Option<&Insight<'_>>,
     observer: &mut impl Observer,
 ) -> Result<Measurement, BenchError> {
-    let silent = crate::upload::ByteProgress::new(|_| ());
+    let silent = crate::progress::ByteProgress::new(|_| ());
     let begun = Instant::now();
     let stored = store(api, file, &silent).await?;
     let upload = begun.elapsed();
@@ -115,7 +115,7 @@ pub async fn measure(
     let mark = insight.map(|insight| LogMark::now(insight.logs)).transpose().map_err(unreadable)?;
     let new_job = NewJob {
         job_type: bench_type.word().to_owned(),
-        file_guid: stored.upload.file_guid,
+        file_guid: Some(stored.upload.file_guid),
         params: bench_type.params(),
         ..NewJob::default()
     };

@@ -1,4 +1,4 @@
-//! The client's commands: `run`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and `bench`.
+//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and `bench`.
 //!
 //! Each has its arguments and an `execute` that gives the exit code:
 //!
@@ -13,14 +13,17 @@
 pub mod bench;
 pub mod cancel;
 pub mod dead_letters;
+pub mod export;
 pub mod job;
 pub mod jobs;
 pub mod redrive;
+pub mod results;
 pub mod run;
 pub mod upload;
 
 mod connection;
 pub(crate) mod interrupt;
+mod lifecycle;
 mod limits;
 mod params;
 
@@ -34,6 +37,7 @@ use jiff::SignedDuration;
 
 use crate::api::{ApiError, Job, innermost};
 use crate::bench::BenchError;
+use crate::download::DownloadError;
 use crate::follow::{FollowError, Patience, failed_items_table, summary};
 use crate::stack::StackError;
 use crate::terminal;
@@ -65,6 +69,18 @@ pub enum CommandError {
     /// The file could not be stored.
     #[error(transparent)]
     Upload(#[from] UploadError),
+    /// A result could not be fetched.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// A job that has not ended has no results.
+    #[error("{source}\nFollow it to its end: {look_again}")]
+    NotEnded {
+        /// The API's refusal.
+        #[source]
+        source: ApiError,
+        /// The command that follows the job.
+        look_again: String,
+    },
     /// The job was not followed to its end.
     #[error("{source}\nLook at it again: {look_again}")]
     Follow {
@@ -155,11 +171,17 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
     print(&(line + "\n"))
 }
 
-/// Shows a job: as a line of JSON, or as counts and the first failed rows.
+/// Shows a job: as a line of JSON, or as counts, the first failed rows and how to get all of them.
 async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), CommandError> {
     if json {
         return print_json(job);
     }
+    show_counts(connection, job).await?;
+    tell_of_failed_rows(connection, job)
+}
+
+/// Shows a job's counts and its first failed rows.
+async fn show_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     print(&summary(job))?;
     if job.items_failed == 0 {
         return Ok(());
@@ -175,6 +197,14 @@ async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), 
             eprintln!("The failed rows cannot be shown: {error}");
             Ok(())
         }
+    }
+}
+
+/// Says how to get the failed rows of a job that has ended, if there are any.
+fn tell_of_failed_rows(connection: &Connection, job: &Job) -> Result<(), CommandError> {
+    match job.status.is_terminal() && job.items_failed > 0 {
+        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.fetch_results(&job.job_guid))),
+        false => Ok(()),
     }
 }
 

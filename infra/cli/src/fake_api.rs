@@ -31,6 +31,8 @@ pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    /// How much of the body is sent before the connection is cut.
+    sent: usize,
 }
 
 impl Reply {
@@ -39,7 +41,16 @@ impl Reply {
     }
 
     pub fn text(status: u16, body: &str) -> Self {
-        Self { status, headers: Vec::new(), body: body.into() }
+        Self::bytes(status, body.as_bytes())
+    }
+
+    pub fn bytes(status: u16, body: &[u8]) -> Self {
+        Self { status, headers: Vec::new(), body: body.into(), sent: body.len() }
+    }
+
+    /// Announces the whole body and sends no more than its first `bytes`.
+    pub fn cut_after(self, bytes: usize) -> Self {
+        Self { sent: bytes.min(self.body.len()), ..self }
     }
 
     /// No answer: the connection is cut.
@@ -125,6 +136,6 @@ async fn one_exchange(
     }
     head += &format!("content-length: {}\r\n\r\n", reply.body.len());
     connection.write_all(head.as_bytes()).await?;
-    connection.write_all(&reply.body).await?;
+    connection.write_all(&reply.body[..reply.sent]).await?;
     connection.flush().await
 }

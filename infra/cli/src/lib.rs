@@ -7,6 +7,7 @@ pub mod aws;
 pub mod bench;
 pub mod command;
 pub mod deploy;
+pub mod download;
 pub mod follow;
 pub mod operate;
 pub mod package;
@@ -15,6 +16,8 @@ pub mod stack;
 pub mod template;
 pub mod terminal;
 pub mod upload;
+
+mod storage;
 
 #[cfg(test)]
 mod fake_api;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rowmill::command::{CommandError, bench, cancel, dead_letters, job, jobs, redrive, run, upload};
+use rowmill::command::{CommandError, bench, cancel, dead_letters, export, job, jobs, redrive, results, run, upload};
 use rowmill::operate::{Deploy, Down, Status, Up};
 
 /// Turns files into finished work, with counts that can be proved.
@@ -17,6 +17,8 @@ struct Rowmill {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Export(export::ExportArgs),
+    Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
     Jobs(jobs::JobsArgs),
     Job(job::JobArgs),
@@ -34,6 +36,8 @@ enum Command {
 async fn main() -> ExitCode {
     match Rowmill::parse().command {
         Command::Run(args) => told(run::execute(args).await),
+        Command::Export(args) => told(export::execute(args).await),
+        Command::Results(args) => told(results::execute(args).await),
         Command::Upload(args) => told(upload::execute(args).await),
         Command::Jobs(args) => told(jobs::execute(args).await),
         Command::Job(args) => told(job::execute(args).await),
@@ -54,4 +58,23 @@ fn told(result: Result<ExitCode, CommandError>) -> ExitCode {
         eprintln!("error: {}", error.explain());
         error.exit_code()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_and_every_option_says_what_it_is_for() {
+        let mut rowmill = Rowmill::command();
+        rowmill.build();
+        for command in rowmill.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+        }
+    }
 }

@@ -33,13 +33,18 @@ pub fn escape_controls(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
-            c if c.is_control() || is_invisible_control(c) => {
+            c if drives_terminal(c) => {
                 let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
             }
             c => escaped.push(c),
         }
     }
     escaped
+}
+
+/// Whether a character does something other than being seen.
+pub fn drives_terminal(c: char) -> bool {
+    c.is_control() || is_invisible_control(c)
 }
 
 /// Marks that reorder or break lines without being `Cc`: bidirectional controls, line and paragraph separator, BOM.

@@ -5,14 +5,14 @@ mod transfer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::api::{ApiClient, ApiError, NewUpload, SignedPart, Upload};
+use crate::progress::ByteProgress;
 
-pub use file::{CSV, JSON_LINES, SourceFile};
+pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
 pub use transfer::Transfer;
 
 /// A text file up to this size travels with the request that announces it: one call instead of two.
@@ -91,27 +91,6 @@ pub struct Stored {
     pub upload: Upload,
     /// How it was stored.
     pub way: UploadWay,
-}
-
-/// Counts bytes as they leave, and tells somebody about it. A repeated part is counted back first.
-pub struct ByteProgress {
-    sent: AtomicU64,
-    tell: Box<dyn Fn(u64) + Send + Sync>,
-}
-
-impl ByteProgress {
-    /// A count from 0; `tell` gets the bytes sent so far at every change.
-    pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { sent: AtomicU64::new(0), tell: Box::new(tell) })
-    }
-
-    fn add(&self, bytes: u64) {
-        (self.tell)(self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes);
-    }
-
-    fn take_back(&self, bytes: u64) {
-        (self.tell)(self.sent.fetch_sub(bytes, Ordering::Relaxed) - bytes);
-    }
 }
 
 /// Stores `file`: with the request if it is a small text, else where the API says, in one piece or in parts.

@@ -12,7 +12,7 @@ fn impatient(url: &str) -> ApiClient {
 }
 
 fn new_job() -> NewJob {
-    NewJob { job_type: "validate".into(), file_guid: "f".into(), deadline_seconds: Some(60), ..NewJob::default() }
+    NewJob { job_type: "validate".into(), file_guid: Some("f".into()), deadline_seconds: Some(60), ..NewJob::default() }
 }
 
 fn job() -> serde_json::Value {

@@ -137,8 +137,9 @@ pub struct Unprocessed {
 pub struct NewJob {
     /// What to do with each item.
     pub job_type: String,
-    /// The upload to work on.
-    pub file_guid: String,
+    /// The upload to work on; a type that reads no file has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_guid: Option<String>,
     /// Parameters of the job type.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,

@@ -103,6 +103,11 @@ impl Connection {
     pub fn look_again(&self, job_guid: &str) -> String {
         format!("rowmill job {job_guid} --watch{}", self.url_argument)
     }
+
+    /// The command that fetches a job's results.
+    pub fn fetch_results(&self, job_guid: &str) -> String {
+        format!("rowmill results {job_guid}{}", self.url_argument)
+    }
 }
 
 fn from_environment(variable: &str) -> Option<String> {

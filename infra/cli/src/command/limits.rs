@@ -47,6 +47,14 @@ impl ToleranceArgs {
     }
 }
 
+/// How much of a job is done at a time.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ConcurrencyArgs {
+    /// Process at most this many chunks of the job at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub max_concurrency: Option<u32>,
+}
+
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
     number.ok_or_else(|| "expected a number from 0 to 100".to_owned())

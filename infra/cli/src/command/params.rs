@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::CommandError;
-use crate::upload::{CSV, JSON_LINES};
+use crate::upload::{CSV, JSON_LINES, PARQUET, XLSX};
 
-/// How the file is written.
+/// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Delimiter-separated values.
     Csv,
     /// One JSON value a line.
     Jsonl,
+    /// An Excel workbook.
+    Xlsx,
+    /// A Parquet file.
+    Parquet,
 }
 
 impl Format {
@@ -22,6 +26,59 @@ impl Format {
         match self {
             Self::Csv => CSV,
             Self::Jsonl => JSON_LINES,
+            Self::Xlsx => XLSX,
+            Self::Parquet => PARQUET,
+        }
+    }
+
+    /// The API's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Jsonl => "jsonl",
+            Self::Xlsx => "xlsx",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// How a job writes a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum TextFormat {
+    /// Comma-separated values with a header line.
+    Csv,
+    /// One JSON value a line.
+    Jsonl,
+}
+
+impl TextFormat {
+    /// The API's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Csv => Format::Csv.word(),
+            Self::Jsonl => Format::Jsonl.word(),
+        }
+    }
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Compression {
+    /// With gzip.
+    Gzip,
+    /// With Zstandard.
+    Zstd,
+    /// Not at all, whatever its name says.
+    None,
+}
+
+impl Compression {
+    /// The API's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::None => "none",
         }
     }
 }
@@ -44,9 +101,24 @@ pub struct ParamArgs {
     /// The first row is data: columns are named column1, column2, …
     #[arg(long)]
     pub no_header: bool,
-    /// How the file is written [default: by its extension]
+    /// How the file is written [default: by its bytes and its extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// Sheet of a workbook to read [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub sheet: Option<String>,
+    /// How the file is compressed [default: found in its bytes]
+    #[arg(long, value_enum)]
+    pub compression: Option<Compression>,
+    /// Encoding of the text, `utf-16le` or `windows-1252` for instance [default: by its byte-order mark, else utf-8]
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<String>,
+    /// What transform makes of a row: a JSON array, or a file that holds one
+    #[arg(long, value_name = "FILE|JSON")]
+    pub mapping: Option<String>,
+    /// How transform writes its rows
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<TextFormat>,
     /// Check every row as the job type would, and do nothing with it
     #[arg(long)]
     pub dry_run: bool,
@@ -60,34 +132,28 @@ impl ParamArgs {
     ///
     /// # Errors
     ///
-    /// [`CommandError::File`] for an unusable schema, [`CommandError::Usage`] for a parameter given twice.
+    /// [`CommandError::File`] for an unusable schema or mapping, [`CommandError::Usage`] for a parameter given twice or a
+    /// mapping that is none.
     pub fn to_json(&self) -> Result<Map<String, Value>, CommandError> {
-        let mut params = Map::new();
-        if let Some(dataset) = &self.dataset {
-            params.insert("dataset".into(), dataset.as_str().into());
-        }
-        if !self.key.is_empty() {
-            params.insert("key".into(), self.key.clone().into());
-        }
-        if let Some(path) = &self.schema {
-            params.insert("schema".into(), read_schema(path)?);
-        }
-        if let Some(delimiter) = self.delimiter {
-            params.insert("delimiter".into(), delimiter.to_string().into());
-        }
-        if self.no_header {
-            params.insert("header".into(), false.into());
-        }
-        if let Some(format) = self.format {
-            let name = match format {
-                Format::Csv => "csv",
-                Format::Jsonl => "jsonl",
-            };
-            params.insert("format".into(), name.into());
-        }
-        if self.dry_run {
-            params.insert("dryRun".into(), true.into());
-        }
+        let schema = self.schema.as_deref().map(read_json).transpose()?;
+        let mapping = self.mapping.as_deref().map(read_mapping).transpose()?;
+        let text = |text: &Option<String>| text.as_deref().map(Value::from);
+        let given = [
+            ("dataset", text(&self.dataset)),
+            ("key", (!self.key.is_empty()).then(|| self.key.clone().into())),
+            ("schema", schema),
+            ("delimiter", self.delimiter.map(|delimiter| delimiter.to_string().into())),
+            ("header", self.no_header.then_some(false.into())),
+            ("format", self.format.map(|format| format.word().into())),
+            ("sheet", text(&self.sheet)),
+            ("compression", self.compression.map(|compression| compression.word().into())),
+            ("encoding", text(&self.encoding)),
+            ("mapping", mapping),
+            ("outputFormat", self.output_format.map(|format| format.word().into())),
+            ("dryRun", self.dry_run.then_some(true.into())),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let mut params = Map::from_iter(given);
         for (name, value) in &self.params {
             if params.insert(name.clone(), value.clone()).is_some() {
                 let text = format!("the parameter `{name}` is given twice");
@@ -98,11 +164,30 @@ impl ParamArgs {
     }
 }
 
-fn read_schema(path: &Path) -> Result<Value, CommandError> {
+/// The JSON in a file.
+///
+/// # Errors
+///
+/// [`CommandError::File`] where it cannot be read or holds something else.
+pub(super) fn read_json(path: &Path) -> Result<Value, CommandError> {
     let unusable =
         |reason: Box<dyn std::error::Error + Send + Sync>| CommandError::File { path: path.to_owned(), reason };
     let text = std::fs::read(path).map_err(|error| unusable(error.into()))?;
     serde_json::from_slice(&text).map_err(|error| unusable(error.into()))
+}
+
+/// A mapping, given as it is or as the name of its file.
+fn read_mapping(given: &str) -> Result<Value, CommandError> {
+    // No file that somebody means to name begins like this.
+    let mapping = match given.trim_start().starts_with('[') {
+        true => serde_json::from_str(given)
+            .map_err(|error| CommandError::Usage(format!("--mapping is not JSON: {error}")))?,
+        false => read_json(Path::new(given))?,
+    };
+    match mapping {
+        Value::Array(_) => Ok(mapping),
+        _ => Err(CommandError::Usage("--mapping is not a JSON array".to_owned())),
+    }
 }
 
 fn parse_delimiter(text: &str) -> Result<char, String> {
@@ -158,14 +243,39 @@ mod tests {
             "--schema",
             schema.path().to_str().unwrap(),
             "--param",
-            r#"encoding="utf-8""#,
+            r#"batch=5"#,
         ]);
         let expected = json!({
             "dataset": "d", "key": ["a", "b"], "delimiter": "\t", "header": false, "format": "csv",
-            "schema": {"type": "object"}, "encoding": "utf-8",
+            "schema": {"type": "object"}, "batch": 5,
         });
         assert_eq!(given, Ok(expected));
         assert_eq!(params(&[]), Ok(json!({})), "what is not said is the API's to decide");
+    }
+
+    #[test]
+    fn how_a_file_is_packed_and_what_becomes_of_it_are_parameters_too() {
+        let packed = ["--format=xlsx", "--sheet=Q 1", "--compression=none", "--encoding=windows-1252"];
+        let expected = json!({"format": "xlsx", "sheet": "Q 1", "compression": "none", "encoding": "windows-1252"});
+        assert_eq!(params(&packed), Ok(expected));
+        assert_eq!(params(&["--compression=zstd"]), Ok(json!({"compression": "zstd"})));
+    }
+
+    #[test]
+    fn a_mapping_is_given_as_it_is_or_in_a_file() {
+        let mapping = json!([{"rename": {"from": "a", "to": "b"}}]);
+        let expected = json!({"mapping": mapping, "outputFormat": "jsonl"});
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "{mapping}").unwrap();
+        for given in [format!(" {mapping}"), file.path().to_str().unwrap().to_owned()] {
+            assert_eq!(params(&["--mapping", &given, "--output-format=jsonl"]), Ok(expected.clone()));
+        }
+        assert!(params(&["--mapping", "[1,"]).unwrap_err().contains("--mapping is not JSON"));
+        assert!(params(&["--mapping", "/no/such.json"]).unwrap_err().contains("/no/such.json"));
+        write!(file.reopen().unwrap(), "{{}}  ").unwrap();
+        file.as_file().set_len(2).unwrap();
+        let error = params(&["--mapping", file.path().to_str().unwrap()]).unwrap_err();
+        assert!(error.contains("not a JSON array"), "{error}");
     }
 
     #[test]

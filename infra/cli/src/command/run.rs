@@ -2,20 +2,17 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
-use super::interrupt::{self, interrupted};
-use super::limits::{DeadlineArgs, ToleranceArgs};
+use super::lifecycle::{Errand, Stage, carry_out};
+use super::limits::{ConcurrencyArgs, DeadlineArgs, ToleranceArgs};
 use super::params::ParamArgs;
-use super::{CommandError, PatienceArgs, show_job};
+use super::{CommandError, PatienceArgs};
 use crate::api::NewJob;
-use crate::follow::{Reporter, Verdict, follow};
-use crate::stack::{self, StackOptions};
+use crate::download::Folder;
+use crate::follow::Reporter;
 use crate::upload::{SourceFile, store};
 
 /// Uploads a file, runs a job on it and shows its progress
@@ -26,7 +23,7 @@ use crate::upload::{SourceFile, store};
 pub struct RunArgs {
     /// The file to process
     pub file: PathBuf,
-    /// What to do with each item: import, validate or a type of your own
+    /// What to do with each item: import, validate, transform or a type of your own
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: String,
     /// Parameters of the job type.
@@ -38,9 +35,15 @@ pub struct RunArgs {
     /// How many failures it bears.
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
-    /// Process at most this many chunks of the job at the same time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub max_concurrency: Option<u32>,
+    /// How much of it is done at a time.
+    #[command(flatten)]
+    pub concurrency: ConcurrencyArgs,
+    /// Fetch the job's results into this folder when it has ended, created if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
+    /// Replace files of the same name there
+    #[arg(long, requires = "results")]
+    pub force: bool,
     /// Where the API is.
     #[command(flatten)]
     pub target: TargetArgs,
@@ -62,35 +65,7 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
     let file = SourceFile::open(&args.file, fallback_type).await?;
-    let local = args.target.stack_options()?;
-    let started = Started::default();
-    let run = async {
-        let mut connection = match &local {
-            Some(options) => Connection::local(options).await?,
-            None => args.target.api.connect().await?,
-        };
-        let result = run(&args, &file, params, &connection, &started).await;
-        // Whatever became of the job, it can still be looked at; only an interrupted command takes its stack along.
-        connection.leave_stack_running();
-        result
-    };
-    tokio::select! {
-        result = run => result,
-        () = interrupted() => {
-            // `run` is dropped by now, and with it a stack this command had started.
-            tell_interrupted(&started, local.as_ref()).await;
-            Ok(interrupt::exit_code())
-        }
-    }
-}
-
-/// How far a run has got.
-#[derive(Default)]
-struct Started {
-    /// The job is being asked for: from now on there may be one.
-    asked: AtomicBool,
-    /// The command that shows the job again, once its name is known.
-    look_again: OnceLock<String>,
+    carry_out(&args.target, async |connection, stage| run(&args, &file, params, connection, stage).await).await
 }
 
 async fn run(
@@ -98,7 +73,7 @@ async fn run(
     file: &SourceFile,
     params: Map<String, Value>,
     connection: &Connection,
-    started: &Started,
+    stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
     let report = reporter.upload(file);
@@ -106,38 +81,20 @@ async fn run(
     drop(report);
     let new_job = NewJob {
         job_type: args.job_type.clone(),
-        file_guid: stored.upload.file_guid,
+        file_guid: Some(stored.upload.file_guid),
         params,
         deadline_seconds: args.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
-        max_concurrency: args.max_concurrency,
+        max_concurrency: args.concurrency.max_concurrency,
     };
-    started.asked.store(true, Ordering::Relaxed);
-    let job = connection.api.create_job(&new_job, Uuid::new_v4()).await?;
-    let look_again = started.look_again.get_or_init(|| connection.look_again(&job.job_guid));
-    let job = follow(&connection.api, job, &args.patience.patience(), &mut reporter)
-        .await
-        .map_err(|source| CommandError::Follow { source, look_again: look_again.clone() })?;
-    show_job(connection, &job, args.json).await?;
-    Ok(Verdict::of(&job).exit_code())
-}
-
-/// Says what becomes of the job.
-async fn tell_interrupted(started: &Started, local: Option<&StackOptions>) {
-    let stopped = match local {
-        Some(options) => stack::running(&options.state_dir).await.is_err(),
-        None => false,
+    let errand = Errand { connection, patience: &args.patience, json: args.json, stage };
+    let job = errand.create_and_follow(&new_job, &mut reporter).await?;
+    let fetched = match &args.results {
+        Some(path) => {
+            let folder = Folder { path: path.clone(), replace: args.force };
+            Some(errand.fetch(&job, &[], &folder, &reporter).await)
+        }
+        None => None,
     };
-    match (started.look_again.get(), stopped) {
-        (Some(look_again), false) => {
-            eprintln!("Interrupted; the job goes on without this command.");
-            eprintln!("Look at it again: {look_again}");
-        }
-        (Some(_), true) => eprintln!("Interrupted; the local stack is stopped, and the job with it."),
-        (None, false) if started.asked.load(Ordering::Relaxed) => {
-            eprintln!("Interrupted while the job was being created: there may be one, see `rowmill jobs`.");
-        }
-        (None, false) => eprintln!("Interrupted; no job was created."),
-        (None, true) => eprintln!("Interrupted; no job was created, the local stack is stopped."),
-    }
+    errand.conclude(&job, fetched).await
 }

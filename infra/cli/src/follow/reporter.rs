@@ -1,4 +1,4 @@
-//! Shows an upload and a job on their way: a bar for people, lines where nobody watches, JSON for programs.
+//! Shows transfers and a job on their way: a bar for people, lines where nobody watches, JSON for programs.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::{Meter, Observer, message};
 use crate::api::Job;
+use crate::progress::ByteProgress;
 use crate::terminal::{bytes, cut, span};
-use crate::upload::{ByteProgress, SourceFile};
+use crate::upload::SourceFile;
 
 /// Lines come no faster than this, but for a new status.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
@@ -64,10 +65,19 @@ impl Reporter {
     }
 
     /// Shows how `file` is being uploaded.
-    pub fn upload(&self, file: &SourceFile) -> UploadReport {
-        let (name, size) = (cut(&file.name, 40), file.size);
+    pub fn upload(&self, file: &SourceFile) -> TransferReport {
+        self.transfer(Direction::Up, &file.name, file.size)
+    }
+
+    /// Shows how a file of `size` bytes is being downloaded.
+    pub fn download(&self, name: &str, size: u64) -> TransferReport {
+        self.transfer(Direction::Down, name, size)
+    }
+
+    fn transfer(&self, direction: Direction, name: &str, size: u64) -> TransferReport {
+        let (shown_name, name) = (cut(name, 40), name.to_owned());
         let bar = match &self.form {
-            Form::Bar(_) => Some(upload_bar(&name, size)),
+            Form::Bar(_) => Some(transfer_bar(direction, &shown_name, size)),
             Form::Lines(_) | Form::Json => None,
         };
         let (shown, json) = (bar.clone(), matches!(self.form, Form::Json));
@@ -76,25 +86,25 @@ impl Reporter {
             Form::Bar(_) | Form::Json => Stream::Out,
         };
         let throttle = Mutex::new(Throttle::default());
-        let progress = ByteProgress::new(move |sent| {
+        let progress = ByteProgress::new(move |moved| {
             if let Some(bar) = &shown {
-                return bar.set_position(sent);
+                return bar.set_position(moved);
             }
-            let percent = (sent * 100).checked_div(size).unwrap_or(100);
+            let percent = (moved * 100).checked_div(size).unwrap_or(100);
             // Seen often by several parts at once: who finds the throttle taken has nothing newer to say. The end is always told.
-            let ended = sent >= size;
+            let ended = moved >= size;
             let Ok(mut throttle) = throttle.try_lock() else { return };
-            let status = if ended { "uploaded" } else { "uploading" };
+            let status = if ended { "ended" } else { "moving" };
             if !throttle.lets_pass(Instant::now(), status, &percent.to_string()) {
                 return;
             }
             let line = match json {
-                true => upload_event(sent, size),
-                false => format!("Uploading {name}, {percent}% of {}...", bytes(size)),
+                true => direction.event(&name, moved, size),
+                false => format!("{} {shown_name}, {percent}% of {}...", direction.doing(), bytes(size)),
             };
             say(stream, &line);
         });
-        UploadReport { progress, bar }
+        TransferReport { progress, bar }
     }
 
     fn say_progress(&mut self, job: &Job) {
@@ -146,14 +156,38 @@ impl Observer for Reporter {
     }
 }
 
-/// An upload being shown; the bar goes when this does.
-pub struct UploadReport {
-    /// To be told of the bytes that have left.
+/// Which way a file travels.
+#[derive(Clone, Copy)]
+enum Direction {
+    Up,
+    Down,
+}
+
+impl Direction {
+    fn doing(self) -> &'static str {
+        match self {
+            Self::Up => "Uploading",
+            Self::Down => "Downloading",
+        }
+    }
+
+    fn event(self, name: &str, moved: u64, size: u64) -> String {
+        match self {
+            Self::Up => json!({"event": "upload", "bytesSent": moved, "bytesTotal": size}),
+            Self::Down => json!({"event": "download", "fileName": name, "bytesReceived": moved, "bytesTotal": size}),
+        }
+        .to_string()
+    }
+}
+
+/// A transfer being shown; the bar goes when this does.
+pub struct TransferReport {
+    /// To be told of the bytes on their way.
     pub progress: Arc<ByteProgress>,
     bar: Option<ProgressBar>,
 }
 
-impl Drop for UploadReport {
+impl Drop for TransferReport {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -190,10 +224,6 @@ fn say(stream: Stream, line: &str) {
     };
 }
 
-fn upload_event(sent: u64, size: u64) -> String {
-    json!({"event": "upload", "bytesSent": sent, "bytesTotal": size}).to_string()
-}
-
 fn job_event(job: &Job, meter: &Meter) -> String {
     json!({
         "event": "progress",
@@ -217,11 +247,12 @@ fn job_bar() -> ProgressBar {
     bar
 }
 
-fn upload_bar(name: &str, size: u64) -> ProgressBar {
+fn transfer_bar(direction: Direction, name: &str, size: u64) -> ProgressBar {
     let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
-    bar.set_style(style("Uploading {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"));
-    bar.set_message(name.to_owned());
-    bar
+    // Set before anything is drawn, so that no line without a name is.
+    bar.with_style(style("{prefix} {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"))
+        .with_prefix(direction.doing())
+        .with_message(name.to_owned())
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -244,6 +275,15 @@ mod tests {
         assert!(!lets(5900, "running", "9%"));
         assert!(lets(6100, "running", "10%"));
         assert!(lets(6110, "completed", "done"));
+    }
+
+    #[test]
+    fn a_transfer_event_says_which_way_the_bytes_go() {
+        let event =
+            |direction: Direction| serde_json::from_str::<serde_json::Value>(&direction.event("a", 1, 2)).unwrap();
+        assert_eq!(event(Direction::Up), json!({"event": "upload", "bytesSent": 1, "bytesTotal": 2}));
+        let down = json!({"event": "download", "fileName": "a", "bytesReceived": 1, "bytesTotal": 2});
+        assert_eq!(event(Direction::Down), down);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl SourceFile {
 
     /// Whether its type is one the API takes as the body of a request.
     pub fn is_text(&self) -> bool {
-        self.content_type != OCTET_STREAM
+        [CSV, TAB_SEPARATED, JSON_LINES].contains(&self.content_type)
     }
 
     /// The whole content; for small files.
@@ -130,12 +130,26 @@ pub const CSV: &str = "text/csv";
 /// Media type of one JSON value a line.
 pub const JSON_LINES: &str = "application/x-ndjson";
 
+/// Media type of tab-separated values.
+const TAB_SEPARATED: &str = "text/tab-separated-values";
+
+/// Media type of an Excel workbook.
+pub const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+
+/// Media type of a Parquet file.
+pub const PARQUET: &str = "application/vnd.apache.parquet";
+
+/// The media type of the bytes as they are: of `rows.csv.gz` that of its compression. What is inside, its name tells.
 fn content_type_of(path: &Path) -> Option<&'static str> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {
         Some("csv") => Some(CSV),
-        Some("tsv") => Some("text/tab-separated-values"),
+        Some("tsv" | "tab") => Some(TAB_SEPARATED),
         Some("jsonl" | "ndjson") => Some(JSON_LINES),
+        Some("xlsx") => Some(XLSX),
+        Some("parquet" | "parq" | "pq") => Some(PARQUET),
+        Some("gz" | "gzip") => Some("application/gzip"),
+        Some("zst" | "zstd") => Some("application/zstd"),
         _ => None,
     }
 }
@@ -170,6 +184,28 @@ mod tests {
         assert_eq!(of("A.TSV"), Some("text/tab-separated-values"));
         assert_eq!((of("a.jsonl"), of("a.ndjson")), (Some(JSON_LINES), Some(JSON_LINES)));
         assert_eq!((of("a.bin"), of("csv")), (None, None));
+        assert_eq!((of("a.xlsx"), of("a.parquet")), (Some(XLSX), Some(PARQUET)));
+    }
+
+    #[test]
+    fn a_compressed_file_has_the_content_type_of_its_compression() {
+        let of = |name| content_type_of(Path::new(name));
+        for name in ["a.csv.gz", "a.jsonl.gz", "A.NDJSON.GZ", "a.gz"] {
+            assert_eq!(of(name), Some("application/gzip"), "{name}");
+        }
+        assert_eq!(of("a.csv.zst"), Some("application/zstd"));
+    }
+
+    #[tokio::test]
+    async fn only_text_may_travel_with_its_request() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("a.csv", true), ("a.tsv", true), ("a.jsonl", true), ("a.csv.gz", false), ("a.xlsx", false)]
+        {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "a").unwrap();
+            assert_eq!(SourceFile::open(&path, None).await.unwrap().is_text(), text, "{name}");
+        }
     }
 
     #[tokio::test]

@@ -9,12 +9,10 @@ use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Url};
 
 use super::file::unreadable;
-use super::{ByteProgress, SourceFile, UploadError};
-use crate::api::{RetryPolicy, SignedRequest, http_client, is_transient, parse_retry_after};
-use crate::terminal::escape_controls;
-
-/// A transfer in which nothing moves for this long is given up and tried again.
-const STALL_LIMIT: Duration = Duration::from_secs(60);
+use super::{SourceFile, UploadError};
+use crate::api::{RetryPolicy, SignedRequest, http_client};
+use crate::progress::ByteProgress;
+use crate::storage::{STALL_LIMIT, StorageRefusal};
 
 /// The way to the storage. It has a client of its own: the API's token must never be sent there.
 pub struct Transfer {
@@ -133,35 +131,13 @@ async fn stand_still(sent: &AtomicU64, limit: Duration) {
 }
 
 async fn accepted(response: reqwest::Response) -> Result<(), Failure> {
-    let status = response.status();
-    if status.is_success() {
+    if response.status().is_success() {
         return Ok(());
     }
-    let retry_after = response
-        .headers()
-        .get(reqwest::header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| parse_retry_after(value, jiff::Timestamp::now()));
-    // The status decides; a body that does not arrive only makes the message shorter.
-    let body = tokio::time::timeout(Duration::from_secs(5), response.text()).await;
-    let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    let error = UploadError::Refused { status: status.as_u16(), reason: reason(&body) };
-    Err(Failure { error, transient: is_transient(status.as_u16()), retry_after })
-}
-
-/// What an S3 error document says: `<Error><Code>…</Code><Message>…</Message></Error>`.
-fn reason(body: &str) -> String {
-    let element = |name: &str| {
-        let start = body.find(&format!("<{name}>"))? + name.len() + 2;
-        let length = body[start..].find(&format!("</{name}>"))?;
-        Some(&body[start..start + length])
-    };
-    let text = match (element("Code"), element("Message")) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        _ => "no reason given".to_owned(),
-    };
-    escape_controls(&text)
+    let refusal = StorageRefusal::read(response).await;
+    let (transient, retry_after) = (refusal.is_transient(), refusal.retry_after);
+    let error = UploadError::Refused { status: refusal.status, reason: refusal.reason };
+    Err(Failure { error, transient, retry_after })
 }
 
 fn signed_headers(request: &SignedRequest, length: u64) -> Result<HeaderMap, UploadError> {
@@ -188,14 +164,6 @@ fn parse(url: &str) -> Result<Url, UploadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_s3_error_document_is_shown_in_its_own_words() {
-        let body = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message>\
-                    <RequestId>1</RequestId></Error>";
-        assert_eq!(reason(body), "AccessDenied: Request has expired");
-        assert_eq!(reason("oops"), "no reason given");
-    }
 
     #[test]
     fn the_signed_headers_are_sent_with_the_length_of_the_range() {

@@ -1,95 +1,18 @@
 //! The `rowmill` command itself, run as a process against an API that answers from a script: exit codes, what goes to which
 //! stream, interruption.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+mod api;
+mod export;
+mod results;
+
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use api::{GUID, api, job, recorded};
 use serde_json::{Value, json};
-
-const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
-
-/// Serves an API on which every job is as given, for as long as the test runs; its base URL.
-fn api(job: Value) -> String {
-    recorded(job).0
-}
-
-/// The same, with what is sent to it.
-fn recorded(job: Value) -> (String, Receiver<Sent>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, sent) = channel();
-    thread::spawn(move || {
-        for connection in listener.incoming() {
-            let (job, sender) = (job.clone(), sender.clone());
-            thread::spawn(move || answer(&connection.unwrap(), &job, &sender));
-        }
-    });
-    (url, sent)
-}
-
-/// A request: method and path, body.
-type Sent = (String, Vec<u8>);
-
-fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
-    let mut reader = BufReader::new(connection);
-    let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    let mut length = 0;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).unwrap();
-        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if header.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let request = line.rsplit_once(' ').unwrap().0.to_owned();
-    // Most tests do not look.
-    let _ = sent.send((request, body));
-    let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
-        ["POST", path] if path.starts_with("/api/uploads") => (201, json!({ "fileGuid": GUID, "status": "ready" })),
-        ["POST", _] => (202, job.clone()),
-        ["GET", path] if path.contains("/items") => {
-            let item =
-                json!({ "row": 2, "code": "ragged_row", "message": "3 cells", "column": null, "raw": "a,\u{1b}[31mb" });
-            (200, json!({ "items": [item], "next": null }))
-        }
-        ["GET", path] if path.ends_with("/dead-letters") => {
-            let chunk = json!({ "tally": 0, "index": 3, "firstRow": 1501, "items": 500 });
-            let letter = json!({ "messageId": "m", "about": "items", "attempt": 1, "chunk": chunk, "at": "2026-11-20T15:00:00Z" });
-            (200, json!({ "deadLetters": [letter] }))
-        }
-        ["GET", path] if path.starts_with("/api/jobs?") => (200, json!({ "jobs": vec![job; 100], "next": null })),
-        _ => (200, job.clone()),
-    };
-    let body = body.to_string();
-    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
-    let mut connection = connection;
-    write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
-}
-
-fn job(status: &str, outcome: Option<&str>, succeeded: u64, failed: u64) -> Value {
-    let ended = status != "running";
-    json!({
-        "jobGuid": GUID, "jobType": "validate", "fileGuid": GUID, "status": status, "outcome": outcome, "stage": "ended",
-        "message": "", "percent": if ended { 100 } else { 37 }, "itemCount": succeeded + failed, "itemCountFinal": true,
-        "itemProgress": succeeded + failed, "itemsSucceeded": succeeded, "itemsFailed": failed, "itemsSkipped": 0,
-        "attempt": 1, "createdAt": "2026-11-20T15:00:00Z", "startedAt": "2026-11-20T15:00:00Z",
-        "heartbeatAt": "2026-11-20T15:00:01Z", "deadlineAt": "2026-11-20T19:00:00Z",
-        "finishedAt": ended.then_some("2026-11-20T15:00:02Z"), "expiresAt": null,
-        "error": (status == "failed").then(|| json!({ "code": "unterminated_quote", "message": "the quote", "row": 4 })),
-        "metadata": null, "links": {},
-    })
-}
 
 struct File(#[expect(dead_code, reason = "removed with the value")] tempfile::TempDir, PathBuf);
 
@@ -203,6 +126,24 @@ fn dead_letters_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
+fn a_mapping_and_how_the_file_is_packed_reach_the_api() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+    let arguments = [
+        r#"--mapping=[{"drop":"a"}]"#,
+        "--output-format=jsonl",
+        "--compression=none",
+        "--encoding=utf-16le",
+        "--sheet=Q1",
+    ];
+    assert_eq!(run(&url, "a\n1\n", &arguments).status.code(), Some(0));
+    let (_, body) = sent.iter().find(|(request, _)| request == "POST /api/jobs").unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let params = json!({ "mapping": [{ "drop": "a" }], "outputFormat": "jsonl", "compression": "none",
+        "encoding": "utf-16le", "sheet": "Q1" });
+    assert_eq!(body["params"], params);
+}
+
+#[test]
 fn bounds_of_a_run_reach_the_api() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let bounds = ["--deadline=2m", "--tolerance-percent=5", "--tolerance-count=9", "--max-concurrency=3"];
@@ -242,12 +183,16 @@ fn an_interrupted_run_says_how_to_look_at_the_job_again() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().contains("37%")).expect("it follows the job").unwrap();
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt(&child);
     assert_eq!(ended(&mut child), Some(130));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains(&format!("job {GUID}")), "{said}");
+}
+
+fn interrupt(child: &Child) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
 }
 
 fn ended(child: &mut Child) -> Option<i32> {

@@ -1,0 +1,259 @@
+//! Receives a result by its link, in as many tries as it takes and the client's policy allows.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE};
+use reqwest::{Response, StatusCode, Url};
+use tokio::time::timeout;
+
+use super::incoming::Incoming;
+use super::{DownloadError, Place};
+use crate::api::{ApiClient, ResultFile, http_client};
+use crate::progress::ByteProgress;
+use crate::storage::{STALL_LIMIT, StorageRefusal};
+
+/// Where the results of one job come from. Links that have expired are asked for anew.
+pub struct ResultSource<'a> {
+    api: &'a ApiClient,
+    job_guid: &'a str,
+    stall_limit: Duration,
+}
+
+/// A failed try.
+struct Failure {
+    error: DownloadError,
+    remedy: Remedy,
+}
+
+/// What helps against a failure.
+enum Remedy {
+    /// Nothing.
+    None,
+    /// Another try, in case of a wish not before this time.
+    Retry(Option<Duration>),
+    /// A new link.
+    NewLink,
+}
+
+impl Failure {
+    fn last(error: DownloadError) -> Self {
+        Self { error, remedy: Remedy::None }
+    }
+
+    fn passing(error: DownloadError) -> Self {
+        Self { error, remedy: Remedy::Retry(None) }
+    }
+}
+
+impl<'a> ResultSource<'a> {
+    /// The results of a job that `api` knows.
+    pub fn new(api: &'a ApiClient, job_guid: &'a str) -> Self {
+        Self { api, job_guid, stall_limit: STALL_LIMIT }
+    }
+
+    /// The same source, given up sooner or later when nothing comes.
+    pub fn with_stall_limit(self, stall_limit: Duration) -> Self {
+        Self { stall_limit, ..self }
+    }
+
+    /// Puts `file` in its place; `progress` is told of its bytes.
+    ///
+    /// A try goes on where the one before broke off. It begins anew where what came is not what was promised.
+    ///
+    /// # Errors
+    ///
+    /// The last try's [`DownloadError`]; there is no new file then.
+    pub async fn receive(
+        &self,
+        file: &ResultFile,
+        place: &Place,
+        progress: &ByteProgress,
+    ) -> Result<(), DownloadError> {
+        let mut reception = Reception {
+            file,
+            checksum: checksum_of(file)?,
+            stall_limit: self.stall_limit,
+            incoming: Incoming::beside(place).map_err(|error| place.unwritable(error))?,
+            place,
+            progress,
+        };
+        let (mut url, mut renewed, mut failed) = (file.url.clone(), false, 0);
+        while let Err(failure) = reception.attempt(&url).await {
+            let retry_after = match failure.remedy {
+                Remedy::NewLink if !renewed => {
+                    renewed = true;
+                    url = self.new_link(file).await?;
+                    continue;
+                }
+                Remedy::None | Remedy::NewLink => return Err(failure.error),
+                Remedy::Retry(retry_after) => retry_after,
+            };
+            failed += 1;
+            match self.api.retry().delay(failed, retry_after, fastrand::f64()) {
+                Some(delay) => tokio::time::sleep(delay).await,
+                None => return Err(failure.error),
+            }
+        }
+        reception.incoming.put_in_place(place).await.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => DownloadError::Exists(place.path.clone()),
+            _ => place.unwritable(error),
+        })
+    }
+
+    async fn new_link(&self, file: &ResultFile) -> Result<String, DownloadError> {
+        let files = self.api.results(self.job_guid).await?.into_files();
+        let same = files.into_iter().find(|other| other.is_same_content(file));
+        same.map(|file| file.url).ok_or_else(|| DownloadError::Changed(file.name.clone()))
+    }
+}
+
+/// A file being received.
+struct Reception<'a> {
+    file: &'a ResultFile,
+    checksum: u64,
+    stall_limit: Duration,
+    incoming: Incoming,
+    place: &'a Place,
+    progress: &'a ByteProgress,
+}
+
+impl Reception<'_> {
+    /// Gets what is missing and checks the whole.
+    async fn attempt(&mut self, url: &str) -> Result<(), Failure> {
+        if self.incoming.length() < self.file.bytes {
+            self.get_rest(url).await?;
+        }
+        if self.incoming.length() < self.file.bytes {
+            let (received, expected) = (self.incoming.length(), self.file.bytes);
+            return Err(Failure::passing(DownloadError::CutShort { name: self.name(), received, expected }));
+        }
+        match self.incoming.checksum() == self.checksum {
+            true => Ok(()),
+            false => Err(self.start_over_for("checksum").await),
+        }
+    }
+
+    async fn get_rest(&mut self, url: &str) -> Result<(), Failure> {
+        let url = Url::parse(url).map_err(|_| Failure::last(instructions(self.file, "an address that is none")))?;
+        // A client of its own: the API's token must never be sent to the storage.
+        let http = http_client(&url).map_err(|error| Failure::last(error.into()))?;
+        let origin = url.origin().ascii_serialization();
+        // A range, and the length promised, are those of the stored bytes: nobody may pack them on the way.
+        let mut request = http.get(url).header(ACCEPT_ENCODING, "identity");
+        if self.incoming.length() > 0 {
+            request = request.header(RANGE, format!("bytes={}-", self.incoming.length()));
+        }
+        let answer = timeout(self.stall_limit, request.send()).await.map_err(|_| self.stalled())?;
+        let mut response = answer.map_err(|error| self.unreachable(&origin, error))?;
+        response = self.check_start(response).await?;
+        loop {
+            let bytes = timeout(self.stall_limit, response.chunk()).await.map_err(|_| self.stalled())?;
+            match bytes.map_err(|error| self.unreachable(&origin, error))? {
+                Some(bytes) => self.take(&bytes).await?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The response, if its bytes are the ones to come next.
+    async fn check_start(&mut self, response: Response) -> Result<Response, Failure> {
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT if range_start(response.headers()) == Some(self.incoming.length()) => {
+                Ok(response)
+            }
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Err(self.start_over_for("length").await),
+            // The storage took no notice of the range.
+            StatusCode::OK if self.incoming.length() > 0 => {
+                self.start_over().await?;
+                Ok(response)
+            }
+            StatusCode::OK => Ok(response),
+            // Also where the link never worked: a new one tells.
+            StatusCode::FORBIDDEN => Err(self.refused(response, |_| Remedy::NewLink).await),
+            _ => Err(self
+                .refused(response, |refusal| match refusal.is_transient() {
+                    true => Remedy::Retry(refusal.retry_after),
+                    false => Remedy::None,
+                })
+                .await),
+        }
+    }
+
+    async fn take(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let room = self.file.bytes - self.incoming.length();
+        if bytes.len() as u64 > room {
+            return Err(self.start_over_for("length").await);
+        }
+        self.incoming.append(bytes).await.map_err(|error| Failure::last(self.place.unwritable(error)))?;
+        self.progress.add(bytes.len() as u64);
+        Ok(())
+    }
+
+    async fn start_over(&mut self) -> Result<(), Failure> {
+        let thrown_away = self.incoming.start_over().await;
+        let bytes = thrown_away.map_err(|error| Failure::last(self.place.unwritable(error)))?;
+        self.progress.take_back(bytes);
+        Ok(())
+    }
+
+    /// The failure of a try that gave something else than the `what` promised. The next one begins at the first byte.
+    async fn start_over_for(&mut self, what: &'static str) -> Failure {
+        match self.start_over().await {
+            Ok(()) => Failure::passing(DownloadError::Mismatch { name: self.name(), what }),
+            Err(failure) => failure,
+        }
+    }
+
+    async fn refused(&self, response: Response, remedy: impl Fn(&StorageRefusal) -> Remedy) -> Failure {
+        let refusal = StorageRefusal::read(response).await;
+        let remedy = remedy(&refusal);
+        let error = DownloadError::Refused { name: self.name(), status: refusal.status, reason: refusal.reason };
+        Failure { error, remedy }
+    }
+
+    fn unreachable(&self, origin: &str, error: reqwest::Error) -> Failure {
+        let hopeless = error.is_builder();
+        let (name, origin, source) = (self.name(), origin.to_owned(), error.without_url());
+        let error = DownloadError::Unreachable { name, origin, source };
+        if hopeless { Failure::last(error) } else { Failure::passing(error) }
+    }
+
+    fn stalled(&self) -> Failure {
+        Failure::passing(DownloadError::Stalled { name: self.name(), limit: self.stall_limit })
+    }
+
+    fn name(&self) -> String {
+        self.place.name()
+    }
+}
+
+/// The first byte of `Content-Range: bytes 100-199/200`.
+fn range_start(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.trim().strip_prefix("bytes ")?.split_once('-')?.0.trim().parse().ok()
+}
+
+fn checksum_of(file: &ResultFile) -> Result<u64, DownloadError> {
+    let bytes = BASE64_STANDARD.decode(&file.crc64_nvme).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    bytes.map(u64::from_be_bytes).ok_or_else(|| instructions(file, "a checksum that is none"))
+}
+
+fn instructions(file: &ResultFile, reason: &'static str) -> DownloadError {
+    DownloadError::Instructions { name: crate::terminal::escape_controls(&file.name), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_range_is_read() {
+        let start = |text: &str| range_start(&HeaderMap::from_iter([(CONTENT_RANGE, text.parse().unwrap())]));
+        assert_eq!(start("bytes 100-199/200"), Some(100));
+        assert_eq!(start("bytes 0-0/*"), Some(0));
+        assert_eq!((start("bytes */200"), start("rows 1-2/3"), start("")), (None, None, None));
+    }
+}

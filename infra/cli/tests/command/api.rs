@@ -1,0 +1,141 @@
+//! An API that answers from a script, and a storage beside it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+pub const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
+
+/// Serves an API on which every job is as given, for as long as the test runs; its base URL.
+pub fn api(job: Value) -> String {
+    recorded(job).0
+}
+
+/// The same, with what is sent to it.
+pub fn recorded(job: Value) -> (String, Receiver<Sent>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, sent) = channel();
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (job, sender) = (job.clone(), sender.clone());
+            thread::spawn(move || answer(&connection.unwrap(), &job, &sender));
+        }
+    });
+    (url, sent)
+}
+
+/// A request: method and path, body.
+pub type Sent = (String, Vec<u8>);
+
+fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
+    let mut reader = BufReader::new(connection);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let (mut length, mut host) = (0, String::new());
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        match header.to_ascii_lowercase().split_once(':') {
+            Some(("content-length", value)) => length = value.trim().parse().unwrap(),
+            Some(("host", value)) => host = value.trim().to_owned(),
+            _ => {}
+        }
+        if header.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let request = line.rsplit_once(' ').unwrap().0.to_owned();
+    // Most tests do not look.
+    let _ = sent.send((request, body));
+    let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["POST", path] if path.starts_with("/api/uploads") => (201, json!({ "fileGuid": GUID, "status": "ready" })),
+        ["POST", _] => (202, job.clone()),
+        ["GET", path] if path.contains("/items") => {
+            let item =
+                json!({ "row": 2, "code": "ragged_row", "message": "3 cells", "column": null, "raw": "a,\u{1b}[31mb" });
+            (200, json!({ "items": [item], "next": null }))
+        }
+        ["GET", path] if path.ends_with("/results") => results(&host, job),
+        ["GET", path] if path.starts_with("/bucket/") => return deliver(connection, path),
+        ["GET", path] if path.ends_with("/dead-letters") => {
+            let chunk = json!({ "tally": 0, "index": 3, "firstRow": 1501, "items": 500 });
+            let letter = json!({ "messageId": "m", "about": "items", "attempt": 1, "chunk": chunk, "at": "2026-11-20T15:00:00Z" });
+            (200, json!({ "deadLetters": [letter] }))
+        }
+        ["GET", path] if path.starts_with("/api/jobs?") => (200, json!({ "jobs": vec![job; 100], "next": null })),
+        _ => (200, job.clone()),
+    };
+    let body = body.to_string();
+    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    let mut connection = connection;
+    write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+}
+
+/// What every job that has ended leaves, by kind: the name the API gives it, its content, its items.
+const LEFT: [(&str, &str, &str, u64); 3] = [
+    ("failedRows", "rows-failed-rows.csv", "a,row,code,message,column\n1,1,ragged_row,3 cells,\n", 1),
+    ("output", "../../rows-output.csv", "a,b\n1,2\n", 1),
+    (SLOW, "rows-slow.csv", "never\n", 1),
+];
+
+/// The kind of a result of which nothing but the beginning ever comes. Jobs of type `slow` leave it.
+pub const SLOW: &str = "slow";
+
+fn results(host: &str, job: &Value) -> (u16, Value) {
+    let refusal = |status: u16, code: &str| (status, json!({ "title": "No", "detail": code, "code": code }));
+    match job["status"].as_str() {
+        Some("completed") => {}
+        Some("running") => return refusal(409, "job_active"),
+        _ => return refusal(404, "no_results"),
+    }
+    let entry = |kind: &str, file_name: &str, content: &str, items: u64| {
+        let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, content.as_bytes());
+        json!({ "name": kind, "kind": kind, "contentType": "text/csv", "bytes": content.len(), "items": items,
+            "crc64Nvme": BASE64_STANDARD.encode(crc.to_be_bytes()), "fileName": file_name,
+            "url": format!("http://{host}/bucket/{kind}?X-Amz-Signature=secret") })
+    };
+    let is_left = |kind: &str| match kind {
+        "failedRows" => job["itemsFailed"] != 0,
+        kind => (kind == SLOW) == (job["jobType"] == SLOW),
+    };
+    let left = LEFT.iter().filter(|(kind, ..)| is_left(kind));
+    let files: Vec<_> = left.map(|(kind, name, content, items)| entry(kind, name, content, *items)).collect();
+    let manifest = entry("manifest", "rows-manifest.json", "{}", 0);
+    (200, json!({ "jobGuid": GUID, "attempt": 1, "status": "completed", "files": files, "manifest": manifest }))
+}
+
+/// Answers as the storage does.
+fn deliver(mut connection: &TcpStream, path: &str) {
+    let kind = path.split(['/', '?']).nth(2).unwrap();
+    let content = LEFT.iter().find(|(known, ..)| *known == kind).map_or("{}", |(_, _, content, _)| content);
+    write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", content.len()).unwrap();
+    if kind == SLOW {
+        connection.write_all(&content.as_bytes()[..1]).unwrap();
+        // Until the client has had enough.
+        let _ = connection.read(&mut [0]);
+    } else {
+        connection.write_all(content.as_bytes()).unwrap();
+    }
+}
+
+pub fn job(status: &str, outcome: Option<&str>, succeeded: u64, failed: u64) -> Value {
+    let ended = status != "running";
+    json!({
+        "jobGuid": GUID, "jobType": "validate", "fileGuid": GUID, "status": status, "outcome": outcome, "stage": "ended",
+        "message": "", "percent": if ended { 100 } else { 37 }, "itemCount": succeeded + failed, "itemCountFinal": true,
+        "itemProgress": succeeded + failed, "itemsSucceeded": succeeded, "itemsFailed": failed, "itemsSkipped": 0,
+        "attempt": 1, "createdAt": "2026-11-20T15:00:00Z", "startedAt": "2026-11-20T15:00:00Z",
+        "heartbeatAt": "2026-11-20T15:00:01Z", "deadlineAt": "2026-11-20T19:00:00Z",
+        "finishedAt": ended.then_some("2026-11-20T15:00:02Z"), "expiresAt": null,
+        "error": (status == "failed").then(|| json!({ "code": "unterminated_quote", "message": "the quote", "row": 4 })),
+        "metadata": null, "links": {},
+    })
+}

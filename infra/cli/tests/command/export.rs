@@ -1,0 +1,73 @@
+//! `rowmill export`.
+
+use super::*;
+
+/// A completed export: it has no file it works on.
+fn exported() -> Value {
+    let mut job = job("completed", Some("succeeded"), 1, 0);
+    job["jobType"] = "export".into();
+    job.as_object_mut().unwrap().remove("fileGuid");
+    job
+}
+
+#[test]
+fn an_export_is_a_job_without_a_file_whose_output_is_fetched() {
+    let (url, sent) = recorded(exported());
+    let (filter, out) = (file(r#"{"required":["a"]}"#), tempfile::tempdir().unwrap());
+    let arguments = [
+        "export",
+        "orders",
+        "--columns=a,b",
+        "--filter",
+        filter.1.to_str().unwrap(),
+        "--format=jsonl",
+        "--gzip",
+        "--max-concurrency=3",
+        "--out",
+        out.path().to_str().unwrap(),
+        "--url",
+        &url,
+    ];
+    let output = rowmill(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (request, body) = sent.recv().unwrap();
+    assert_eq!(request, "POST /api/jobs", "nothing is uploaded first");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let params = json!({ "dataset": "orders", "columns": ["a", "b"], "filter": { "required": ["a"] }, "format": "jsonl",
+        "compress": "gzip" });
+    assert_eq!(body, json!({ "jobType": "export", "params": params, "maxConcurrency": 3 }));
+    let entries: Vec<_> = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(entries, ["rows-output.csv"], "the output, and not the manifest");
+    assert!(text(&output.stdout).contains("rows-output.csv"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_an_export_does_not_say_is_the_apis_to_decide() {
+    let (url, sent) = recorded(exported());
+    let out = tempfile::tempdir().unwrap();
+    let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let body: Value = serde_json::from_slice(&sent.recv().unwrap().1).unwrap();
+    assert_eq!(body, json!({ "jobType": "export", "params": { "dataset": "orders" } }));
+    assert!(out.path().join("rows-output.csv").exists());
+}
+
+#[test]
+fn an_export_that_fails_fetches_nothing() {
+    let (url, out) = (api(job("failed", None, 0, 0)), tempfile::tempdir().unwrap());
+    let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).starts_with("Job failed"), "{}", text(&output.stdout));
+    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_filter_that_is_none_is_found_before_anything_is_sent() {
+    let (url, sent) = recorded(exported());
+    let filter = file("no JSON");
+    let output =
+        rowmill(&["export", "orders", "--filter", filter.1.to_str().unwrap(), "--url", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("rows.csv"), "{}", text(&output.stderr));
+    assert!(sent.try_recv().is_err());
+}

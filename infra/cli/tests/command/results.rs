@@ -1,0 +1,157 @@
+//! `rowmill results`, and what `rowmill run` does with results.
+
+use std::path::Path;
+
+use super::*;
+use crate::api::SLOW;
+
+fn results(url: &str, out: &Path, more: &[&str]) -> Output {
+    rowmill(&[&["results", GUID, "--url", url, "--out", out.to_str().unwrap()], more].concat()).output().unwrap()
+}
+
+fn partial() -> Value {
+    job("completed", Some("partial"), 1, 1)
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_result_is_put_into_the_folder_and_named_on_standard_output() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("new/folder");
+    let output = results(&api(partial()), &out, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let names = ["rows-failed-rows.csv", "rows-manifest.json", "rows-output.csv"];
+    assert_eq!(names_in(&out), names, "a name that leads elsewhere does not");
+    assert_eq!(std::fs::read_to_string(out.join("rows-output.csv")).unwrap(), "a,b\n1,2\n");
+    let mut said: Vec<_> = text(&output.stdout).lines().map(str::to_owned).collect();
+    said.sort();
+    assert_eq!(said, names.map(|name| out.join(name).to_str().unwrap().to_owned()));
+    assert!(!text(&output.stderr).contains("secret"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn without_a_folder_results_come_to_the_current_one() {
+    let (folder, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    let arguments = ["results", GUID, "--url", &url, "--only", "failed-rows"];
+    let output = rowmill(&arguments).current_dir(folder.path()).output().unwrap();
+    assert_eq!(text(&output.stdout), "./rows-failed-rows.csv\n", "{}", text(&output.stderr));
+    assert_eq!(names_in(folder.path()), ["rows-failed-rows.csv"]);
+}
+
+#[test]
+fn kinds_can_be_chosen_and_may_be_missing() {
+    let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    let output = results(&url, out.path(), &["--only", "output", "--only", "manifest"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(names_in(out.path()), ["rows-manifest.json", "rows-output.csv"]);
+    let output = results(&url, out.path(), &["--only", "unprocessed-rows"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()));
+    assert!(text(&output.stderr).contains("no such results"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_by_force() {
+    let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    let mine = out.path().join("rows-output.csv");
+    std::fs::write(&mine, "mine").unwrap();
+    let output = results(&url, out.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("rows-output.csv` exists already"), "{}", text(&output.stderr));
+    assert_eq!(names_in(out.path()), ["rows-output.csv"], "nothing is fetched half");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+    assert_eq!(results(&url, out.path(), &["--force"]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "a,b\n1,2\n");
+}
+
+#[test]
+fn a_program_reads_what_was_written_in_the_last_line() {
+    let out = tempfile::tempdir().unwrap();
+    let output = results(&api(partial()), out.path(), &["--json"]);
+    let lines: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[..lines.len() - 1].iter().all(|line| line["event"] == "download"), "{lines:?}");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["jobGuid"], &last["attempt"]), (&json!(GUID), &json!(1)));
+    let files = last["files"].as_array().unwrap();
+    let seen: Vec<_> = files.iter().map(|file| (file["kind"].as_str().unwrap(), file["bytes"].as_u64())).collect();
+    assert_eq!(seen, [("failedRows", Some(50)), ("output", Some(8)), ("manifest", Some(2))]);
+    assert_eq!(files[1]["path"], out.path().join("rows-output.csv").to_str().unwrap());
+    assert!(!text(&output.stdout).contains("secret"));
+}
+
+#[test]
+fn a_job_without_results_yet_says_what_to_do() {
+    let out = tempfile::tempdir().unwrap();
+    let running = results(&api(job("running", None, 1, 0)), out.path(), &[]);
+    assert_eq!(running.status.code(), Some(1));
+    let said = text(&running.stderr);
+    assert!(said.contains("job_active") && said.contains(&format!("rowmill job {GUID} --watch")), "{said}");
+    let none = results(&api(job("failed", None, 1, 0)), out.path(), &[]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text(&none.stderr).contains("no_results"), "{}", text(&none.stderr));
+    assert_eq!(results(&api(partial()), out.path(), &["--only", "everything"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_interrupted_fetch_leaves_nothing_half() {
+    let mut slow = job("completed", Some("succeeded"), 1, 0);
+    slow["jobType"] = SLOW.into();
+    let (out, url) = (tempfile::tempdir().unwrap(), api(slow));
+    let arguments = ["results", GUID, "--url", &url, "--json", "--out", out.path().to_str().unwrap()];
+    let mut child = rowmill(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().contains("download")).expect("it has begun").unwrap();
+    let temporary = names_in(out.path());
+    assert!(temporary.len() == 1 && temporary[0] != "rows-slow.csv", "{temporary:?}");
+    interrupt(&child);
+    assert_eq!(ended(&mut child), Some(130));
+    assert_eq!(names_in(out.path()), [""; 0]);
+}
+
+#[test]
+fn after_a_run_with_failed_rows_the_last_line_says_how_to_get_them() {
+    let url = api(partial());
+    let shown = text(&run(&url, "a\n1\n2\n", &[]).stdout);
+    assert!(shown.lines().last().unwrap().ends_with(&format!(": rowmill results {GUID} --url {url}")), "{shown}");
+    let url = api(job("completed", Some("succeeded"), 2, 0));
+    let shown = text(&run(&url, "a\n1\n2\n", &[]).stdout);
+    assert!(!shown.contains("rowmill results"), "{shown}");
+}
+
+#[test]
+fn a_run_fetches_its_results_also_where_rows_failed() {
+    let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    let results = ["--results", out.path().to_str().unwrap()];
+    let output = run(&url, "a\n1\n2\n", &results);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(names_in(out.path()), ["rows-failed-rows.csv", "rows-manifest.json", "rows-output.csv"]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Job complete") && shown.contains("50 B"), "{shown}");
+    assert!(!shown.contains("rowmill results"), "they are here: {shown}");
+}
+
+#[test]
+fn a_run_that_cannot_fetch_its_results_shows_the_job_all_the_same() {
+    let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    std::fs::write(out.path().join("rows-output.csv"), "mine").unwrap();
+    let output = run(&url, "a\n1\n2\n", &["--results", out.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Job complete") && shown.contains(&format!("rowmill results {GUID}")), "{shown}");
+    assert!(text(&output.stderr).contains("exists already"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_job_is_the_last_line_of_a_run_that_fetches_results() {
+    let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
+    let output = run(&url, "a\n1\n2\n", &["--json", "--results", out.path().to_str().unwrap()]);
+    let lines: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [.., before, last] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&before["event"], before["files"].as_array().unwrap().len()), (&json!("results"), 3));
+    assert_eq!(last["status"], "completed");
+}
