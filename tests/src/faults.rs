@@ -15,8 +15,9 @@ use rowmill_core::job::{Job, Lease, Stop};
 use rowmill_core::ledger::Ledger;
 use rowmill_core::messages::Grouped;
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
-    NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, WriteLost, MultipartObjects, UploadedPart,
+    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved,
+    MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, UploadedPart,
+    WriteLost,
 };
 use rowmill_core::spec::Spec;
 use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
@@ -171,13 +172,7 @@ impl<P: MultipartObjects + ?Sized> MultipartObjects for Mortal<P> {
         pass!(self.begin_multipart(key, content_type))
     }
 
-    async fn put_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        number: u32,
-        bytes: Bytes,
-    ) -> Result<UploadedPart, PortError> {
+    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
         pass!(self.put_part(key, multipart, number, bytes))
     }
 

@@ -69,11 +69,7 @@ impl Completer {
     ///
     /// # Errors
     /// A port that is unavailable: deliver the message again.
-    pub async fn complete(
-        &self,
-        message: &CompletionMessage,
-        deadline: Timestamp,
-    ) -> Result<CompletionEnd, PortError> {
+    pub async fn complete(&self, message: &CompletionMessage, deadline: Timestamp) -> Result<CompletionEnd, PortError> {
         let job = match self.jobs.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(CompletionEnd::NotOurs),
             job => job?,

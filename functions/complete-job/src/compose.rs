@@ -163,7 +163,8 @@ impl Composer {
         tail: Vec<u8>,
     ) -> Result<(), PortError> {
         let keys = state_keys(job, name);
-        let state = serde_json::to_vec(composition).map_err(|error| PortError::invalid("storing a composition", error))?;
+        let state =
+            serde_json::to_vec(composition).map_err(|error| PortError::invalid("storing a composition", error))?;
         self.objects.put(&keys.1, "application/octet-stream", tail.into(), None).await?;
         self.objects.put(&keys.0, "application/json", state.into(), None).await?;
         Ok(())
@@ -261,8 +262,7 @@ impl Composer {
         if nothing || matches!(task.spec.source, Source::Dataset { .. }) {
             return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
         }
-        let skipped =
-            SkippedRows { jobs: &*self.jobs, objects: &self.objects, job: task.job, spec: task.spec };
+        let skipped = SkippedRows { jobs: &*self.jobs, objects: &self.objects, job: task.job, spec: task.spec };
         let (name, content_type) = rows_file("unprocessed-rows", task.spec);
         let file = || OpenFile::new(name.clone(), ResultKind::UnprocessedRows, content_type.to_owned(), false);
         let mut writer = self.writer(task, now, tail, file);
@@ -365,7 +365,10 @@ impl Composer {
         }
         if end < source.size {
             let limit = self.unprocessed_max_bytes;
-            now.leave_out(&name, format!("what lies behind byte {end} of the upload: more than {limit} bytes are not copied"));
+            now.leave_out(
+                &name,
+                format!("what lies behind byte {end} of the upload: more than {limit} bytes are not copied"),
+            );
         }
         now.files.push(writer.finish(false).await?);
         Ok(StepEnd::Next(Step::Outputs { after: 0 }))
@@ -379,8 +382,7 @@ impl Composer {
         after: u64,
     ) -> Result<StepEnd, PortError> {
         let Some(output) = &task.spec.output else { return Ok(StepEnd::Next(Step::Done)) };
-        let file =
-            || OpenFile::new(output.name.clone(), ResultKind::Output, output.content_type.clone(), output.gzip);
+        let file = || OpenFile::new(output.name.clone(), ResultKind::Output, output.content_type.clone(), output.gzip);
         let mut writer = self.writer(task, now, tail, file);
         if let Some(header) = output.header.as_ref().filter(|_| writer.is_empty()) {
             writer.write(format!("{header}\n").as_bytes()).await?;

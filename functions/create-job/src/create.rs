@@ -209,11 +209,7 @@ impl Creator {
     }
 
     /// The upload, whole and as announced, and its object as it is now.
-    async fn file_source(
-        &self,
-        owner: &Owner,
-        request: &CreateJobRequest,
-    ) -> Result<(Source, Head), CreateJobError> {
+    async fn file_source(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(Source, Head), CreateJobError> {
         let file_guid = request
             .file_guid
             .ok_or_else(|| InvalidField::new("fileGuid", "is missing; upload a file and say which one it is"))?;

@@ -8,8 +8,8 @@
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
 use rowmill_core::input::Correction;
-use rowmill_core::spec::Spec;
 use rowmill_core::results::failed_rows_columns;
+use rowmill_core::spec::Spec;
 use rowmill_core::text::{ChunkCutter, Format, Position, unescape_formula};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -58,7 +58,8 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
     let (own, ours) = names.split_at(columns.len().min(names.len()));
     let own: Vec<&str> = own.iter().copied().map(unescape_formula).collect();
     let known = failed_rows_columns(columns);
-    if own != *columns || ours.is_empty() || !known.iter().map(String::as_str).take(ours.len()).eq(ours.iter().copied()) {
+    if own != *columns || ours.is_empty() || !known.iter().map(String::as_str).take(ours.len()).eq(ours.iter().copied())
+    {
         let expected = columns
             .iter()
             .map(String::as_str)
@@ -76,7 +77,9 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
             return error(format!("line {line} has {} cells where the header has {}", record.len(), names.len()));
         }
         let number = std::str::from_utf8(&record[columns.len()]).ok().and_then(|cell| cell.trim().parse().ok());
-        let Some(row) = number else { return error(format!("line {line}: `{}` must be the number of a row", known[0])) };
+        let Some(row) = number else {
+            return error(format!("line {line}: `{}` must be the number of a row", known[0]));
+        };
         if record.iter().take(columns.len()).all(<[u8]>::is_empty) {
             continue;
         }
@@ -214,7 +217,11 @@ mod tests {
     #[test]
     fn a_failed_rows_file_can_be_handed_back_as_it_is() {
         let read = csv("a;b;row;code;message;column\n'=1+1;-2;1;x;y;b\n;;2;row_too_long;z;\n").unwrap();
-        assert_eq!(read, [(1, "=1+1;-2".to_owned())], "escaped cells as they were, and nothing for a row without cells");
+        assert_eq!(
+            read,
+            [(1, "=1+1;-2".to_owned())],
+            "escaped cells as they were, and nothing for a row without cells"
+        );
         let lines = b"{\"row\":1,\"code\":\"x\",\"raw\":\"{oops\"}\n{\"row\":2,\"code\":\"row_too_long\"}\n";
         let read = read_corrected(lines, &spec(Format::Jsonl)).unwrap();
         assert_eq!(read, [Correction { row: 1, text: "{oops".into() }]);

@@ -102,7 +102,8 @@ impl DatasetCut {
             && (items == 0 || (lines.len() as u64) < self.limits.max_bytes)
             && let Some((partition, record)) = self.read.pop_front()
         {
-            serde_json::to_writer(&mut lines, &record).map_err(|error| PortError::invalid("writing a record", error))?;
+            serde_json::to_writer(&mut lines, &record)
+                .map_err(|error| PortError::invalid("writing a record", error))?;
             lines.push(b'\n');
             items += 1;
             self.at = RecordPosition { partition, after: Some(record.key) };

@@ -188,7 +188,9 @@ impl Splitter {
         let Some(before) = point.number.checked_sub(1) else { return Ok(RecordPosition::default()) };
         let tally = self.jobs.tally(job.job_guid, job.attempt, before).await?;
         let index = ChunkIndex::of(&*self.objects, job.job_guid, &tally).await?;
-        index.next_record().ok_or_else(|| PortError::invalid("going on with a dataset", "the chunk index does not say where"))
+        index
+            .next_record()
+            .ok_or_else(|| PortError::invalid("going on with a dataset", "the chunk index does not say where"))
     }
 
     /// Stops the job at the tally it cannot get past.

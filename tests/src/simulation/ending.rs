@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use csv::StringRecord;
+use rowmill_core::dead_letter::DeadLetterKind;
 use rowmill_core::failed_items::FailedItems;
-use rowmill_core::job::{Job, StopCode};
+use rowmill_core::job::Job;
 use rowmill_core::ports::{JobStore, Objects, PortError};
 use rowmill_core::progress::JobView;
 use rowmill_core::results::Manifest;
@@ -58,8 +60,9 @@ impl Invariants {
             format!("{} failed items are listed, {} are counted", listed.len(), view.items_failed)
         })?;
         ensure(listed == expected, || format!("listed as failed: {listed:?}; failed: {expected:?}"))?;
-        self.results_tell(job, &expected, &record.ends)?;
+        let ends = record.ends.clone();
         drop(known);
+        self.results_tell(job, &expected, &ends)?;
         let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
         let counts = job.counts.unwrap_or_default();
         let beyond = job.attempt == 1 && spec.tolerance.is_some_and(|tolerance| tolerance.is_exceeded(counts));
@@ -72,26 +75,29 @@ impl Invariants {
 impl Invariants {
     /// The files of the results list every failed row and every output once, in order: those of the runs that count.
     fn results_tell(&self, job: &Job, failed: &[(u64, String)], ends: &BTreeMap<u64, RowEnd>) -> Checked {
-        let buried = job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::CompletionFailed);
+        let letters = now(self.store.dead_letters(job.job_guid, usize::MAX)).map_err(|error| error.to_string())?;
+        let given_up = letters.iter().any(|letter| letter.about == DeadLetterKind::Completion);
         let Some(results) = job.results.filter(|results| results.attempt == job.attempt) else {
-            return ensure(buried, || "it has no results".into());
+            return ensure(given_up, || "it has no results".into());
         };
-        ensure(!buried, || "it was given up, and has results".into())?;
-        let lines = |name: &str| -> Result<Vec<String>, String> {
-            let bytes = now(self.objects.read(&results.file_key(job.job_guid, name))).map_err(|error| error.to_string())?;
-            Ok(String::from_utf8_lossy(&bytes).lines().skip(1).map(str::to_owned).collect())
+        let rows = |name: &str| -> Result<Vec<StringRecord>, String> {
+            let bytes =
+                now(self.objects.read(&results.file_key(job.job_guid, name))).map_err(|error| error.to_string())?;
+            let rows: Result<Vec<StringRecord>, _> = csv::Reader::from_reader(&*bytes).into_records().collect();
+            rows.map_err(|error| format!("{name}: {error}"))
         };
-        let manifest = now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
+        let manifest =
+            now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
         let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
         ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest says {}", manifest.job))?;
         if !failed.is_empty() {
-            let listed: Vec<Option<(u64, String)>> = lines("failed-rows.csv")?.iter().map(|line| row_and_code(line)).collect();
+            let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();
             ensure(listed == expected, || format!("failed-rows.csv has {listed:?} where {failed:?} failed"))?;
         }
         let succeeded = ends.iter().filter(|(_, end)| matches!(end, RowEnd::Succeeded));
         let expected: Vec<String> = succeeded.map(|(row, _)| output_of(*row)).collect();
-        let outputs = lines("output.csv")?;
+        let outputs: Vec<String> = rows("output.csv")?.iter().map(|row| row[0].to_owned()).collect();
         ensure(outputs == expected, || format!("output.csv has {outputs:?}, not {expected:?}"))?;
         self.reach(if manifest.files.iter().any(|file| file.name.starts_with("unprocessed")) {
             "results with unprocessed rows"
@@ -102,11 +108,10 @@ impl Invariants {
     }
 }
 
-/// The row and the code that a line of a failed-rows file ends with; no message of the simulation has a comma.
-fn row_and_code(line: &str) -> Option<(u64, String)> {
-    let mut cells = line.rsplit(',').skip(2);
-    let code = cells.next()?.to_owned();
-    Some((cells.next()?.parse().ok()?, code))
+/// The row and the code that a failed row ends with, before its message and its column.
+fn row_and_code(row: &StringRecord) -> Option<(u64, String)> {
+    let cell = |from_end: usize| row.len().checked_sub(from_end).and_then(|place| row.get(place));
+    Some((cell(4)?.parse().ok()?, cell(3)?.to_owned()))
 }
 
 async fn list_failed(

@@ -66,13 +66,7 @@ impl MultipartObjects for GatedObjects {
         gated!(self, Write, "begin_multipart", ["…{}", short(key)], self.store.begin_multipart(key, content_type).await)
     }
 
-    async fn put_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        number: u32,
-        bytes: Bytes,
-    ) -> Result<UploadedPart, PortError> {
+    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
         gated!(self, Write, "put_part", ["…{}, {number}", short(key)], {
             self.store.put_part(key, multipart, number, bytes.clone()).await
         })

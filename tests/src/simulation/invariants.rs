@@ -111,7 +111,11 @@ impl Invariants {
     /// A job was created.
     pub fn created(&self, new: &NewJob) -> Checked {
         let mut known = self.known();
-        let file = known.files.get(&new.job.file_guid.ok_or("a job without a file")?).cloned().ok_or("a job on an unknown file")?;
+        let file = known
+            .files
+            .get(&new.job.file_guid.ok_or("a job without a file")?)
+            .cloned()
+            .ok_or("a job on an unknown file")?;
         known.jobs.insert(new.job.job_guid, JobRecord::new(file, new.spec.max_concurrency));
         drop(known);
         self.slots()

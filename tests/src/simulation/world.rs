@@ -15,7 +15,7 @@ use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_core::accounts::Accounts;
-use rowmill_core::in_memory::{InMemoryRecordStore, InMemoryJobStore, InMemoryObjects, InMemoryUploadStore};
+use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryRecordStore, InMemoryUploadStore};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, UploadStore};
 use rowmill_core::processor::JobType;

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::ids::JobGuid;
-use rowmill_core::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted, RecordPage};
+use rowmill_core::ports::{PortError, RecordPage, RecordStore, RecordVersion, Upsert, Upserted};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

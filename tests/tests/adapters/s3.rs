@@ -9,7 +9,9 @@ use hyper_util::server::conn::auto::Builder;
 use rowmill_aws::clients::Clients;
 use rowmill_aws::s3::S3Objects;
 use rowmill_core::contract::{self, Client};
-use rowmill_core::ports::{DirectTransfers, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart, MultipartObjects};
+use rowmill_core::ports::{
+    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,
+};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
@@ -109,13 +111,7 @@ impl MultipartObjects for Server {
         self.objects.begin_multipart(key, content_type).await
     }
 
-    async fn put_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        number: u32,
-        bytes: Bytes,
-    ) -> Result<UploadedPart, PortError> {
+    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
         self.objects.put_part(key, multipart, number, bytes).await
     }
 

@@ -230,7 +230,9 @@ mod tests {
         for lines in [0, 1, 90_000, 200_000] {
             let (file, bytes) = written(false, lines, &[]).await;
             assert_eq!((bytes.len(), file.bytes), (lines * 100, lines as u64 * 100));
-            assert!((0..lines).zip(bytes.chunks(100)).all(|(line, found)| found == format!("{line:0>99}\n").as_bytes()));
+            assert!(
+                (0..lines).zip(bytes.chunks(100)).all(|(line, found)| found == format!("{line:0>99}\n").as_bytes())
+            );
             assert_eq!(file.crc64_nvme, crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &bytes)));
             assert_eq!(written(false, lines, &[0, 5, 50_000, 85_000, 199_999]).await, (file, bytes));
         }

@@ -120,7 +120,12 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
         skipped: job.counts.map(|counts| counts.skipped),
         completions: job.completions,
         redrive: redrive.map_err(|error| PortError::invalid(doing, error))?,
-        results: job.results.as_ref().map(results_text).transpose().map_err(|error| PortError::invalid(doing, error))?,
+        results: job
+            .results
+            .as_ref()
+            .map(results_text)
+            .transpose()
+            .map_err(|error| PortError::invalid(doing, error))?,
         composing: job.composing,
         recoveries: (job.recoveries > 0).then_some(job.recoveries),
         created_at: job.created_at.as_millisecond(),
@@ -229,7 +234,13 @@ mod tests {
             status: Status::Running,
             outcome: Some(Outcome::Partial),
             attempt: 2,
-            split: SplitState { tallies: 3, dispatched: 2, cursor: Position { offset: 99, row: 4 }, done: true, at_end: true },
+            split: SplitState {
+                tallies: 3,
+                dispatched: 2,
+                cursor: Position { offset: 99, row: 4 },
+                done: true,
+                at_end: true,
+            },
             lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
             stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
             counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
@@ -241,7 +252,11 @@ mod tests {
                 unprocessed_from: Some(Position { offset: 98, row: 3 }),
                 corrected: Some("results/corrected".into()),
             }),
-            results: Some(Results { attempt: 1, files: RunId::from_bytes([3; 7]), manifest: RunId::from_bytes([4; 7]) }),
+            results: Some(Results {
+                attempt: 1,
+                files: RunId::from_bytes([3; 7]),
+                manifest: RunId::from_bytes([4; 7]),
+            }),
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
             created_at: at(1),

@@ -21,7 +21,8 @@ impl DynamoDbRecordStore {
         limit: usize,
     ) -> Result<RecordPage, PortError> {
         let bucket = bucket_name(dataset, partition.into());
-        let start = after.map(|key| HashMap::from([("bucket".to_owned(), text(&bucket)), ("key".to_owned(), text(key))]));
+        let start =
+            after.map(|key| HashMap::from([("bucket".to_owned(), text(&bucket)), ("key".to_owned(), text(key))]));
         let request = self
             .client
             .query()

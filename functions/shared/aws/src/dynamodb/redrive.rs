@@ -26,7 +26,8 @@ const SET: [&str; 13] = [
     "wakeShard",
     "wakeAt",
 ];
-const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
+const REMOVE: &str =
+    "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
 
 const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
 

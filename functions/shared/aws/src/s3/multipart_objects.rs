@@ -18,13 +18,7 @@ impl MultipartObjects for S3Objects {
         output.upload_id.ok_or_else(|| PortError::invalid(DOING, "S3 gave the upload no name"))
     }
 
-    async fn put_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        number: u32,
-        bytes: Bytes,
-    ) -> Result<UploadedPart, PortError> {
+    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
         const DOING: &str = "storing a part of an object";
         let size = bytes.len() as u64;
         let part = i32::try_from(number).map_err(|error| PortError::invalid(DOING, error))?;

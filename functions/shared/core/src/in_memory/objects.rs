@@ -8,9 +8,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::lock;
-use crate::ports::{
-    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,
-};
+use crate::ports::{DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
 
 /// The bucket in memory. Its presigned requests lead nowhere; [`InMemoryObjects::store_part`] stands for the client.
 #[derive(Debug, Default)]
@@ -118,7 +116,11 @@ impl DirectTransfers for InMemoryObjects {
         file_name: &str,
         _expires_in: Duration,
     ) -> Result<PresignedRequest, PortError> {
-        Ok(PresignedRequest { method: "GET".into(), url: format!("memory:{key}?as={}", file_name.replace('"', "_")), headers: vec![] })
+        Ok(PresignedRequest {
+            method: "GET".into(),
+            url: format!("memory:{key}?as={}", file_name.replace('"', "_")),
+            headers: vec![],
+        })
     }
 
     async fn presign_part(

@@ -38,12 +38,8 @@ impl JobType for Export {
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let dataset = dataset(spec)?;
-        let wish = RowParams {
-            params: &spec.params,
-            format: "format",
-            default_format: Format::Jsonl,
-            default_columns: None,
-        };
+        let wish =
+            RowParams { params: &spec.params, format: "format", default_format: Format::Jsonl, default_columns: None };
         Ok(Arc::new(RecordExport {
             dataset,
             rows: RowWriter::of(wish)?,

@@ -43,7 +43,10 @@ impl RowWriter {
         };
         let columns = columns(wish.params)?.or(wish.default_columns);
         if format == Format::Csv && columns.is_none() {
-            return Err(ParamsError::new("params.columns", "is missing; CSV has the same columns in every row: list them"));
+            return Err(ParamsError::new(
+                "params.columns",
+                "is missing; CSV has the same columns in every row: list them",
+            ));
         }
         Ok(Self { format, columns, escape_formulas })
     }

@@ -32,7 +32,8 @@ impl JobType for Transform {
         let format = spec.head.dialect.format;
         let mut known = (format == Format::Csv).then(|| spec.head.columns.clone());
         let steps = steps(spec.params.get("mapping"))?;
-        let steps = (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
+        let steps =
+            (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
         let rows = RowWriter::of(RowParams {
             params: &spec.params,
             format: "outputFormat",
@@ -40,7 +41,8 @@ impl JobType for Transform {
             default_columns: known.clone(),
         })?;
         if let (Some(known), Some(wanted)) = (&known, spec.params.get("columns").and_then(Value::as_array))
-            && let Some(stranger) = wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
+            && let Some(stranger) =
+                wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
         {
             let message = format!("there is no column `{stranger}` after the mapping; there are {}", known.join(", "));
             return Err(ParamsError::new("params.columns", message));

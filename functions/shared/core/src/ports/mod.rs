@@ -19,9 +19,7 @@ pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
 pub use queue::Queue;
-pub use record_store::{
-    RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted,
-};
+pub use record_store::{RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
 pub use upload_store::UploadStore;
 
 /// What went wrong behind a port, by what the caller does about it.

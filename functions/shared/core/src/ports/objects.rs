@@ -109,13 +109,7 @@ pub trait MultipartObjects: Send + Sync {
     ///
     /// # Errors
     /// `NotFound` where the upload was completed or given up.
-    async fn put_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        number: u32,
-        bytes: Bytes,
-    ) -> Result<UploadedPart, PortError>;
+    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
 
     /// The parts stored so far, in order.
     ///

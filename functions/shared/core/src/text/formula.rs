@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn what_would_be_run_is_escaped_and_numbers_are_not() {
-        let escaped = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "-", "+", "--1", "-inf"];
+        let escaped =
+            ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "-", "+", "--1", "-inf"];
         for cell in escaped {
             assert_eq!(escape_formula(cell), format!("'{cell}"), "{cell}");
         }
