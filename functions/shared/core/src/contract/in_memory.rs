@@ -1,9 +1,11 @@
 //! The in-memory adapters keep the contracts too.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{Client, Receiver, Records};
+use super::{Client, Outsider, Receiver, Records};
 use crate::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore};
 use crate::messages::ChunkMessage;
 use crate::ports::{Objects, PresignedRequest};
@@ -34,6 +36,12 @@ impl Client for InMemoryObjects {
     async fn get(&self, request: &PresignedRequest) -> Option<(Bytes, String)> {
         let (key, name) = request.url.strip_prefix("memory:")?.split_once("?as=")?;
         Some((self.read(key).await.ok()?, name.to_owned()))
+    }
+}
+
+impl Outsider for InMemoryObjects {
+    async fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) {
+        Self::store(self, key, content_type, metadata, bytes);
     }
 }
 

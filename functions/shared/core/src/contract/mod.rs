@@ -15,7 +15,7 @@ mod in_memory;
 
 pub use direct_transfers::{Client, direct_transfers};
 pub use job_store::job_store;
-pub use objects::objects;
+pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use record_store::{Records, record_store};
 pub use upload_store::upload_store;
