@@ -14,6 +14,7 @@ pub mod failed_items;
 pub mod ids;
 pub mod input;
 pub mod job;
+pub mod job_event;
 pub mod job_types;
 pub mod ledger;
 pub mod messages;

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{Client, Outsider, Receiver, Records};
-use crate::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore};
+use super::{Client, Listener, Outsider, Receiver, Records};
+use crate::in_memory::{
+    InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
+};
 use crate::messages::ChunkMessage;
 use crate::ports::{Objects, PresignedRequest};
 
@@ -36,6 +38,13 @@ impl Client for InMemoryObjects {
     async fn get(&self, request: &PresignedRequest) -> Option<(Bytes, String)> {
         let (key, name) = request.url.strip_prefix("memory:")?.split_once("?as=")?;
         Some((self.read(key).await.ok()?, name.to_owned()))
+    }
+}
+
+impl Listener for InMemoryEvents {
+    async fn heard(&self) -> Vec<(String, Value)> {
+        let detail = |event| serde_json::to_value(event).expect("an event is JSON");
+        self.take().iter().map(|event| (event.detail_type().to_owned(), detail(event))).collect()
     }
 }
 
@@ -73,4 +82,9 @@ async fn the_in_memory_direct_transfers_keep_the_contract() {
 #[tokio::test]
 async fn the_in_memory_queue_keeps_the_contract() {
     super::queue(async || InMemoryQueue::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_events_keep_the_contract() {
+    super::events(async || InMemoryEvents::default()).await;
 }

@@ -4,6 +4,7 @@
 //! is broken; the check's name says which.
 
 mod direct_transfers;
+mod events;
 mod job_store;
 mod objects;
 mod queue;
@@ -14,6 +15,7 @@ mod upload_store;
 mod in_memory;
 
 pub use direct_transfers::{Client, direct_transfers};
+pub use events::{Listener, events};
 pub use job_store::job_store;
 pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};

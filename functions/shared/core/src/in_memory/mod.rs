@@ -1,5 +1,6 @@
 //! The ports in memory: real implementations that keep every condition, for tests and simulations.
 
+mod events;
 mod job_store;
 mod objects;
 mod queue;
@@ -7,6 +8,7 @@ mod record_store;
 mod upload_store;
 mod world;
 
+pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
 pub use objects::InMemoryObjects;
 pub use queue::InMemoryQueue;
