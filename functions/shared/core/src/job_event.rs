@@ -112,7 +112,3 @@ impl JobEvent {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "job_event_tests.rs"]
-mod tests;

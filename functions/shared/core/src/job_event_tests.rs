@@ -2,9 +2,10 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::*;
-use crate::ids::RunId;
-use crate::job::{Lease, Redrive, SplitState, Stop, StopCode};
+use crate::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::job::{Job, Lease, Redrive, SplitState, Stop, StopCode};
+use crate::job_event::JobEvent;
+use crate::states::{Outcome, Status};
 use crate::tally::Counts;
 use crate::text::Position;
 

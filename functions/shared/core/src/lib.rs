@@ -35,3 +35,6 @@ pub mod upload;
 pub mod contract;
 #[cfg(feature = "testing")]
 pub mod in_memory;
+
+#[cfg(test)]
+mod job_event_tests;

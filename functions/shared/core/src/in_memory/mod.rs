@@ -11,7 +11,7 @@ mod world;
 pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
 pub use objects::InMemoryObjects;
-pub use queue::InMemoryQueue;
+pub use queue::{InMemoryDeliveries, InMemoryQueue};
 pub use record_store::InMemoryRecordStore;
 pub use upload_store::InMemoryUploadStore;
 pub use world::{CountingEntropy, ManualClock};

@@ -20,7 +20,7 @@ pub use job_writes::{
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
-pub use queue::Queue;
+pub use queue::{Deliveries, Queue};
 pub use record_store::{
     RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted,
 };
