@@ -22,7 +22,7 @@ pub use row::Row;
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// All queues, by the names of the template's outputs.
-const QUEUES: [&str; 7] = [
+const QUEUES: [&str; 10] = [
     "JobsQueueUrl",
     "ItemsQueueUrl",
     "IsolateQueueUrl",
@@ -30,6 +30,9 @@ const QUEUES: [&str; 7] = [
     "JobsDeadLetterQueueUrl",
     "ItemsDeadLetterQueueUrl",
     "CompletionsDeadLetterQueueUrl",
+    "InboxQueueUrl",
+    "InboxDeadLetterQueueUrl",
+    "AnnouncementsDeadLetterQueueUrl",
 ];
 
 /// A running stack. It ends with this process.
