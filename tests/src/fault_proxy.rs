@@ -284,6 +284,7 @@ impl Call {
         match (self.service, self.operation.as_str()) {
             (_, "BatchExecuteStatement") => refused_statements(body, "ThrottlingError"),
             (_, "SendMessageBatch") => refused_entries(body),
+            (_, "PutEvents") => refused_events(body),
             (Service::DynamoDb, _) => dynamodb_error(StatusCode::BAD_REQUEST, "ProvisionedThroughputExceededException"),
             (Service::EventBridge, _) => eventbridge_error(StatusCode::BAD_REQUEST, "ThrottlingException"),
             (Service::Sqs, _) => sqs_error(StatusCode::BAD_REQUEST, "RequestThrottled"),
@@ -362,6 +363,14 @@ fn refused_statements(body: &Bytes, code: &str) -> Response<Full<Bytes>> {
         .map(|_| json!({ "Error": { "Code": code, "Message": "made up by the fault proxy" } }))
         .collect();
     json_1_0(StatusCode::OK, &json!({ "Responses": answers }))
+}
+
+/// None of the events is taken.
+fn refused_events(body: &Bytes) -> Response<Full<Bytes>> {
+    let refused = json!({ "ErrorCode": "ThrottlingException", "ErrorMessage": "made up by the fault proxy" });
+    let events = entries(body, "Entries").len();
+    let answer = json!({ "FailedEntryCount": events, "Entries": vec![refused; events] });
+    with_body(StatusCode::OK, "application/x-amz-json-1.1", answer.to_string())
 }
 
 fn refused_entries(body: &Bytes) -> Response<Full<Bytes>> {
