@@ -44,11 +44,12 @@ async fn a_dropped_file_becomes_an_upload_where_it_lies_and_a_job() {
     let dropped = inbox.drop_file(KEY, "a;b\n1;2\n", &[], 1);
     let job = received(&inbox, &dropped).await;
     assert_eq!((job.owner.as_str(), job.job_type.as_str()), ("nobody", "validate"));
-    assert_eq!(job.file_guid, dropped.file_guid());
+    assert_eq!(job.file_guid, Some(dropped.file_guid()));
     let spec = inbox.jobs.spec(job.job_guid).await.unwrap();
-    assert_eq!((spec.file.key.as_str(), &spec.file.etag, spec.file.size), (KEY, &dropped.etag, 8));
+    let file = spec.source.file().unwrap();
+    assert_eq!((file.key.as_str(), &file.etag, file.size), (KEY, &dropped.etag, 8));
     assert_eq!(spec.head.columns, ["a", "b"]);
-    let upload = inbox.inbox.receiver.creator.uploads.upload(job.file_guid, dropped.at).await.unwrap();
+    let upload = inbox.inbox.receiver.creator.uploads.upload(dropped.file_guid(), dropped.at).await.unwrap();
     assert_eq!((upload.file_name.as_deref(), upload.content_type.as_str()), (Some("a b.csv"), "text/csv"));
     assert_eq!(upload.state, UploadState::Ready { etag: dropped.etag.clone() });
     assert_eq!(upload.expires_at, dropped.at + Duration::from_secs(7 * 86_400));
@@ -66,7 +67,7 @@ async fn the_same_drop_is_one_job_and_the_next_one_on_its_key_another() {
     let others = inbox.drop_file(KEY, "a\n2\n", &[], 3);
     received(&inbox, &others).await;
     assert_eq!(inbox.every_job().len(), 3);
-    assert_eq!(received(&inbox, &others).await.file_guid, others.file_guid());
+    assert_eq!(received(&inbox, &others).await.file_guid, Some(others.file_guid()));
     assert_eq!(inbox.every_job().len(), 3);
 }
 

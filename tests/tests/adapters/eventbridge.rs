@@ -125,7 +125,7 @@ fn events(count: u32) -> Vec<JobEvent> {
         job_guid: JobGuid(Uuid::from_u128(1)),
         job_type: "import".into(),
         owner: Owner("me".into()),
-        file_guid: FileGuid(Uuid::from_u128(2)),
+        file_guid: Some(FileGuid(Uuid::from_u128(2))),
         attempt,
         status: Status::Running,
         outcome: None,

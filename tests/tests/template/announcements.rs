@@ -1,7 +1,7 @@
 //! Events of jobs, from the jobs table's stream.
 
 use jiff::Timestamp;
-use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::{Job, SplitState};
 use rowmill_core::job_event::JobEvent;
 use rowmill_core::states::{Move, Status};
@@ -16,19 +16,28 @@ fn job(status: Status, attempt: u32) -> Job {
         job_guid: JobGuid(Uuid::nil()),
         owner: Owner(Owner::LOCAL.to_owned()),
         job_type: "import".to_owned(),
-        file_guid: FileGuid(Uuid::nil()),
+        file_guid: None,
+        is_stored: false,
         data_start: 0,
         data_bytes: 0,
         metadata: None,
         status,
         outcome: None,
         attempt,
-        split: SplitState { tallies: 0, dispatched: 0, cursor: Position { offset: 0, row: 1 }, done: false },
+        split: SplitState {
+            tallies: 0,
+            dispatched: 0,
+            cursor: Position { offset: 0, row: 1 },
+            done: false,
+            at_end: false,
+        },
         lease: None,
         stop: None,
         counts: None,
         completions: 0,
         redrive: None,
+        results: None,
+        composing: None,
         recoveries: 0,
         created_at: Timestamp::UNIX_EPOCH,
         started_at: None,

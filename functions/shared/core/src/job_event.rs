@@ -29,8 +29,8 @@ pub struct JobEvent {
     pub job_type: String,
     /// Whose job it is.
     pub owner: Owner,
-    /// The upload it runs over.
-    pub file_guid: FileGuid,
+    /// The upload it runs over, if it runs over one.
+    pub file_guid: Option<FileGuid>,
     /// Which attempt, counted from 1.
     pub attempt: u32,
     /// `running` where the attempt has begun, or how it has ended.

@@ -33,7 +33,7 @@ fn event(attempt: u32, status: Status) -> JobEvent {
         job_guid: JobGuid(Uuid::from_u128(7)),
         job_type: "import".into(),
         owner: Owner("größe of Rome".into()),
-        file_guid: FileGuid(Uuid::from_u128(8)),
+        file_guid: Some(FileGuid(Uuid::from_u128(8))),
         attempt,
         status,
         outcome: status.is_terminal().then_some(Outcome::Partial),
