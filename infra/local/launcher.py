@@ -19,12 +19,15 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 EMULATOR_VERSION = "1.5.33"
 HOST = "127.0.0.1"
 # Time for requests under way to end before the emulator is stopped over them.
 GRACE_SECONDS = 2.0
+# Time between two looks at the tables' streams when there was nothing to hand over.
+STREAM_PAUSE_SECONDS = 0.02
 
 
 class Mismatch(Exception):
@@ -97,6 +100,7 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     tee_function_output(lambda_runtime, log_dir, stack)
     take_concurrency_from_parameters(lambda_svc)
     poll_queues_without_pause(lambda_svc)
+    follow_streams_aside(lambda_svc)
 
 
 def named(owner: object, name: str) -> object:
@@ -197,6 +201,33 @@ def poll_queues_without_pause(lambda_svc) -> None:
     if gap not in named(lambda_svc, "_poll_loop").__code__.co_names:
         raise Mismatch(f"{lambda_svc.__name__}._poll_loop should use {gap}, and does not")
     setattr(lambda_svc, gap, 0.001)
+
+
+def follow_streams_aside(lambda_svc) -> None:
+    """The poller of all queues also hands streams over, and waits for the function each time: one that
+    starts, or tries a call again, would hold every queue up. Streams get a thread of their own."""
+    poll = named(lambda_svc, "_poll_dynamodb_streams")
+    expect_parameters(poll, [])
+    if "_poll_dynamodb_streams" not in named(lambda_svc, "_poll_loop").__code__.co_names:
+        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should call _poll_dynamodb_streams, and does not")
+
+    def follow() -> None:
+        while True:
+            handed_over = False
+            # As the poller does with what fails there, and as often as it looks when it is woken.
+            with contextlib.suppress(Exception):
+                handed_over = poll()
+            if not handed_over:
+                time.sleep(STREAM_PAUSE_SECONDS)
+
+    follower = threading.Thread(target=follow, daemon=True, name="launcher-streams")
+
+    def leave_to_the_follower() -> bool:
+        if not follower.is_alive():
+            follower.start()
+        return False
+
+    lambda_svc._poll_dynamodb_streams = leave_to_the_follower
 
 
 # -- Serving ------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ struct Call {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Service {
     DynamoDb,
+    EventBridge,
     Sqs,
     S3,
 }
@@ -251,7 +252,11 @@ impl Call {
         match target.and_then(|target| target.split_once('.')) {
             None => Self { service: Service::S3, operation: method.to_string() },
             Some((service, operation)) => {
-                let service = if service.starts_with("DynamoDB") { Service::DynamoDb } else { Service::Sqs };
+                let service = match service {
+                    service if service.starts_with("DynamoDB") => Service::DynamoDb,
+                    "AWSEvents" => Service::EventBridge,
+                    _ => Service::Sqs,
+                };
                 Self { service, operation: operation.to_owned() }
             }
         }
@@ -269,6 +274,7 @@ impl Call {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         match self.service {
             Service::DynamoDb => dynamodb_error(status, "InternalServerError"),
+            Service::EventBridge => eventbridge_error(status, "InternalException"),
             Service::Sqs => sqs_error(status, "InternalError"),
             Service::S3 => s3_error(method, status, "InternalError"),
         }
@@ -278,7 +284,9 @@ impl Call {
         match (self.service, self.operation.as_str()) {
             (_, "BatchExecuteStatement") => refused_statements(body, "ThrottlingError"),
             (_, "SendMessageBatch") => refused_entries(body),
+            (_, "PutEvents") => refused_events(body),
             (Service::DynamoDb, _) => dynamodb_error(StatusCode::BAD_REQUEST, "ProvisionedThroughputExceededException"),
+            (Service::EventBridge, _) => eventbridge_error(StatusCode::BAD_REQUEST, "ThrottlingException"),
             (Service::Sqs, _) => sqs_error(StatusCode::BAD_REQUEST, "RequestThrottled"),
             (Service::S3, _) => s3_error(method, StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
         }
@@ -313,6 +321,11 @@ fn json_1_0(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
 fn dynamodb_error(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
     let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
     json_1_0(status, &json!({ "__type": kind, "message": "made up by the fault proxy" }))
+}
+
+fn eventbridge_error(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
+    let error = json!({ "__type": code, "message": "made up by the fault proxy" }).to_string();
+    with_body(status, "application/x-amz-json-1.1", error)
 }
 
 fn sqs_error(status: StatusCode, code: &str) -> Response<Full<Bytes>> {
@@ -350,6 +363,14 @@ fn refused_statements(body: &Bytes, code: &str) -> Response<Full<Bytes>> {
         .map(|_| json!({ "Error": { "Code": code, "Message": "made up by the fault proxy" } }))
         .collect();
     json_1_0(StatusCode::OK, &json!({ "Responses": answers }))
+}
+
+/// None of the events is taken.
+fn refused_events(body: &Bytes) -> Response<Full<Bytes>> {
+    let refused = json!({ "ErrorCode": "ThrottlingException", "ErrorMessage": "made up by the fault proxy" });
+    let events = entries(body, "Entries").len();
+    let answer = json!({ "FailedEntryCount": events, "Entries": vec![refused; events] });
+    with_body(StatusCode::OK, "application/x-amz-json-1.1", answer.to_string())
 }
 
 fn refused_entries(body: &Bytes) -> Response<Full<Bytes>> {

@@ -62,11 +62,13 @@ async fn every_attempt_is_counted_and_what_dynamodb_charges() {
     clients.dynamodb().batch_execute_statement().statements(statement).send().await.unwrap();
     clients.dynamodb().put_item().table_name("t").item("k", key).send().await.unwrap_err();
     clients.sqs().list_queues().send().await.unwrap();
+    clients.eventbridge().list_event_buses().send().await.unwrap();
     let hour = PresigningConfig::expires_in(Duration::from_secs(3600)).unwrap();
     clients.s3().put_object().bucket("b").key("k").presigned(hour).await.unwrap();
 
     let used = meter::take();
-    assert_eq!(used.requests, Requests { dynamodb: 4, s3: 0, sqs: 1 }, "a retry counts, a presigned request does not");
+    let expected = Requests { dynamodb: 4, eventbridge: 1, s3: 0, sqs: 1 };
+    assert_eq!(used.requests, expected, "a retry counts, a presigned request does not");
     assert_eq!(used.capacity, Capacity { read: 0.5, write: 4.0 }, "a failed condition costs a unit");
     assert_eq!(meter::take(), meter::Used::default());
 }

@@ -94,6 +94,9 @@ pub enum CreateJobError {
         /// What is there.
         stored: u64,
     },
+    /// The upload is another one than was stored.
+    #[error("upload {0} was replaced after it was complete: upload the file again")]
+    UploadChanged(FileGuid),
     /// The file cannot be read as what it is said to be.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -235,6 +238,10 @@ impl Creator {
         if head.size != upload.size {
             let (announced, stored) = (upload.size, head.size);
             return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });
+        }
+        // Of an upload that was seen whole, nothing else will do: its client may hold a request that stores another one.
+        if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
+            return Err(CreateJobError::UploadChanged(file_guid));
         }
         let file = SourceFile { file_guid, key: upload.key.clone(), etag: head.etag, size: head.size };
         Ok((upload, file))

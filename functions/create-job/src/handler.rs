@@ -28,7 +28,8 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-fn problem(error: CreateJobError, creator: &Creator) -> Problem {
+/// Why there is no job, as the API says it.
+pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
     let detail = error.to_string();
     match error {
         CreateJobError::Field(wrong) => Problem::unprocessable("invalid_request", detail).with("field", wrong.field),
@@ -41,6 +42,7 @@ fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::UploadSize { .. } => {
             Problem::unprocessable("upload_size_mismatch", detail).with("field", "fileGuid")
         }
+        CreateJobError::UploadChanged(_) => Problem::unprocessable("upload_changed", detail).with("field", "fileGuid"),
         CreateJobError::Head(head) => {
             Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", head.code())
         }

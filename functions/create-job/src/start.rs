@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_aws::{Runtime, StartError};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
@@ -16,8 +17,22 @@ use crate::handler;
 /// Where a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("create-job").await?;
+    let creator = Arc::new(creator(&runtime, job_types)?);
+    runtime
+        .serve_http(move |request| {
+            let creator = Arc::clone(&creator);
+            async move { handler::handle(&creator, request).await }
+        })
+        .await
+}
+
+/// The use case with the adapters and limits that the environment gives.
+///
+/// # Errors
+/// Where a setting is missing or wrong.
+pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, StartError> {
     let idempotency_hours: u64 = runtime.setting("ROWMILL_IDEMPOTENCY_HOURS", 24)?;
-    let creator = Arc::new(Creator {
+    Ok(Creator {
         jobs: runtime.job_store()?,
         uploads: runtime.upload_store()?,
         objects: runtime.objects()?,
@@ -43,11 +58,5 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
             stale: Duration::from_secs(runtime.setting("ROWMILL_STALE_SECONDS", 900)?),
             retry_after_max: Duration::from_secs(runtime.setting("ROWMILL_RETRY_AFTER_MAX_SECONDS", 300)?),
         },
-    });
-    runtime
-        .serve_http(move |request| {
-            let creator = Arc::clone(&creator);
-            async move { handler::handle(&creator, request).await }
-        })
-        .await
+    })
 }

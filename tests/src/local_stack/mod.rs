@@ -1,5 +1,7 @@
 //! The local stack as a test uses it: the API over HTTP, and the emulated tables, queues and processes beneath it.
 
+mod bucket;
+mod ears;
 mod row;
 
 use std::collections::BTreeMap;
@@ -16,13 +18,14 @@ use rowmill::stack::{Stack, StackOptions, logs_dir};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub use ears::Ears;
 pub use row::Row;
 
 /// How long a job, or anything else that must come by itself, may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// All queues, by the names of the template's outputs.
-const QUEUES: [&str; 7] = [
+const QUEUES: [&str; 10] = [
     "JobsQueueUrl",
     "ItemsQueueUrl",
     "IsolateQueueUrl",
@@ -30,6 +33,9 @@ const QUEUES: [&str; 7] = [
     "JobsDeadLetterQueueUrl",
     "ItemsDeadLetterQueueUrl",
     "CompletionsDeadLetterQueueUrl",
+    "InboxQueueUrl",
+    "InboxDeadLetterQueueUrl",
+    "AnnouncementsDeadLetterQueueUrl",
 ];
 
 /// A running stack. It ends with this process.
@@ -40,6 +46,8 @@ pub struct LocalStack {
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// The emulated queues.
     pub sqs: aws_sdk_sqs::Client,
+    s3: aws_sdk_s3::Client,
+    eventbridge: aws_sdk_eventbridge::Client,
     http: Client,
 }
 
@@ -68,7 +76,9 @@ impl LocalStack {
         let target = Target::Emulator { endpoint_url: stack.endpoint().to_owned() };
         let config = sdk_config(&target).await;
         let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
-        Self { stack, logs: logs_dir(options), dynamodb, sqs, http: http_client() }
+        let s3 = aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build();
+        let (s3, eventbridge) = (aws_sdk_s3::Client::from_conf(s3), aws_sdk_eventbridge::Client::new(&config));
+        Self { stack, logs: logs_dir(options), dynamodb, sqs, s3, eventbridge, http: http_client() }
     }
 
     /// Has what a killed function held come back this soon. In the template a queue hides a message for six times the

@@ -1,8 +1,9 @@
 //! The AWS adapters keep the contracts of their ports, against other implementations of the services, in process: DynamoDB
-//! by `dynoxide`, S3 by `s3s-fs`, SQS by a connector that answers as SQS does.
+//! by `dynoxide`, S3 by `s3s-fs`, SQS and EventBridge by connectors that answer as they do.
 
 mod dynamodb;
 mod dynamodb_server;
+mod eventbridge;
 mod lost_replies;
 mod s3;
 mod s3_server;

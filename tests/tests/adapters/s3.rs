@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use rowmill_aws::clients::Clients;
 use rowmill_aws::s3::S3Objects;
-use rowmill_core::contract::{self, Client};
+use rowmill_core::contract::{self, Client, Outsider};
 use rowmill_core::ports::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,
 };
@@ -23,6 +24,7 @@ use crate::{config, https_client};
 /// S3 on a temporary folder, on a loopback port, with an empty bucket.
 struct Server {
     objects: S3Objects,
+    client: aws_sdk_s3::Client,
     http: reqwest::Client,
     _folder: TempDir,
 }
@@ -47,7 +49,8 @@ impl Server {
         let client = Clients::new(config).s3();
         client.create_bucket().bucket("files").send().await.unwrap();
         rustls::crypto::ring::default_provider().install_default().ok();
-        Self { objects: S3Objects::new(client, "files".to_owned()), http: reqwest::Client::new(), _folder: folder }
+        let objects = S3Objects::new(client.clone(), "files".to_owned());
+        Self { objects, client, http: reqwest::Client::new(), _folder: folder }
     }
 }
 
@@ -121,6 +124,14 @@ impl MultipartObjects for Server {
 
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
         self.objects.complete_multipart(key, multipart, parts).await
+    }
+}
+
+impl Outsider for Server {
+    async fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) {
+        let request = self.client.put_object().bucket("files").key(key).content_type(content_type);
+        let request = request.set_metadata(Some(metadata.into_iter().collect()));
+        request.body(bytes.into()).send().await.unwrap();
     }
 }
 

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_smithy_runtime_api::client::http::{
@@ -7,15 +8,17 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
-use rowmill_aws::sqs::SqsQueue;
+use rowmill_aws::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_core::contract::{self, Receiver};
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::messages::{ChunkMessage, CompletionMessage};
-use rowmill_core::ports::{PortError, Queue};
+use rowmill_core::ports::{Deliveries, PortError, Queue};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::config;
+
+const URL: &str = "http://127.0.0.1:9/1/items";
 
 /// A queue as SQS has it: takes batches, and refuses as it is told.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +39,10 @@ impl State {
             "AmazonSQS.GetQueueAttributes" => {
                 assert_eq!(request["AttributeNames"], json!(["ApproximateNumberOfMessages"]));
                 json!({"Attributes": {"ApproximateNumberOfMessages": self.taken.len().to_string()}})
+            }
+            "AmazonSQS.ChangeMessageVisibility" => {
+                self.taken.push(request.clone());
+                json!({})
             }
             other => panic!("{other} is not asked of a queue"),
         }
@@ -83,11 +90,14 @@ impl FakeSqs {
         fake
     }
 
-    async fn queue<M>(&self) -> SqsQueue<M> {
+    async fn client(&self) -> aws_sdk_sqs::Client {
         let connector = SharedHttpConnector::new(self.clone());
         let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        let client = aws_sdk_sqs::Client::new(&config("http://127.0.0.1:9", http).await);
-        SqsQueue::new(client, "http://127.0.0.1:9/1/items".to_owned())
+        aws_sdk_sqs::Client::new(&config("http://127.0.0.1:9", http).await)
+    }
+
+    async fn queue<M>(&self) -> SqsQueue<M> {
+        SqsQueue::new(self.client().await, URL.to_owned())
     }
 
     fn request_sizes(&self) -> Vec<usize> {
@@ -178,4 +188,15 @@ async fn a_queue_that_keeps_refusing_is_unavailable() {
     let sent = fake.queue().await.send(&messages(1, "me")).await;
     assert!(matches!(sent, Err(PortError::Unavailable { .. })), "{sent:?}");
     assert_eq!(fake.request_sizes().len(), 13);
+}
+
+#[tokio::test]
+async fn a_message_is_postponed_by_its_receipt_for_twelve_hours_at_most() {
+    let fake = FakeSqs::default();
+    let deliveries = SqsDeliveries::new(fake.client().await, URL.to_owned());
+    for (pause, seconds) in [(Duration::from_secs(900), 900), (Duration::MAX, 43_200)] {
+        deliveries.postpone("r", pause).await.unwrap();
+        let expected = json!({"QueueUrl": URL, "ReceiptHandle": "r", "VisibilityTimeout": seconds});
+        assert_eq!(fake.taken(), [expected]);
+    }
 }

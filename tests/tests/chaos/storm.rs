@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use acceptance::copies::{chunk_messages, completion_message, split_message};
 use acceptance::fault_proxy::{Fault, Weather};
-use acceptance::local_stack::{JobWatch, LocalStack, PATIENCE, answer, kill};
+use acceptance::local_stack::{Ears, JobWatch, LocalStack, PATIENCE, answer, kill};
 use fastrand::Rng;
 use reqwest::StatusCode;
 use rowmill_core::messages::{ChunkMessage, Handling};
@@ -76,12 +76,15 @@ fn every_row_is_accounted_for_once_whatever_fails() {
         storm.check_weather();
         storm.check_counts(&ended).await;
         storm.check_rows().await;
+        storm.check_events(&ended).await;
     });
 }
 
 /// A job in bad weather.
 struct Storm {
     chaos: &'static ChaosStack,
+    /// What another system hears of the job.
+    ears: Ears<'static>,
     size: Size,
     file: StormFile,
     /// The messages of all its chunks.
@@ -101,7 +104,7 @@ struct Storm {
 
 impl Storm {
     async fn begin(chaos: &'static ChaosStack, size: Size) -> Self {
-        let file = StormFile::new(size.rows);
+        let (file, ears) = (StormFile::new(size.rows), chaos.stack.listen().await);
         let upload = chaos.stack.upload("text/csv", file.bytes.clone()).await;
         chaos.proxy.set(WEATHER);
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
@@ -112,6 +115,7 @@ impl Storm {
         let chunks = chunk_messages(job.parse().expect("a guid"), &file.bytes, CHUNK_MAX_ITEMS);
         Self {
             chaos,
+            ears,
             size,
             file,
             chunks,
@@ -330,6 +334,16 @@ impl Storm {
             }
         }
         tell(format_args!("{} rows are listed as failed, {given_up} of them given up", listed.len()));
+    }
+
+    /// Others have heard that the job began and how it ended, whatever the functions that wrote it came to.
+    async fn check_events(&self, ended: &Value) {
+        let events = self.ears.heard(&self.job, 2).await;
+        assert!(events.contains_key(&format!("{}/1/running", self.job)), "{events:?}");
+        let told = &events[&format!("{}/1/completed", self.job)]["detail"];
+        for field in ["outcome", "itemsSucceeded", "itemsFailed"] {
+            assert_eq!(told[field], ended[field], "{told}");
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! All tests share one stack, brought up by the first of them in a folder of its own; it ends with this process.
 
 mod deaths;
+mod events;
+mod inbox;
 mod jobs;
 mod problems;
 mod redrives;

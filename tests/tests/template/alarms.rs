@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{allowed_values, is_dead_letter_queue, properties, target, template};
+use crate::{LEFT_TO_PEOPLE, allowed_values, is_dead_letter_queue, properties, target, template};
 
 const ALARM: &str = "AWS::CloudWatch::Alarm";
 
@@ -35,7 +35,8 @@ fn every_alarm_is_told_to_the_topic_if_there_is_one() {
 #[test]
 fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread() {
     let template = template();
-    for (name, _) in template.resources_of("AWS::SQS::Queue").filter(|(name, _)| is_dead_letter_queue(name)) {
+    let queues = template.resources_of("AWS::SQS::Queue").map(|(name, _)| name);
+    for name in queues.filter(|name| is_dead_letter_queue(name) && !LEFT_TO_PEOPLE.contains(name)) {
         let of_queue = |suffix: &str| {
             let alarm = properties(&template, &format!("{}{suffix}", name.replace("DeadLetterQueue", "DeadLetters")));
             let dimension = &alarm["Dimensions"][0];
@@ -55,6 +56,32 @@ fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread()
         );
         assert_eq!(looks_at(unsettled), HOUR_SECONDS);
     }
+}
+
+#[test]
+fn a_dead_letter_that_is_left_to_people_raises_an_alarm_at_once() {
+    let template = template();
+    for name in LEFT_TO_PEOPLE {
+        let alarm = properties(&template, &name.replace("DeadLetterQueue", "GivenUp"));
+        assert_eq!(target(&alarm["Dimensions"][0]["Value"]), name);
+        let waits = (&json!("ApproximateNumberOfMessagesVisible"), &json!(0));
+        assert_eq!((&alarm["MetricName"], &alarm["Threshold"]), waits, "{name}");
+        assert_eq!(alarm["TreatMissingData"], "notBreaching");
+    }
+}
+
+#[test]
+fn files_that_are_not_received_and_events_that_are_not_published_raise_an_alarm() {
+    let template = template();
+    let metric = |name: &str, of: &str, metric: &str, threshold: u64| {
+        let alarm = properties(&template, name);
+        assert_eq!(target(&alarm["Dimensions"][0]["Value"]), of);
+        assert_eq!((&alarm["MetricName"], &alarm["Threshold"]), (&json!(metric), &json!(threshold)), "{name}");
+    };
+    metric("InboxUnread", "InboxQueue", "ApproximateAgeOfOldestMessage", HOUR_SECONDS);
+    metric("ReceivingFails", "ReceiveFileFunction", "Errors", 0);
+    // In milliseconds; it grows whatever the function answers, as its errors do not.
+    metric("AnnouncementsBehind", "AnnounceJobFunction", "IteratorAge", 15 * 60 * 1000);
 }
 
 #[test]

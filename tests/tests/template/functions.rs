@@ -20,12 +20,14 @@ fn every_function_runs_its_own_binary_on_the_chosen_processor_traced_and_with_a_
     let functions = template.functions().unwrap();
     let packages: BTreeSet<&str> = functions.iter().map(|function| function.package.as_str()).collect();
     let expected = [
+        "announce-job",
         "cancel-job",
         "complete-job",
         "create-job",
         "dead-letter",
         "job-status",
         "process-items",
+        "receive-file",
         "redrive-job",
         "split-job",
         "sweep",
@@ -45,7 +47,7 @@ fn every_function_runs_its_own_binary_on_the_chosen_processor_traced_and_with_a_
 }
 
 /// What each adapter a function takes from its runtime reads from the environment.
-const ADAPTERS: [(&str, &str); 12] = [
+const ADAPTERS: [(&str, &str); 14] = [
     ("job_store", "ROWMILL_JOBS_TABLE"),
     ("upload_store", "ROWMILL_UPLOADS_TABLE"),
     ("record_store", "ROWMILL_RECORDS_TABLE"),
@@ -54,6 +56,8 @@ const ADAPTERS: [(&str, &str); 12] = [
     ("items_queue", "ROWMILL_ITEMS_QUEUE_URL"),
     ("isolate_queue", "ROWMILL_ISOLATE_QUEUE_URL"),
     ("completions_queue", "ROWMILL_COMPLETIONS_QUEUE_URL"),
+    ("inbox_deliveries", "ROWMILL_INBOX_QUEUE_URL"),
+    ("events", "ROWMILL_EVENT_BUS_NAME"),
     ("accounts", "ROWMILL_JOBS_TABLE"),
     ("accounts", "ROWMILL_BUCKET"),
     ("accounts", "ROWMILL_ITEMS_QUEUE_URL"),
@@ -61,18 +65,20 @@ const ADAPTERS: [(&str, &str); 12] = [
 ];
 
 /// Read by the job store too, and needed only by the functions that admit jobs and let them go.
-const ADMISSION: (&str, [&str; 4]) =
-    ("ROWMILL_ADMISSION_TABLE", ["create-job", "redrive-job", "complete-job", "dead-letter"]);
+const ADMISSION: (&str, [&str; 5]) =
+    ("ROWMILL_ADMISSION_TABLE", ["create-job", "receive-file", "redrive-job", "complete-job", "dead-letter"]);
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The text of a function's start: its entry point, and the module it hands over to where it has one.
+/// The text of a function's start: its entry point, and the modules it hands over to where it has any.
 fn start_of(package: &str) -> String {
     let start = format!("functions/{package}/src/start.rs");
     let start = if workspace().join(&start).exists() { source(&start) } else { String::new() };
-    source(&format!("functions/{package}/src/main.rs")) + &start
+    // It creates jobs as create-job does, with all that takes.
+    let creates = start.contains("create_job::start::creator").then(|| start_of("create-job")).unwrap_or_default();
+    source(&format!("functions/{package}/src/main.rs")) + &start + &creates
 }
 
 /// The names of settings in a source text, as string literals.

@@ -1,8 +1,10 @@
 //! What an emulator does not check and AWS would not refuse: that `template.yaml` says what the code needs.
 
 mod alarms;
+mod announcements;
 mod functions;
 mod http_api;
+mod inbox;
 mod permissions;
 mod queues;
 mod schedule;
@@ -75,10 +77,14 @@ impl<'a> EventSource<'a> {
     }
 }
 
+/// The mappings of queues; that of the jobs table's stream is a case of its own.
 fn event_sources(template: &Template) -> Vec<EventSource<'_>> {
-    let sources = template.resources_of("AWS::Lambda::EventSourceMapping");
-    sources.map(|(_, source)| EventSource::of(&source["Properties"])).collect()
+    let sources = template.resources_of("AWS::Lambda::EventSourceMapping").map(|(_, source)| &source["Properties"]);
+    sources.filter(|source| source["EventSourceArn"]["Fn::GetAtt"][1] == "Arn").map(EventSource::of).collect()
 }
+
+/// Dead-letter queues that no function reads: an alarm calls a person.
+const LEFT_TO_PEOPLE: [&str; 2] = ["InboxDeadLetterQueue", "AnnouncementsDeadLetterQueue"];
 
 fn is_dead_letter_queue(queue: &str) -> bool {
     queue.ends_with("DeadLetterQueue")

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::{event_sources, properties, target, template};
 
+/// Exactly the bus that is told of jobs.
+const EVENT_BUS: &str = "arn:AWS::Partition}:events:AWS::Region}:AWS::AccountId}:event-bus/EventBusName}";
+
 /// What a function may do besides its log and its traces, as (action, resource).
 fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
     match package {
@@ -28,6 +31,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:UpdateItem", "AdmissionTable"),
             ("dynamodb:GetItem", "UploadsTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:ListBucket", "Bucket"),
             ("sqs:SendMessage", "JobsQueue"),
         ],
@@ -38,6 +42,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:Query", "JobsTable"),
             ("dynamodb:Query", "RecordsTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:GetObject", "Bucket/results/*"),
             ("s3:PutObject", "Bucket/results/*"),
             ("s3:ListBucket", "Bucket"),
@@ -51,6 +56,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:PartiQLInsert", "RecordsTable"),
             ("dynamodb:PartiQLUpdate", "RecordsTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:GetObject", "Bucket/results/*"),
             ("s3:PutObject", "Bucket/results/*"),
             ("s3:ListBucket", "Bucket"),
@@ -91,6 +97,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:UpdateItem", "AdmissionTable"),
             ("dynamodb:GetItem", "UploadsTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:GetObject", "Bucket/results/*"),
             ("s3:PutObject", "Bucket/results/*"),
             ("s3:ListBucket", "Bucket"),
@@ -102,6 +109,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:UpdateItem", "JobsTable"),
             ("dynamodb:UpdateItem", "AdmissionTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:GetObject", "Bucket/results/*"),
             ("s3:PutObject", "Bucket/results/*"),
             ("s3:ListBucket", "Bucket"),
@@ -121,6 +129,29 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("sqs:SendMessage", "CompletionsQueue"),
             ("sqs:GetQueueAttributes", "ItemsQueue"),
             ("sqs:GetQueueAttributes", "IsolateQueue"),
+        ],
+        "announce-job" => vec![
+            ("events:PutEvents", EVENT_BUS),
+            ("dynamodb:DescribeStream", "JobsTable"),
+            ("dynamodb:GetRecords", "JobsTable"),
+            ("dynamodb:GetShardIterator", "JobsTable"),
+            ("dynamodb:ListStreams", "JobsTable/stream/*"),
+            ("sqs:SendMessage", "AnnouncementsDeadLetterQueue"),
+        ],
+        "receive-file" => vec![
+            ("dynamodb:GetItem", "JobsTable"),
+            ("dynamodb:PutItem", "JobsTable"),
+            ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:GetItem", "AdmissionTable"),
+            ("dynamodb:PutItem", "AdmissionTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
+            ("dynamodb:GetItem", "UploadsTable"),
+            ("dynamodb:PutItem", "UploadsTable"),
+            ("s3:GetObject", "Bucket/inbox/*"),
+            ("s3:PutObject", "Bucket/inbox-problems/*"),
+            ("s3:ListBucket", "Bucket"),
+            ("sqs:SendMessage", "JobsQueue"),
+            ("sqs:ChangeMessageVisibility", "InboxQueue"),
         ],
         other => panic!("{other} has no permissions written down here"),
     }

@@ -9,7 +9,13 @@ fn objects_outlive_what_is_promised_of_them_by_the_longest_deadline_and_a_day() 
     let template = template();
     let rules = properties(&template, "Bucket")["LifecycleConfiguration"]["Rules"].as_array().unwrap();
     let rule = |id: &str| rules.iter().find(|rule| rule["Id"] == id).unwrap_or_else(|| panic!("no rule {id}"));
-    for (id, promise) in [("uploads", "UploadRetentionDays"), ("results", "JobRetentionDays")] {
+    let promises = [
+        ("uploads", "UploadRetentionDays"),
+        ("inbox", "UploadRetentionDays"),
+        ("results", "JobRetentionDays"),
+        ("inbox-problems", "JobRetentionDays"),
+    ];
+    for (id, promise) in promises {
         let expiry = &rule(id)["ExpirationInDays"];
         assert_eq!(rule(id)["Prefix"], json!(format!("{id}/")));
         assert_eq!(target(&expiry["Fn::FindInMap"][1]), promise);

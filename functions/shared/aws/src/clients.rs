@@ -25,6 +25,7 @@ const ATTEMPTS: u32 = 6;
 pub struct Clients {
     config: SdkConfig,
     dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
+    eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
     sqs: OnceLock<aws_sdk_sqs::Client>,
 }
@@ -50,7 +51,13 @@ impl Clients {
 
     /// Clients of this configuration.
     pub const fn new(config: SdkConfig) -> Self {
-        Self { config, dynamodb: OnceLock::new(), s3: OnceLock::new(), sqs: OnceLock::new() }
+        Self {
+            config,
+            dynamodb: OnceLock::new(),
+            eventbridge: OnceLock::new(),
+            s3: OnceLock::new(),
+            sqs: OnceLock::new(),
+        }
     }
 
     /// DynamoDB.
@@ -60,6 +67,15 @@ impl Clients {
             aws_sdk_dynamodb::Client::from_conf(config.interceptor(Meter(Service::DynamoDb)).build())
         };
         self.dynamodb.get_or_init(build).clone()
+    }
+
+    /// EventBridge.
+    pub fn eventbridge(&self) -> aws_sdk_eventbridge::Client {
+        let build = || {
+            let config = aws_sdk_eventbridge::config::Builder::from(&self.config);
+            aws_sdk_eventbridge::Client::from_conf(config.interceptor(Meter(Service::EventBridge)).build())
+        };
+        self.eventbridge.get_or_init(build).clone()
     }
 
     /// S3.

@@ -83,14 +83,13 @@ mod tests {
             function: "process-items",
             request_id: None,
             duration_ms: 12,
-            requests: Requests { dynamodb: 3, s3: 1, sqs: 0 },
+            requests: Requests { dynamodb: 3, eventbridge: 0, s3: 1, sqs: 0 },
             capacity: Capacity { read: 1.0, write: 2.5 },
             peak_rss_bytes: Some(23_456_789),
         };
         let expected = serde_json::json!({
             "timestamp": "1970-01-01T00:00:00Z", "level": "INFO", "message": "invocation finished",
-            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "s3": 1, "sqs": 0},
-            "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
+            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "eventbridge": 0, "s3": 1, "sqs": 0}, "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
         });
         assert_eq!(serde_json::to_value(&line).unwrap(), expected);
     }

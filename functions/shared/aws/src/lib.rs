@@ -1,15 +1,16 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
 //! A function's `main` calls [`start`], takes the adapters and settings it needs from the [`Runtime`], and hands its
-//! handler to [`Runtime::serve_http`], [`Runtime::serve_queue`] or [`Runtime::serve_schedule`]. What is counted along the way (requests by service,
-//! DynamoDB capacity, peak memory) is logged once per invocation.
+//! handler to [`Runtime::serve_http`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or [`Runtime::serve_schedule`].
+//! What is counted along the way (requests by service, DynamoDB capacity, peak memory) is logged once per invocation.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`runtime`] | start-up: settings, adapters |
 //! | [`serve`] | the way from an invocation to a handler and back |
 //! | [`http`] | requests in, JSON and problems out |
-//! | [`dynamodb`] | jobs, uploads and records |
+//! | [`dynamodb`] | jobs, uploads and records, and what a table's stream tells |
+//! | [`eventbridge`] | the bus on which other systems hear of jobs |
 //! | [`s3`] | objects and transfers that go past the functions |
 //! | [`sqs`] | queues |
 //! | [`clients`], [`meter`] | the SDK's clients, and what is counted in them |
@@ -19,6 +20,7 @@
 
 pub mod clients;
 pub mod dynamodb;
+pub mod eventbridge;
 pub mod http;
 pub mod invocation;
 pub mod meter;

@@ -28,6 +28,8 @@ use serde::Serialize;
 pub enum Service {
     /// DynamoDB.
     DynamoDb,
+    /// EventBridge.
+    EventBridge,
     /// S3.
     S3,
     /// SQS.
@@ -39,6 +41,8 @@ pub enum Service {
 pub struct Requests {
     /// To DynamoDB.
     pub dynamodb: u64,
+    /// To EventBridge.
+    pub eventbridge: u64,
     /// To S3.
     pub s3: u64,
     /// To SQS.
@@ -64,6 +68,7 @@ pub struct Used {
 }
 
 static DYNAMODB: AtomicU64 = AtomicU64::new(0);
+static EVENTBRIDGE: AtomicU64 = AtomicU64::new(0);
 static S3: AtomicU64 = AtomicU64::new(0);
 static SQS: AtomicU64 = AtomicU64::new(0);
 // Capacity comes in halves of a unit.
@@ -76,7 +81,12 @@ pub fn take() -> Used {
     #[expect(clippy::cast_precision_loss, reason = "an invocation does not use 2^53 units")]
     let units = |halves: &AtomicU64| take(halves) as f64 / 2.0;
     Used {
-        requests: Requests { dynamodb: take(&DYNAMODB), s3: take(&S3), sqs: take(&SQS) },
+        requests: Requests {
+            dynamodb: take(&DYNAMODB),
+            eventbridge: take(&EVENTBRIDGE),
+            s3: take(&S3),
+            sqs: take(&SQS),
+        },
         capacity: Capacity { read: units(&READ_HALVES), write: units(&WRITE_HALVES) },
     }
 }
@@ -137,6 +147,7 @@ impl Intercept for Meter {
         }
         let counter = match self.0 {
             Service::DynamoDb => &DYNAMODB,
+            Service::EventBridge => &EVENTBRIDGE,
             Service::S3 => &S3,
             Service::Sqs => &SQS,
         };

@@ -7,16 +7,17 @@ use lambda_http::{Body, Request, Response};
 use lambda_runtime::Error;
 use rowmill_core::accounts::Accounts;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
-use rowmill_core::ports::{Clock, Entropy, JobStore, Queue, RecordStore, UploadStore};
+use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, UploadStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clients::Clients;
-use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
+use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
+use crate::eventbridge::EventBridgeEvents;
 use crate::s3::S3Objects;
 use crate::serve::{self, Batch};
 use crate::settings::{self, StartError};
-use crate::sqs::SqsQueue;
+use crate::sqs::{SqsDeliveries, SqsQueue};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
 
@@ -115,6 +116,24 @@ impl Runtime {
         self.queue("ROWMILL_COMPLETIONS_QUEUE_URL", "the URL of the completions queue")
     }
 
+    /// The deliveries of the inbox queue, at `ROWMILL_INBOX_QUEUE_URL`: objects dropped into the bucket.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`].
+    pub fn inbox_deliveries(&self) -> Result<Arc<dyn Deliveries>, StartError> {
+        let url = settings::required("ROWMILL_INBOX_QUEUE_URL", "the URL of the inbox queue")?;
+        Ok(Arc::new(SqsDeliveries::new(self.clients.sqs(), url)))
+    }
+
+    /// The bus on which other systems hear of jobs, named by `ROWMILL_EVENT_BUS_NAME`.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`].
+    pub fn events(&self) -> Result<Arc<dyn Events>, StartError> {
+        let bus = settings::required("ROWMILL_EVENT_BUS_NAME", "the name of the event bus")?;
+        Ok(Arc::new(EventBridgeEvents::new(self.clients.eventbridge(), bus)))
+    }
+
     /// What brings a job's accounts forward, over the jobs table, the bucket, the items queue and the completions queue.
     ///
     /// # Errors
@@ -171,6 +190,21 @@ impl Runtime {
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         serve::queue(self.function_name, handler).await
+    }
+
+    /// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler
+    /// answers with the sequence number from which they are to be delivered again, if they are; where it fails, all of them
+    /// are.
+    ///
+    /// # Errors
+    /// Where the Lambda runtime API cannot be reached.
+    pub async fn serve_stream<H, F, E>(self, handler: H) -> Result<(), Error>
+    where
+        H: Fn(Vec<RowChange>) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<Option<String>, E>> + Send + 'static,
+        E: Into<Error> + Send + 'static,
+    {
+        serve::stream(self.function_name, handler).await
     }
 
     /// Runs at the ticks of a schedule until the execution environment ends.

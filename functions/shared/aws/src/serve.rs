@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
+use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 
 /// Messages handed over by a queue at once.
@@ -28,6 +30,8 @@ pub struct Delivery<M> {
     pub message: M,
     /// How many times it has been delivered, this time included.
     pub receive_count: u32,
+    /// By what the queue knows this delivery.
+    pub receipt: String,
 }
 
 /// Serves HTTP requests until the execution environment ends.
@@ -79,6 +83,36 @@ where
     .await
 }
 
+/// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers
+/// with the sequence number from which they are to be delivered again, if they are. Where it fails, that is logged here,
+/// once, and reported to Lambda, and all of them are.
+///
+/// # Errors
+/// Where the Lambda runtime API cannot be reached.
+pub async fn stream<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
+where
+    H: Fn(Vec<RowChange>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Option<String>, E>> + Send + 'static,
+    E: Into<Error> + Send + 'static,
+{
+    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<Changes>| {
+        let invocation = Invocation::begin(function_name, Some(event.context.request_id));
+        let work = handler(event.payload.records);
+        async move {
+            let result = work.await.map(StreamResponse::again_from).map_err(E::into);
+            if let Err(error) = &result {
+                tracing::error!(
+                    error = error.as_ref() as &dyn std::error::Error,
+                    "changes not dealt with, to be tried again"
+                );
+            }
+            invocation.finish();
+            result
+        }
+    }))
+    .await
+}
+
 /// Runs at the ticks of a schedule until the execution environment ends. A run that fails is logged here, once, with its
 /// causes, and reported to Lambda.
 ///
@@ -110,6 +144,33 @@ fn deadline(epoch_ms: u64) -> Timestamp {
     i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
 }
 
+/// A stream's event.
+#[derive(Deserialize)]
+struct Changes {
+    #[serde(rename = "Records")]
+    records: Vec<RowChange>,
+}
+
+/// The partial batch answer to a stream: it is read again from the first item named here on.
+#[derive(PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StreamResponse {
+    batch_item_failures: Vec<StreamItem>,
+}
+
+#[derive(PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StreamItem {
+    item_identifier: String,
+}
+
+impl StreamResponse {
+    fn again_from(sequence_number: Option<String>) -> Self {
+        let item = |item_identifier| StreamItem { item_identifier };
+        Self { batch_item_failures: sequence_number.into_iter().map(item).collect() }
+    }
+}
+
 /// A queue's event, read.
 struct Received<M> {
     batch: Batch<M>,
@@ -127,7 +188,9 @@ impl<M: DeserializeOwned> Received<M> {
             message_ids.insert(message_id.clone());
             match serde_json::from_str(message.body.as_deref().unwrap_or_default()) {
                 Ok(body) => {
-                    deliveries.push(Delivery { message_id, message: body, receive_count: receive_count(&message) });
+                    let receive_count = receive_count(&message);
+                    let receipt = message.receipt_handle.unwrap_or_default();
+                    deliveries.push(Delivery { message_id, message: body, receive_count, receipt });
                 }
                 Err(error) => {
                     // Not acknowledged: its queue's redrive policy sets it aside, where a person can look at it.
@@ -165,7 +228,7 @@ mod tests {
     fn event(bodies: &[&str]) -> SqsEvent {
         let record = |(number, body): (usize, &&str)| {
             json!({
-                "messageId": format!("m{number}"), "body": body,
+                "messageId": format!("m{number}"), "body": body, "receiptHandle": format!("r{number}"),
                 "attributes": {"ApproximateReceiveCount": "3"}, "eventSourceARN": "arn:aws:sqs:eu-west-1:1:completions",
             })
         };
@@ -180,8 +243,16 @@ mod tests {
         let received = Received::<CompletionMessage>::new(event(&[GOOD, "{", GOOD]), Timestamp::MAX);
         let ids: Vec<_> = received.batch.deliveries.iter().map(|delivery| delivery.message_id.as_str()).collect();
         assert_eq!(ids, ["m0", "m2"]);
+        assert_eq!(received.batch.deliveries[1].receipt, "r2");
         assert!(received.batch.deliveries.iter().all(|delivery| delivery.receive_count == 3));
         assert_eq!(received.unreadable, ["m1"]);
+    }
+
+    #[test]
+    fn a_stream_is_read_again_from_the_change_that_is_named() {
+        let answer = |from: Option<&str>| serde_json::to_value(StreamResponse::again_from(from.map(str::to_owned)));
+        assert_eq!(answer(None).unwrap(), json!({"batchItemFailures": []}));
+        assert_eq!(answer(Some("7")).unwrap(), json!({"batchItemFailures": [{"itemIdentifier": "7"}]}));
     }
 
     #[test]

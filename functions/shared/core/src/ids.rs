@@ -54,6 +54,16 @@ impl Owner {
     /// The owner of everything where the HTTP API has no authorizer.
     pub const LOCAL: &'static str = "local";
 
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 256;
+
+    /// The owner of this name, if it can be one: not blank, not too long, no control characters. `#` separates the parts of
+    /// the keys that owners are stored under.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let fits = !name.trim().is_empty() && name.len() <= Self::MAX_BYTES;
+        (fits && !name.contains('#') && !name.chars().any(char::is_control)).then(|| Self(name.to_owned()))
+    }
+
     /// The owner's name as stored.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -139,6 +149,14 @@ impl TryFrom<String> for RunId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_has_a_name_that_fits_into_a_key() {
+        assert_eq!(Owner::of_name("größe of Rome"), Some(Owner("größe of Rome".into())));
+        for name in ["", "  ", "a#b", "a\nb", &"a".repeat(257)] {
+            assert_eq!(Owner::of_name(name), None, "{name:?}");
+        }
+    }
 
     #[test]
     fn a_run_id_reads_back_as_it_was_written() {

@@ -14,6 +14,7 @@ pub mod failed_items;
 pub mod ids;
 pub mod input;
 pub mod job;
+pub mod job_event;
 pub mod job_types;
 pub mod ledger;
 pub mod messages;
@@ -34,3 +35,6 @@ pub mod upload;
 pub mod contract;
 #[cfg(feature = "testing")]
 pub mod in_memory;
+
+#[cfg(test)]
+mod job_event_tests;

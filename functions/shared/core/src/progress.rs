@@ -181,6 +181,14 @@ pub struct JobError {
     pub offset: Option<u64>,
 }
 
+impl JobError {
+    /// What stopped the job, if it was an error and not its owner.
+    pub fn of(job: &Job) -> Option<Self> {
+        let stop = job.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
+        Some(Self { code: stop.code, message: stop.message.clone(), row: stop.row, offset: stop.offset })
+    }
+}
+
 /// The part of a file that was never dispatched: from here to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -240,12 +248,7 @@ impl JobView {
             deadline_at: job.deadline_at,
             finished_at: job.finished_at,
             expires_at: job.expires_at,
-            error: job.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled).map(|stop| JobError {
-                code: stop.code,
-                message: stop.message.clone(),
-                row: stop.row,
-                offset: stop.offset,
-            }),
+            error: JobError::of(job),
             unprocessed: unprocessed(job),
             metadata: job.metadata.clone(),
             links: links(job.job_guid),

@@ -31,7 +31,7 @@ pub const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
 pub const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 
 /// Functions that read from queues: for each of their invocations the Lambda service receives and deletes once.
-const QUEUE_FUNCTIONS: [&str; 4] = ["split-job", "process-items", "complete-job", "dead-letter"];
+const QUEUE_FUNCTIONS: [&str; 5] = ["split-job", "process-items", "complete-job", "dead-letter", "receive-file"];
 
 /// Runs every minute whether there is a job or not, so what it takes is no part of a job's cost.
 const SWEEP: &str = "sweep";

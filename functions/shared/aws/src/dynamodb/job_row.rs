@@ -149,6 +149,15 @@ pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
     job_of_row(row).map_err(|error| PortError::invalid(doing, error))
 }
 
+/// The job of a row as a stream tells it.
+///
+/// # Errors
+/// `Invalid` where it is not one.
+pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Job, PortError> {
+    let row: JobRow = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
+    job_of_row(row).map_err(|error| PortError::invalid(doing, error))
+}
+
 fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
     let lease = row.lease_holder.zip(row.lease_until);
     let counts = row.succeeded.zip(row.failed).zip(row.skipped);

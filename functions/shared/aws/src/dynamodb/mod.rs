@@ -19,6 +19,7 @@
 
 mod admission;
 mod attributes;
+mod change;
 mod complete;
 mod counting;
 mod create;
@@ -38,6 +39,7 @@ mod upload_store;
 mod wake;
 mod write;
 
+pub use change::{JobChange, RowChange};
 pub use job_store::DynamoDbJobStore;
 pub use record_statements::bucket_of;
 pub use record_store::DynamoDbRecordStore;

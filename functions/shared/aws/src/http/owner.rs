@@ -16,13 +16,9 @@ pub fn owner_of(request: &Request) -> Result<Owner, Problem> {
     };
     let Some(authorizer) = authorizer else { return Ok(Owner(Owner::LOCAL.to_owned())) };
     let claims = authorizer.jwt.as_ref().map(|jwt| &jwt.claims);
-    let sub = claims.and_then(|claims| claims.get("sub")).filter(|sub| is_usable(sub));
-    sub.map(|sub| Owner(sub.clone())).ok_or_else(|| Problem::unauthorized("the token has no usable `sub` claim"))
-}
-
-/// `#` separates the parts of the keys that owners are stored under, and a key holds 2 KiB at most.
-fn is_usable(sub: &str) -> bool {
-    !sub.trim().is_empty() && sub.len() <= 256 && !sub.contains('#') && !sub.chars().any(char::is_control)
+    let sub = claims.and_then(|claims| claims.get("sub"));
+    let owner = sub.and_then(|sub| Owner::of_name(sub));
+    owner.ok_or_else(|| Problem::unauthorized("the token has no usable `sub` claim"))
 }
 
 #[cfg(test)]

@@ -119,9 +119,14 @@ impl Problem {
         self.code
     }
 
+    /// The document that says it.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&Document::of(self)).unwrap_or_default()
+    }
+
     /// The answer that says it.
     pub fn into_response(self) -> Response<Body> {
-        let body = serde_json::to_string(&Document::of(&self)).unwrap_or_default();
+        let body = self.to_json();
         let mut headers = vec![("content-type", "application/problem+json".to_owned())];
         if let Some(after) = self.retry_after {
             // Rounded up: a client that comes back a moment early is sent away again.

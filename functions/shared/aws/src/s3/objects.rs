@@ -65,7 +65,9 @@ impl Objects for S3Objects {
         let size = output.content_length().and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| PortError::invalid(DOING, "S3 told no length"))?;
         let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))?;
-        Ok(ObjectHead { size, etag })
+        let metadata = output.metadata.unwrap_or_default();
+        let metadata = metadata.into_iter().map(|(name, note)| (name.to_ascii_lowercase(), note)).collect();
+        Ok(ObjectHead { size, etag, content_type: output.content_type, metadata })
     }
 
     async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {

@@ -1,10 +1,14 @@
 //! The in-memory adapters keep the contracts too.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{Client, Receiver, Records};
-use crate::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore};
+use super::{Client, Listener, Outsider, Receiver, Records};
+use crate::in_memory::{
+    InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
+};
 use crate::messages::ChunkMessage;
 use crate::ports::{Objects, PresignedRequest};
 
@@ -37,6 +41,19 @@ impl Client for InMemoryObjects {
     }
 }
 
+impl Listener for InMemoryEvents {
+    async fn heard(&self) -> Vec<(String, Value)> {
+        let detail = |event| serde_json::to_value(event).expect("an event is JSON");
+        self.take().iter().map(|event| (event.detail_type().to_owned(), detail(event))).collect()
+    }
+}
+
+impl Outsider for InMemoryObjects {
+    async fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) {
+        Self::store(self, key, content_type, metadata, bytes);
+    }
+}
+
 #[tokio::test]
 async fn the_in_memory_job_store_keeps_the_contract() {
     super::job_store(async || InMemoryJobStore::default()).await;
@@ -65,4 +82,9 @@ async fn the_in_memory_direct_transfers_keep_the_contract() {
 #[tokio::test]
 async fn the_in_memory_queue_keeps_the_contract() {
     super::queue(async || InMemoryQueue::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_events_keep_the_contract() {
+    super::events(async || InMemoryEvents::default()).await;
 }

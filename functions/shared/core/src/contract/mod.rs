@@ -4,6 +4,7 @@
 //! is broken; the check's name says which.
 
 mod direct_transfers;
+mod events;
 mod job_store;
 mod objects;
 mod queue;
@@ -14,8 +15,9 @@ mod upload_store;
 mod in_memory;
 
 pub use direct_transfers::{Client, direct_transfers};
+pub use events::{Listener, events};
 pub use job_store::job_store;
-pub use objects::objects;
+pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use record_store::{Records, record_store};
 pub use upload_store::upload_store;

@@ -1,16 +1,30 @@
 //! The contract of [`Objects`].
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::run_checks;
 use crate::ports::{Objects, PortError};
 
+/// A bucket that somebody outside stores into.
+pub trait Outsider: Objects {
+    /// Stores an object with notes on it.
+    fn store(
+        &self,
+        key: &str,
+        content_type: &str,
+        metadata: BTreeMap<String, String>,
+        bytes: Bytes,
+    ) -> impl Future<Output = ()>;
+}
+
 /// Checks an [`Objects`].
 ///
 /// # Panics
 /// Where the adapter breaks a promise of the port.
-pub async fn objects<S: Objects>(make: impl AsyncFn() -> S) {
+pub async fn objects<S: Outsider>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         an_object_reads_back_as_it_was_stored,
@@ -21,6 +35,8 @@ pub async fn objects<S: Objects>(make: impl AsyncFn() -> S) {
         an_object_stored_again_the_same_has_not_changed,
         bytes_of_another_checksum_are_not_stored,
         an_object_of_several_mebibytes_is_stored_whole,
+        an_object_has_its_media_type_and_no_notes,
+        what_somebody_noted_on_an_object_is_told,
     );
 }
 
@@ -90,4 +106,19 @@ async fn an_object_of_several_mebibytes_is_stored_whole(store: &impl Objects) {
     assert_eq!(store.head("uploads/big").await.unwrap().size, 3_000_000);
     let range = store.read_range("uploads/big", &etag, 1_000_000..2_500_000).await.unwrap();
     assert_eq!(range, bytes[1_000_000..2_500_000]);
+}
+
+async fn an_object_has_its_media_type_and_no_notes(store: &impl Objects) {
+    put(store, "results/a", "x").await;
+    let head = store.head("results/a").await.unwrap();
+    assert_eq!((head.content_type.as_deref(), head.metadata), (Some("text/plain"), BTreeMap::new()));
+}
+
+async fn what_somebody_noted_on_an_object_is_told(store: &impl Outsider) {
+    let notes = [("rowmill-owner", "me"), ("rowmill-request", r#"{"params":{"delimiter":";"}}"#)];
+    let notes: BTreeMap<String, String> =
+        notes.into_iter().map(|(name, note)| (name.to_owned(), note.to_owned())).collect();
+    store.store("inbox/import/a b+c.csv", "text/csv", notes.clone(), Bytes::from_static(b"id\n1\n")).await;
+    let head = store.head("inbox/import/a b+c.csv").await.unwrap();
+    assert_eq!((head.size, head.content_type.as_deref(), head.metadata), (5, Some("text/csv"), notes));
 }

@@ -15,6 +15,7 @@ pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         an_upload_reads_back_as_it_was_created,
+        an_upload_created_again_stays_as_it_was,
         an_upload_that_is_not_there_is_not_found,
         an_expired_upload_is_not_found,
         an_upload_can_be_marked_ready_again,
@@ -46,6 +47,15 @@ async fn an_upload_reads_back_as_it_was_created(store: &impl UploadStore) {
         store.create(&upload).await.unwrap();
         assert_eq!(store.upload(upload.file_guid, at(0)).await.unwrap(), upload);
     }
+}
+
+async fn an_upload_created_again_stays_as_it_was(store: &impl UploadStore) {
+    let pending = upload(1, UploadState::Pending { multipart: None });
+    store.create(&pending).await.unwrap();
+    store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
+    store.create(&Upload { size: 7, ..pending.clone() }).await.unwrap();
+    let ready = Upload { state: UploadState::Ready { etag: "\"e\"".into() }, ..pending.clone() };
+    assert_eq!(store.upload(pending.file_guid, at(0)).await.unwrap(), ready);
 }
 
 async fn an_upload_that_is_not_there_is_not_found(store: &impl UploadStore) {

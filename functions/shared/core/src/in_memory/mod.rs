@@ -1,5 +1,6 @@
 //! The ports in memory: real implementations that keep every condition, for tests and simulations.
 
+mod events;
 mod job_store;
 mod objects;
 mod queue;
@@ -7,9 +8,10 @@ mod record_store;
 mod upload_store;
 mod world;
 
+pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
 pub use objects::InMemoryObjects;
-pub use queue::InMemoryQueue;
+pub use queue::{InMemoryDeliveries, InMemoryQueue};
 pub use record_store::InMemoryRecordStore;
 pub use upload_store::InMemoryUploadStore;
 pub use world::{CountingEntropy, ManualClock};

@@ -16,14 +16,22 @@ pub struct InMemoryObjects(Mutex<Bucket>);
 
 #[derive(Debug, Default)]
 struct Bucket {
-    objects: HashMap<String, Bytes>,
+    objects: HashMap<String, Object>,
     multiparts: HashMap<String, Multipart>,
     begun: usize,
 }
 
 #[derive(Debug, Default)]
+struct Object {
+    bytes: Bytes,
+    content_type: String,
+    metadata: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default)]
 struct Multipart {
     key: String,
+    content_type: String,
     parts: BTreeMap<u32, Bytes>,
 }
 
@@ -44,6 +52,14 @@ impl InMemoryObjects {
         lock(&self.0).objects.retain(|key, _| !key.starts_with(prefix));
     }
 
+    /// Stores an object with notes on it, as somebody outside would; says its entity tag.
+    pub fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) -> String {
+        let tag = etag(&bytes);
+        let object = Object { bytes, content_type: content_type.to_owned(), metadata };
+        lock(&self.0).objects.insert(key.to_owned(), object);
+        tag
+    }
+
     /// Takes an object away.
     pub fn delete(&self, key: &str) {
         lock(&self.0).objects.remove(key);
@@ -60,8 +76,13 @@ fn etag(bytes: &[u8]) -> String {
 impl Objects for InMemoryObjects {
     async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
         let bucket = lock(&self.0);
-        let bytes = bucket.objects.get(key).ok_or(PortError::NotFound)?;
-        Ok(ObjectHead { size: bytes.len() as u64, etag: etag(bytes) })
+        let object = bucket.objects.get(key).ok_or(PortError::NotFound)?;
+        Ok(ObjectHead {
+            size: object.bytes.len() as u64,
+            etag: etag(&object.bytes),
+            content_type: Some(object.content_type.clone()),
+            metadata: object.metadata.clone(),
+        })
     }
 
     async fn read_range(&self, key: &str, wanted: &str, range: Range<u64>) -> Result<Bytes, PortError> {
@@ -75,22 +96,20 @@ impl Objects for InMemoryObjects {
     }
 
     async fn read(&self, key: &str) -> Result<Bytes, PortError> {
-        lock(&self.0).objects.get(key).cloned().ok_or(PortError::NotFound)
+        lock(&self.0).objects.get(key).map(|object| object.bytes.clone()).ok_or(PortError::NotFound)
     }
 
     async fn put(
         &self,
         key: &str,
-        _content_type: &str,
+        content_type: &str,
         bytes: Bytes,
         sha256: Option<[u8; 32]>,
     ) -> Result<String, PortError> {
         if sha256.is_some_and(|wanted| wanted != *Sha256::digest(&bytes)) {
             return Err(PortError::Changed);
         }
-        let tag = etag(&bytes);
-        lock(&self.0).objects.insert(key.to_owned(), bytes);
-        Ok(tag)
+        Ok(self.store(key, content_type, BTreeMap::new(), bytes))
     }
 }
 
@@ -138,11 +157,12 @@ impl DirectTransfers for InMemoryObjects {
 
 #[async_trait]
 impl MultipartObjects for InMemoryObjects {
-    async fn begin_multipart(&self, key: &str, _content_type: &str) -> Result<String, PortError> {
+    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
         let mut bucket = lock(&self.0);
         bucket.begun += 1;
         let name = format!("multipart-{}", bucket.begun);
-        bucket.multiparts.insert(name.clone(), Multipart { key: key.to_owned(), parts: BTreeMap::new() });
+        let (key, content_type) = (key.to_owned(), content_type.to_owned());
+        bucket.multiparts.insert(name.clone(), Multipart { key, content_type, parts: BTreeMap::new() });
         Ok(name)
     }
 
@@ -176,8 +196,10 @@ impl MultipartObjects for InMemoryObjects {
         for part in parts {
             whole.extend_from_slice(stored.parts.get(&part.number).ok_or(PortError::NotFound)?);
         }
+        let content_type = stored.content_type.clone();
         bucket.multiparts.remove(multipart);
-        bucket.objects.insert(key.to_owned(), whole.into());
+        let object = Object { bytes: whole.into(), content_type, metadata: BTreeMap::new() };
+        bucket.objects.insert(key.to_owned(), object);
         Ok(())
     }
 }

@@ -1,10 +1,11 @@
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::lock;
 use crate::messages::Grouped;
-use crate::ports::{PortError, Queue};
+use crate::ports::{Deliveries, PortError, Queue};
 
 /// A queue that keeps what was sent until it is taken.
 #[derive(Debug)]
@@ -32,5 +33,24 @@ impl<M: Grouped + Clone + Send + Sync> Queue<M> for InMemoryQueue<M> {
 
     async fn backlog(&self) -> Result<u64, PortError> {
         Ok(lock(&self.0).len() as u64)
+    }
+}
+
+/// Remembers what was postponed, and for how long.
+#[derive(Debug, Default)]
+pub struct InMemoryDeliveries(Mutex<Vec<(String, Duration)>>);
+
+impl InMemoryDeliveries {
+    /// Takes the receipts of what was postponed so far, and for how long each was.
+    pub fn take(&self) -> Vec<(String, Duration)> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+#[async_trait]
+impl Deliveries for InMemoryDeliveries {
+    async fn postpone(&self, receipt: &str, by: Duration) -> Result<(), PortError> {
+        lock(&self.0).push((receipt.to_owned(), by));
+        Ok(())
     }
 }

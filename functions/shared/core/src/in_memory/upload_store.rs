@@ -16,7 +16,7 @@ pub struct InMemoryUploadStore(Mutex<HashMap<FileGuid, Upload>>);
 #[async_trait]
 impl UploadStore for InMemoryUploadStore {
     async fn create(&self, upload: &Upload) -> Result<(), PortError> {
-        lock(&self.0).insert(upload.file_guid, upload.clone());
+        lock(&self.0).entry(upload.file_guid).or_insert_with(|| upload.clone());
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! the contract suites that every adapter must pass, are in this crate under the feature `testing`.
 
 mod clock;
+mod events;
 mod job_store;
 mod job_writes;
 mod objects;
@@ -10,6 +11,7 @@ mod record_store;
 mod upload_store;
 
 pub use clock::{Clock, Entropy, expiry};
+pub use events::Events;
 pub use job_store::JobStore;
 pub use job_writes::{
     Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
@@ -18,7 +20,7 @@ pub use job_writes::{
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
-pub use queue::Queue;
+pub use queue::{Deliveries, Queue};
 pub use record_store::{RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
 pub use upload_store::UploadStore;
 

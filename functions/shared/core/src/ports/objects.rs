@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -48,6 +49,10 @@ pub struct ObjectHead {
     pub size: u64,
     /// Its entity tag, as the store writes it (with its quotes).
     pub etag: String,
+    /// Its media type, as whoever stored it said.
+    pub content_type: Option<String>,
+    /// What whoever stored it noted on it, by names in lower case (`x-amz-meta-…` without that prefix).
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// The fewest bytes of a part of an object, but for the last part (S3).

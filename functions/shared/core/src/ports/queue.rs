@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::messages::Grouped;
@@ -17,4 +19,14 @@ pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
     /// # Errors
     /// `Unavailable`.
     async fn backlog(&self) -> Result<u64, PortError>;
+}
+
+/// The messages of a queue that are being worked on.
+#[async_trait]
+pub trait Deliveries: Send + Sync {
+    /// Has the message of this receipt delivered again in so long, unless it is acknowledged before.
+    ///
+    /// # Errors
+    /// `Unavailable`: it is delivered again when the queue sees fit.
+    async fn postpone(&self, receipt: &str, by: Duration) -> Result<(), PortError>;
 }

@@ -8,7 +8,7 @@ use crate::upload::Upload;
 /// The uploads by name.
 #[async_trait]
 pub trait UploadStore: Send + Sync {
-    /// Remembers a new upload.
+    /// Remembers a new upload. Where one of this name is there already, it stays as it is.
     ///
     /// # Errors
     /// `Unavailable`.

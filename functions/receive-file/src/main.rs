@@ -1,0 +1,8 @@
+//! The Lambda function `receive-file`.
+
+use rowmill_core::job_types::JobTypes;
+
+#[tokio::main]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    receive_file::start::start(JobTypes::built_in(None)).await
+}

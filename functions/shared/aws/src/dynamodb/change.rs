@@ -1,0 +1,110 @@
+//! What a table's stream tells: each change of a row, with the row before and after it.
+
+use rowmill_core::job::Job;
+use rowmill_core::ports::PortError;
+use serde::Deserialize;
+use serde_dynamo::{AttributeValue, Item};
+
+use super::job_row::{JOB_ROW, job_of_image};
+
+const DOING: &str = "reading a change of the jobs table";
+
+/// A change of a row.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct RowChange {
+    dynamodb: Images,
+}
+
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Images {
+    sequence_number: String,
+    keys: Item,
+    #[serde(default)]
+    old_image: Option<Item>,
+    #[serde(default)]
+    new_image: Option<Item>,
+}
+
+/// A job before and after a change of its row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobChange {
+    /// As it was; none where it has just been created.
+    pub before: Option<Job>,
+    /// As it is since.
+    pub after: Job,
+}
+
+impl RowChange {
+    /// Its place in the stream: from there the stream is read again.
+    pub fn sequence_number(&self) -> &str {
+        &self.dynamodb.sequence_number
+    }
+
+    /// The job it is a change of. None where it is another row's, or the job is gone since.
+    ///
+    /// # Errors
+    /// `Invalid` where the row is a job's and cannot be read as one.
+    pub fn job(self) -> Result<Option<JobChange>, PortError> {
+        let Images { keys, old_image, new_image, .. } = self.dynamodb;
+        let is_job = matches!(keys.get("row"), Some(AttributeValue::S(row)) if row == JOB_ROW);
+        let Some(after) = new_image.filter(|_| is_job) else { return Ok(None) };
+        let before = old_image.map(|image| job_of_image(DOING, image)).transpose()?;
+        Ok(Some(JobChange { before, after: job_of_image(DOING, after)? }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowmill_core::states::Status;
+    use serde_json::{Value, json};
+
+    fn image(status: &str) -> Value {
+        json!({
+            "jobId": {"S": "01890a5d-ac96-774b-bcce-b302099a8057"}, "row": {"S": "job"}, "owner": {"S": "me"},
+            "jobType": {"S": "import"}, "fileGuid": {"S": "00000000-0000-4000-8000-000000000001"},
+            "dataBytes": {"N": "18446744073709551615"}, "status": {"S": status}, "attempt": {"N": "1"},
+            "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"}, "cursorRow": {"N": "1"},
+            "splitDone": {"BOOL": false}, "completions": {"N": "0"}, "createdAt": {"N": "1750000000000"},
+            "movedAt": {"N": "1750000000123"}, "deadlineAt": {"N": "1750000999000"},
+        })
+    }
+
+    fn change(row: &str, old: Option<Value>, new: Option<Value>) -> RowChange {
+        let keys = json!({"jobId": {"S": "01890a5d-ac96-774b-bcce-b302099a8057"}, "row": {"S": row}});
+        let mut images = json!({
+            "ApproximateCreationDateTime": 1_750_000_000, "Keys": keys, "SequenceNumber": "4421584500000000017450439091",
+            "SizeBytes": 26, "StreamViewType": "NEW_AND_OLD_IMAGES",
+        });
+        for (name, image) in [("OldImage", old), ("NewImage", new)] {
+            if let Some(image) = image {
+                images[name] = image;
+            }
+        }
+        let record = json!({"eventID": "1", "eventName": "MODIFY", "eventSource": "aws:dynamodb", "dynamodb": images});
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn the_job_is_read_as_it_was_and_as_it_is() {
+        let change = change("job", Some(image("waiting")), Some(image("running")));
+        assert_eq!(change.sequence_number(), "4421584500000000017450439091");
+        let JobChange { before, after } = change.job().unwrap().unwrap();
+        assert_eq!((before.unwrap().status, after.status), (Status::Waiting, Status::Running));
+        assert_eq!((after.data_bytes, after.moved_at.as_millisecond()), (u64::MAX, 1_750_000_000_123));
+    }
+
+    #[test]
+    fn other_rows_and_rows_that_go_away_are_no_change_of_a_job() {
+        assert_eq!(change("tally#1#0", None, Some(json!({"done": {"N": "1"}}))).job().unwrap(), None);
+        assert_eq!(change("job", Some(image("completed")), None).job().unwrap(), None);
+        assert_eq!(change("job", None, Some(image("waiting"))).job().unwrap().unwrap().before, None);
+    }
+
+    #[test]
+    fn a_row_that_is_no_job_is_invalid() {
+        let read = change("job", Some(image("waiting")), Some(image("unheard-of"))).job();
+        assert!(matches!(read, Err(PortError::Invalid { .. })), "{read:?}");
+    }
+}

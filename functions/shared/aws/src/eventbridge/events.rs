@@ -1,0 +1,101 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws_sdk_eventbridge::Client;
+use aws_sdk_eventbridge::primitives::DateTime;
+use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
+use rowmill_core::job_event::{JobEvent, SOURCE};
+use rowmill_core::ports::{Events, PortError};
+
+use crate::retry::Pauses;
+
+const DOING: &str = "publishing events";
+
+/// How many events a request may have. Their size is no matter: the longest owner and metadata make an event of a few
+/// kilobytes, and a request takes 256 KiB.
+const REQUEST_EVENTS: usize = 10;
+
+/// What an entry may be refused for that is wrong with the entry itself. Anything else, a lack of rights included, somebody
+/// can mend, and the event goes out then.
+const WRONG: [&str; 4] =
+    ["InvalidArgument", "MalformedDetail", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException"];
+
+/// A bus in EventBridge.
+#[derive(Clone, Debug)]
+pub struct EventBridgeEvents {
+    client: Client,
+    bus: String,
+}
+
+impl EventBridgeEvents {
+    /// The bus of this name.
+    pub const fn new(client: Client, bus: String) -> Self {
+        Self { client, bus }
+    }
+
+    fn entry(&self, event: &JobEvent) -> Result<PutEventsRequestEntry, PortError> {
+        let detail = serde_json::to_string(event).map_err(|error| PortError::invalid(DOING, error))?;
+        let entry = PutEventsRequestEntry::builder().event_bus_name(&self.bus).source(SOURCE);
+        let entry = entry.detail_type(event.detail_type()).detail(detail);
+        Ok(entry.time(DateTime::from_millis(event.at.as_millisecond())).build())
+    }
+
+    /// Puts the events of one request, those refused for the moment again; the results by their places.
+    async fn put(&self, mut open: Vec<(usize, PutEventsRequestEntry)>) -> Vec<(usize, Result<(), PortError>)> {
+        let (mut results, mut pauses) = (Vec::new(), Pauses::after_conflict());
+        while !open.is_empty() {
+            let entries = open.iter().map(|(_, entry)| entry.clone()).collect();
+            let output = match self.client.put_events().set_entries(Some(entries)).send().await {
+                Ok(output) => output,
+                Err(error) => {
+                    let error = Arc::new(error);
+                    let unavailable = || PortError::unavailable(DOING, Arc::clone(&error));
+                    results.extend(open.into_iter().map(|(place, _)| (place, Err(unavailable()))));
+                    break;
+                }
+            };
+            let mut answers = output.entries().iter();
+            let mut refused = Vec::new();
+            for (place, entry) in open {
+                match outcome(answers.next()) {
+                    Err(error @ PortError::Unavailable { .. }) => refused.push((place, entry, error)),
+                    outcome => results.push((place, outcome)),
+                }
+            }
+            if !refused.is_empty() && !pauses.wait().await {
+                results.extend(refused.into_iter().map(|(place, _, error)| (place, Err(error))));
+                break;
+            }
+            open = refused.into_iter().map(|(place, entry, _)| (place, entry)).collect();
+        }
+        results
+    }
+}
+
+/// What became of an entry.
+fn outcome(answer: Option<&PutEventsResultEntry>) -> Result<(), PortError> {
+    let answer = answer.ok_or_else(|| PortError::unavailable(DOING, "no answer for this event"))?;
+    let Some(code) = answer.error_code() else { return Ok(()) };
+    let why = format!("{code}: {}", answer.error_message().unwrap_or("no reason given"));
+    Err(if WRONG.contains(&code) { PortError::invalid(DOING, why) } else { PortError::unavailable(DOING, why) })
+}
+
+#[async_trait]
+impl Events for EventBridgeEvents {
+    async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
+        let mut results = Vec::with_capacity(events.len());
+        let mut entries = Vec::new();
+        for (place, event) in events.iter().enumerate() {
+            match self.entry(event) {
+                Ok(entry) => entries.push((place, entry)),
+                Err(error) => results.push((place, Err(error))),
+            }
+        }
+        // One request after the other: events of a job that wait together go out in their order.
+        for request in entries.chunks(REQUEST_EVENTS) {
+            results.extend(self.put(request.to_vec()).await);
+        }
+        results.sort_by_key(|(place, _)| *place);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}

@@ -1,0 +1,5 @@
+//! The bus of events in EventBridge.
+
+mod events;
+
+pub use events::EventBridgeEvents;

@@ -1,0 +1,70 @@
+//! The contract of [`Events`].
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{at, run_checks};
+use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
+use crate::ports::Events;
+use crate::states::{Outcome, Status};
+
+/// A bus from which what was published can be taken.
+pub trait Listener: Events {
+    /// What has been published since this was last asked: the detail type of each event and its detail as JSON.
+    fn heard(&self) -> impl Future<Output = Vec<(String, Value)>>;
+}
+
+/// Checks an [`Events`].
+///
+/// # Panics
+/// Where the adapter breaks a promise of the port.
+pub async fn events<S: Listener>(make: impl AsyncFn() -> S) {
+    run_checks!(make, what_is_published_is_heard, more_than_a_request_holds_is_heard_whole, nothing_can_be_published);
+}
+
+fn event(attempt: u32, status: Status) -> JobEvent {
+    let items = EventItems { item_count: 6, items_succeeded: 3, items_failed: 2, items_skipped: 1 };
+    JobEvent {
+        schema_version: SCHEMA_VERSION,
+        event_id: format!("job/{attempt}/{}", status.as_str()),
+        job_guid: JobGuid(Uuid::from_u128(7)),
+        job_type: "import".into(),
+        owner: Owner("größe of Rome".into()),
+        file_guid: Some(FileGuid(Uuid::from_u128(8))),
+        attempt,
+        status,
+        outcome: status.is_terminal().then_some(Outcome::Partial),
+        at: at(5),
+        created_at: at(0),
+        items: status.is_terminal().then_some(items),
+        error: None,
+        metadata: json!({ "quote": "\"ä\"" }).as_object().cloned(),
+    }
+}
+
+async fn what_is_published_is_heard(bus: &impl Listener) {
+    for (status, detail_type) in [(Status::Running, "Rowmill Job Started"), (Status::Completed, "Rowmill Job Ended")] {
+        let event = event(1, status);
+        let published = bus.publish(std::slice::from_ref(&event)).await;
+        assert!(matches!(published[..], [Ok(())]), "{published:?}");
+        let expected = serde_json::to_value(&event).expect("an event is JSON");
+        assert_eq!(bus.heard().await, [(detail_type.to_owned(), expected)]);
+    }
+}
+
+async fn more_than_a_request_holds_is_heard_whole(bus: &impl Listener) {
+    let events: Vec<_> = (1..=64).map(|attempt| event(attempt, Status::Running)).collect();
+    let published = bus.publish(&events).await;
+    assert!(published.len() == 64 && published.iter().all(Result::is_ok), "{published:?}");
+    let heard = bus.heard().await;
+    let attempts: BTreeSet<u64> = heard.iter().filter_map(|(_, detail)| detail["attempt"].as_u64()).collect();
+    assert_eq!(attempts, (1..=64).collect(), "each at least once");
+}
+
+async fn nothing_can_be_published(bus: &impl Listener) {
+    assert!(bus.publish(&[]).await.is_empty());
+    assert!(bus.heard().await.is_empty());
+}

@@ -1,0 +1,26 @@
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+
+use super::lock;
+use crate::job_event::JobEvent;
+use crate::ports::{Events, PortError};
+
+/// A bus that keeps what was published until it is taken.
+#[derive(Debug, Default)]
+pub struct InMemoryEvents(Mutex<Vec<JobEvent>>);
+
+impl InMemoryEvents {
+    /// Takes everything published so far, in the order it was published.
+    pub fn take(&self) -> Vec<JobEvent> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+#[async_trait]
+impl Events for InMemoryEvents {
+    async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
+        lock(&self.0).extend_from_slice(events);
+        events.iter().map(|_| Ok(())).collect()
+    }
+}

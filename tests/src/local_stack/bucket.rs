@@ -1,0 +1,74 @@
+//! The bucket, as somebody who drops files into it sees it.
+
+use std::time::{Duration, Instant};
+
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use serde_json::Value;
+
+use super::{LocalStack, PATIENCE};
+
+impl LocalStack {
+    /// Drops a file with these notes on it; its entity tag.
+    pub async fn drop_file(&self, key: &str, bytes: impl Into<Vec<u8>>, notes: &[(&str, &str)]) -> String {
+        let mut request = self.s3.put_object().bucket(self.output("Bucket")).key(key).content_type("text/csv");
+        for (name, note) in notes {
+            request = request.metadata(*name, *note);
+        }
+        let answer = request.body(bytes.into().into()).send().await.expect("the bucket takes it");
+        answer.e_tag.expect("an entity tag")
+    }
+
+    /// Drops a file in parts.
+    pub async fn drop_parts(&self, key: &str, parts: &[&[u8]], notes: &[(&str, &str)]) {
+        let bucket = self.output("Bucket");
+        let mut begin = self.s3.create_multipart_upload().bucket(bucket).key(key).content_type("text/csv");
+        for (name, note) in notes {
+            begin = begin.metadata(*name, *note);
+        }
+        let upload = begin.send().await.expect("the bucket takes it").upload_id.expect("a name");
+        let mut whole = CompletedMultipartUpload::builder();
+        for (number, part) in (1..).zip(parts) {
+            let request = self.s3.upload_part().bucket(bucket).key(key).upload_id(&upload).part_number(number);
+            let answer = request.body(part.to_vec().into()).send().await.expect("the bucket takes it");
+            whole = whole.parts(CompletedPart::builder().part_number(number).set_e_tag(answer.e_tag).build());
+        }
+        let complete = self.s3.complete_multipart_upload().bucket(bucket).key(key).upload_id(upload);
+        complete.multipart_upload(whole.build()).send().await.expect("the parts are one file");
+    }
+
+    /// The JSON object of this key, when it is there.
+    pub async fn json_object(&self, key: &str) -> Value {
+        let started = Instant::now();
+        loop {
+            let answer = self.s3.get_object().bucket(self.output("Bucket")).key(key).send().await;
+            match answer {
+                Ok(object) => {
+                    let bytes = object.body.collect().await.expect("the object's bytes").into_bytes();
+                    return serde_json::from_slice(&bytes).expect("JSON");
+                }
+                Err(error) => {
+                    let missing = error.as_service_error().is_some_and(|error| error.is_no_such_key());
+                    assert!(missing, "{}", super::chain(&error));
+                }
+            }
+            assert!(started.elapsed() < PATIENCE, "there is no {key}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The jobs whose metadata has this mark, when there are so many.
+    pub async fn jobs_marked(&self, mark: &str, count: usize) -> Vec<Value> {
+        let started = Instant::now();
+        loop {
+            let (_, page) = super::answer(self.get("/api/jobs?limit=100")).await;
+            let jobs = page["jobs"].as_array().expect("jobs").clone();
+            let marked: Vec<_> = jobs.into_iter().filter(|job| job["metadata"]["mark"] == mark).collect();
+            assert!(marked.len() <= count, "more than {count}: {marked:?}");
+            if marked.len() == count {
+                return marked;
+            }
+            assert!(started.elapsed() < PATIENCE, "no {count} jobs of {mark}: {marked:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}

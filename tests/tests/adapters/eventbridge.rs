@@ -1,0 +1,207 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_types::body::SdkBody;
+use jiff::Timestamp;
+use rowmill_aws::eventbridge::EventBridgeEvents;
+use rowmill_core::contract::{self, Listener};
+use rowmill_core::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::job_event::{JobEvent, SCHEMA_VERSION};
+use rowmill_core::ports::{Events, PortError};
+use rowmill_core::states::Status;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::config;
+
+/// A bus as EventBridge has it: takes events, and refuses as it is told.
+#[derive(Clone, Debug, Default)]
+struct FakeEventBridge(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    requests: Vec<Vec<Value>>,
+    taken: Vec<Value>,
+    /// What becomes of the next entries: none is taken, one with a code is refused with it.
+    refusals: VecDeque<Option<&'static str>>,
+    /// So many further requests fail as a whole.
+    outage: usize,
+}
+
+impl State {
+    fn answer(&mut self, request: &Value) -> (u16, Value) {
+        let entries = request["Entries"].as_array().cloned().unwrap_or_default();
+        assert!((1..=10).contains(&entries.len()), "EventBridge takes one to ten entries");
+        self.requests.push(entries.clone());
+        if self.outage > 0 {
+            self.outage -= 1;
+            return (500, json!({"__type": "InternalException"}));
+        }
+        let mut answers = Vec::new();
+        for entry in entries {
+            match self.refusals.pop_front().flatten() {
+                None => {
+                    self.taken.push(entry);
+                    answers.push(json!({"EventId": "e"}));
+                }
+                Some(code) => answers.push(json!({"ErrorCode": code, "ErrorMessage": "as told"})),
+            }
+        }
+        let failed = answers.iter().filter(|answer| answer["ErrorCode"].is_string()).count();
+        (200, json!({"FailedEntryCount": failed, "Entries": answers}))
+    }
+}
+
+impl HttpConnector for FakeEventBridge {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        assert_eq!(request.headers().get("x-amz-target"), Some("AWSEvents.PutEvents"));
+        let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+        let (status, answer) = self.0.lock().unwrap().answer(&body);
+        let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(answer.to_string()));
+        response.headers_mut().insert("content-type", "application/x-amz-json-1.1");
+        HttpConnectorFuture::ready(Ok(response))
+    }
+}
+
+impl FakeEventBridge {
+    fn refusing(refusals: impl IntoIterator<Item = Option<&'static str>>) -> Self {
+        let fake = Self::default();
+        fake.0.lock().unwrap().refusals.extend(refusals);
+        fake
+    }
+
+    async fn bus(&self) -> EventBridgeEvents {
+        let connector = SharedHttpConnector::new(self.clone());
+        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
+        let client = aws_sdk_eventbridge::Client::new(&config("http://127.0.0.1:9", http).await);
+        EventBridgeEvents::new(client, "jobs".to_owned())
+    }
+
+    fn request_sizes(&self) -> Vec<usize> {
+        self.0.lock().unwrap().requests.iter().map(Vec::len).collect()
+    }
+
+    fn taken(&self) -> Vec<Value> {
+        std::mem::take(&mut self.0.lock().unwrap().taken)
+    }
+
+    fn attempts_taken(&self) -> Vec<u64> {
+        self.taken().iter().map(|entry| detail(entry)["attempt"].as_u64().unwrap()).collect()
+    }
+}
+
+fn detail(entry: &Value) -> Value {
+    serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap()
+}
+
+struct Heard {
+    fake: FakeEventBridge,
+    bus: EventBridgeEvents,
+}
+
+#[async_trait]
+impl Events for Heard {
+    async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
+        self.bus.publish(events).await
+    }
+}
+
+impl Listener for Heard {
+    async fn heard(&self) -> Vec<(String, Value)> {
+        let heard = |entry: &Value| (entry["DetailType"].as_str().unwrap().to_owned(), detail(entry));
+        self.fake.taken().iter().map(heard).collect()
+    }
+}
+
+fn events(count: u32) -> Vec<JobEvent> {
+    let event = |attempt| JobEvent {
+        schema_version: SCHEMA_VERSION,
+        event_id: format!("job/{attempt}/running"),
+        job_guid: JobGuid(Uuid::from_u128(1)),
+        job_type: "import".into(),
+        owner: Owner("me".into()),
+        file_guid: Some(FileGuid(Uuid::from_u128(2))),
+        attempt,
+        status: Status::Running,
+        outcome: None,
+        at: Timestamp::from_millisecond(1_750_000_000_500).unwrap(),
+        created_at: Timestamp::from_millisecond(1_750_000_000_000).unwrap(),
+        items: None,
+        error: None,
+        metadata: None,
+    };
+    (0..count).map(event).collect()
+}
+
+/// How each of the events ended, in a letter: published, unavailable, invalid.
+fn ends(results: &[Result<(), PortError>]) -> String {
+    let end = |result: &Result<(), PortError>| match result {
+        Ok(()) => 'p',
+        Err(PortError::Unavailable { .. }) => 'u',
+        Err(PortError::Invalid { .. }) => 'i',
+        Err(other) => panic!("{other}"),
+    };
+    results.iter().map(end).collect()
+}
+
+#[tokio::test]
+async fn the_events_keep_the_contract() {
+    contract::events(async || {
+        let fake = FakeEventBridge::default();
+        Heard { bus: fake.bus().await, fake }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_entry_names_its_bus_its_source_and_its_time() {
+    let fake = FakeEventBridge::default();
+    fake.bus().await.publish(&events(1)).await;
+    let entry = fake.taken().remove(0);
+    assert_eq!((&entry["EventBusName"], &entry["Source"]), (&json!("jobs"), &json!("rowmill")));
+    assert_eq!(entry["Time"].as_f64(), Some(1_750_000_000.5));
+}
+
+#[tokio::test]
+async fn ten_events_go_in_a_request_in_their_order() {
+    let fake = FakeEventBridge::default();
+    assert_eq!(ends(&fake.bus().await.publish(&events(23)).await), "p".repeat(23));
+    assert_eq!(fake.request_sizes(), [10, 10, 3]);
+    assert_eq!(fake.attempts_taken(), (0..23).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn entries_refused_for_the_moment_are_put_again_and_no_others() {
+    let fake = FakeEventBridge::refusing([None, Some("ThrottlingException"), None, Some("InternalFailure")]);
+    assert_eq!(ends(&fake.bus().await.publish(&events(4)).await), "pppp");
+    assert_eq!(fake.request_sizes(), [4, 2]);
+    assert_eq!(fake.attempts_taken(), [0, 2, 1, 3]);
+}
+
+#[tokio::test]
+async fn an_entry_that_is_wrong_is_not_put_again_and_the_others_are_published() {
+    let fake = FakeEventBridge::refusing([None, Some("MalformedDetail"), Some("ThrottlingException")]);
+    assert_eq!(ends(&fake.bus().await.publish(&events(3)).await), "pip");
+    assert_eq!(fake.request_sizes(), [3, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bus_that_keeps_refusing_is_unavailable_for_those_events_alone() {
+    let always = [None].into_iter().chain(std::iter::repeat_n(Some("InternalFailure"), 100));
+    let fake = FakeEventBridge::refusing(always);
+    assert_eq!(ends(&fake.bus().await.publish(&events(2)).await), "pu");
+    assert_eq!(fake.request_sizes().len(), 13);
+}
+
+#[tokio::test]
+async fn an_outage_that_outlasts_the_tries_is_told_of_each_event() {
+    let fake = FakeEventBridge::default();
+    fake.0.lock().unwrap().outage = 4;
+    let results = fake.bus().await.publish(&events(12)).await;
+    assert_eq!(ends(&results), "u".repeat(10) + "pp", "three tries a request, then the next request");
+}

@@ -1,0 +1,105 @@
+//! What other systems hear of jobs.
+
+use acceptance::files;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::stack::on_the_stack;
+
+/// The detail of an event, once its envelope is found to be right.
+fn detail<'a>(event: &'a Value, detail_type: &str) -> &'a Value {
+    assert_eq!((&event["source"], &event["detail-type"]), (&json!("rowmill"), &json!(detail_type)), "{event}");
+    &event["detail"]
+}
+
+#[test]
+fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
+    on_the_stack(async |stack| {
+        let ears = stack.listen().await;
+        let upload = stack.upload("text/csv", "id,n\n1,1\n2,x\n3,3\n").await;
+        let schema = json!({ "properties": { "n": { "type": "integer" } } });
+        let wish = json!({
+            "jobType": "validate", "fileGuid": upload, "params": { "schema": schema }, "metadata": { "order": "4711" },
+        });
+        let job = stack.create_from(&wish).await;
+        let ended = stack.ended(&job).await;
+        let (status, redriven) =
+            acceptance::local_stack::answer(stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({}))).await;
+        assert!(status.is_success(), "{redriven}");
+        let again = stack.ended(&job).await;
+
+        let events = ears.heard(&job, 4).await;
+        let names: Vec<_> = events.keys().map(|name| name.trim_start_matches(&job)).collect();
+        assert_eq!(names, ["/1/completed", "/1/running", "/2/completed", "/2/running"]);
+        let of = |name: &str, detail_type: &str| detail(&events[&format!("{job}/{name}")], detail_type).clone();
+        let started = of("1/running", "Rowmill Job Started");
+        assert_eq!((&started["jobType"], &started["fileGuid"]), (&json!("validate"), &json!(upload)));
+        assert_eq!((&started["owner"], &started["metadata"]["order"]), (&json!("local"), &json!("4711")));
+        assert_eq!(started["at"], ended["startedAt"]);
+        for (name, shown) in [("1/completed", ended), ("2/completed", again)] {
+            let event = of(name, "Rowmill Job Ended");
+            for field in [
+                "jobGuid",
+                "status",
+                "outcome",
+                "attempt",
+                "itemCount",
+                "itemsSucceeded",
+                "itemsFailed",
+                "itemsSkipped",
+            ] {
+                assert_eq!(event[field], shown[field], "{field} of {name}: {event}");
+            }
+            assert_eq!((&event["at"], &event["outcome"]), (&shown["finishedAt"], &json!("partial")));
+        }
+        assert_eq!(of("2/running", "Rowmill Job Started")["attempt"], 2);
+    });
+}
+
+#[test]
+fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
+    on_the_stack(async |stack| {
+        let ears = stack.listen().await;
+        let upload = stack.upload("text/csv", "a,b\n1,2\n3,\"4\n").await;
+        let failing = stack.create("validate", &upload, json!({})).await;
+        let upload = stack.upload("text/csv", files::plain_csv(40_000)).await;
+        let cancelled = stack.create("import", &upload, json!({ "dataset": "told", "key": "id" })).await;
+        let (status, shown) =
+            acceptance::local_stack::answer(stack.post(&format!("/api/jobs/{cancelled}/cancel"))).await;
+        assert!(status.is_success(), "{shown}");
+
+        let events = ears.heard(&failing, 2).await;
+        let failed = detail(&events[&format!("{failing}/1/failed")], "Rowmill Job Ended");
+        assert_eq!((&failed["error"]["code"], &failed["outcome"]), (&json!("unterminated_quote"), &json!(null)));
+        stack.ended_with_sweeps(&cancelled).await;
+        let name = format!("{cancelled}/1/cancelled");
+        // It may have been cancelled before anybody took it up, and then it never began.
+        let mut events = ears.heard(&cancelled, 1).await;
+        if !events.contains_key(&name) {
+            events = ears.heard(&cancelled, 2).await;
+        }
+        assert_eq!(detail(&events[&name], "Rowmill Job Ended")["error"], json!(null));
+    });
+}
+
+#[test]
+fn nothing_goes_untold_when_the_function_that_tells_is_killed() {
+    on_the_stack(async |stack| {
+        let ears = stack.listen().await;
+        let upload = stack.upload("text/csv", "a\n1\n").await;
+        let jobs: Vec<String> = join_all((0..10).map(async |_| {
+            stack.kill_processes_of("announce-job");
+            stack.create("validate", &upload, json!({})).await
+        }))
+        .await;
+        for job in &jobs {
+            stack.kill_processes_of("announce-job");
+            stack.ended(job).await;
+        }
+        for job in &jobs {
+            let events = ears.heard(job, 2).await;
+            assert!(events.contains_key(&format!("{job}/1/running")), "{events:?}");
+            assert!(events.contains_key(&format!("{job}/1/completed")), "{events:?}");
+        }
+    });
+}

@@ -1,0 +1,104 @@
+//! Events of jobs, from the jobs table's stream.
+
+use jiff::Timestamp;
+use rowmill_core::ids::{JobGuid, Owner};
+use rowmill_core::job::{Job, SplitState};
+use rowmill_core::job_event::JobEvent;
+use rowmill_core::states::{Move, Status};
+use rowmill_core::text::Position;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{DAY_SECONDS, properties, target, template};
+
+fn job(status: Status, attempt: u32) -> Job {
+    Job {
+        job_guid: JobGuid(Uuid::nil()),
+        owner: Owner(Owner::LOCAL.to_owned()),
+        job_type: "import".to_owned(),
+        file_guid: None,
+        is_stored: false,
+        data_start: 0,
+        data_bytes: 0,
+        metadata: None,
+        status,
+        outcome: None,
+        attempt,
+        split: SplitState {
+            tallies: 0,
+            dispatched: 0,
+            cursor: Position { offset: 0, row: 1 },
+            done: false,
+            at_end: false,
+        },
+        lease: None,
+        stop: None,
+        counts: None,
+        completions: 0,
+        redrive: None,
+        results: None,
+        composing: None,
+        recoveries: 0,
+        created_at: Timestamp::UNIX_EPOCH,
+        started_at: None,
+        moved_at: Timestamp::UNIX_EPOCH,
+        deadline_at: Timestamp::UNIX_EPOCH,
+        finished_at: None,
+        wake_at: None,
+        expires_at: None,
+    }
+}
+
+/// Whether a pattern of plain values, each a list of those allowed, fits a record.
+fn fits(pattern: &Value, record: &Value) -> bool {
+    match pattern {
+        Value::Object(fields) => fields.iter().all(|(name, pattern)| fits(pattern, &record[name])),
+        Value::Array(allowed) => allowed.contains(record),
+        other => panic!("{other} in a pattern"),
+    }
+}
+
+fn patterns() -> Vec<Value> {
+    let template = template();
+    let filters =
+        properties(&template, "AnnouncementsEventSource")["FilterCriteria"]["Filters"].as_array().unwrap().clone();
+    filters.iter().map(|filter| serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn exactly_the_moves_that_are_told_of_invoke_the_function() {
+    let patterns = patterns();
+    let passes = |row: &str, from: Status, to: Status| {
+        let image = |status: Status| json!({ "status": { "S": status.as_str() } });
+        let record =
+            json!({ "dynamodb": { "Keys": { "row": { "S": row } }, "OldImage": image(from), "NewImage": image(to) } });
+        patterns.iter().any(|pattern| fits(pattern, &record))
+    };
+    let mut told = 0;
+    for from in Status::ALL {
+        assert!(!passes("job", from, from), "{from:?} moves nowhere");
+        for by in Move::ALL {
+            let Some(to) = from.after(by) else { continue };
+            let attempt = if by == Move::Redrive { 2 } else { 1 };
+            let event = JobEvent::between(Some(&job(from, 1)), &job(to, attempt));
+            assert_eq!(passes("job", from, to), event.is_some(), "{from:?} to {to:?}");
+            told += usize::from(event.is_some());
+            assert!(!passes("tally#1#0", from, to));
+        }
+    }
+    assert_eq!(told, 7, "taken up, three ends, three redrives");
+}
+
+#[test]
+fn what_cannot_be_told_is_tried_for_as_long_as_the_stream_has_it_and_then_put_on_record() {
+    let template = template();
+    let source = properties(&template, "AnnouncementsEventSource");
+    assert_eq!(source["EventSourceArn"], json!({ "Fn::GetAtt": ["JobsTable", "StreamArn"] }));
+    assert_eq!(target(&source["FunctionName"]), "AnnounceJobFunction");
+    assert_eq!(source["StartingPosition"], "TRIM_HORIZON", "nothing is lost where the mapping is made anew");
+    assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+    assert_eq!((&source["BisectBatchOnFunctionError"], &source["MaximumRetryAttempts"]), (&json!(true), &json!(-1)));
+    let age = source["MaximumRecordAgeInSeconds"].as_u64().unwrap();
+    assert!((DAY_SECONDS - 2 * 60 * 60..DAY_SECONDS).contains(&age), "a stream keeps its records for a day");
+    assert_eq!(target(&source["DestinationConfig"]["OnFailure"]["Destination"]), "AnnouncementsDeadLetterQueue");
+}

@@ -1,0 +1,58 @@
+//! What is dropped under `inbox/`.
+
+use serde_json::{Value, json};
+
+use crate::{DAY_SECONDS, default_of, properties, target, template};
+
+/// How long receive-file waits at most between two tries, and how much longer each wait is than the one before.
+const LONGEST_PAUSE_SECONDS: u64 = 900;
+const FIRST_PAUSE_SECONDS: u64 = 10;
+
+#[test]
+fn the_bucket_tells_the_inbox_queue_of_what_is_dropped_there_and_of_nothing_else() {
+    let template = template();
+    let notifications = &properties(&template, "Bucket")["NotificationConfiguration"];
+    let queues = notifications["QueueConfigurations"].as_array().unwrap();
+    let [inbox] = queues.as_slice() else { panic!("{queues:?}") };
+    assert_eq!((target(&inbox["Queue"]), &inbox["Event"]), ("InboxQueue", &json!("s3:ObjectCreated:*")));
+    // Problems lie under another prefix, or each would be a file again.
+    assert_eq!(inbox["Filter"]["S3Key"]["Rules"], json!([{ "Name": "prefix", "Value": "inbox/" }]));
+    assert_eq!(notifications.as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
+    let template = template();
+    assert_eq!(template.document()["Resources"]["Bucket"]["DependsOn"], "InboxQueuePolicy");
+    let policy = properties(&template, "InboxQueuePolicy");
+    assert_eq!(policy["Queues"], json!([{ "Ref": "InboxQueue" }]));
+    let statements = policy["PolicyDocument"]["Statement"].as_array().unwrap();
+    let [statement] = statements.as_slice() else { panic!("{statements:?}") };
+    assert_eq!(statement["Principal"], json!({ "Service": "s3.amazonaws.com" }));
+    assert_eq!(statement["Action"], "sqs:SendMessage");
+    assert_eq!(statement["Condition"], json!({ "StringEquals": { "aws:SourceAccount": { "Ref": "AWS::AccountId" } } }));
+    assert!(!policy.to_string().contains("Bucket"), "the bucket depends on it");
+}
+
+#[test]
+fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
+    let template = template();
+    let deliveries = &properties(&template, "InboxQueue")["RedrivePolicy"]["maxReceiveCount"];
+    let deliveries = default_of(&template, target(deliveries));
+    let waits: u64 = (1..=deliveries).map(|count| (count * FIRST_PAUSE_SECONDS).min(LONGEST_PAUSE_SECONDS)).sum();
+    assert!(waits > default_of(&template, "UploadRetentionDays") * DAY_SECONDS, "{waits} s");
+}
+
+#[test]
+fn what_reads_uploads_reads_the_inbox() {
+    let template = template();
+    for (name, role) in template.resources_of("AWS::IAM::Role") {
+        let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
+        let reads = |prefix: &str| {
+            let reads = |statement: &&Value| statement["Action"] == json!(["s3:GetObject"]);
+            let path = format!("${{Bucket.Arn}}/{prefix}/*");
+            statements.iter().filter(reads).any(|statement| statement["Resource"].to_string().contains(&path))
+        };
+        assert!(reads("inbox") || !reads("uploads"), "{name}");
+    }
+}
