@@ -17,6 +17,7 @@ pub mod job;
 pub mod job_types;
 pub mod ledger;
 pub mod messages;
+pub mod packing;
 pub mod ports;
 pub mod processor;
 pub mod progress;
