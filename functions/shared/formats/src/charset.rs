@@ -113,7 +113,11 @@ impl Utf16 {
         match char::from_u32(code) {
             Some(char) => self.text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
             // A surrogate on its own.
-            None => self.text.extend([0xE0 | (code >> 12) as u8, 0x80 | (code >> 6 & 0x3F) as u8, 0x80 | (code & 0x3F) as u8]),
+            None => self.text.extend([
+                0xE0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 0x3F) as u8,
+                0x80 | (code & 0x3F) as u8,
+            ]),
         }
     }
 

@@ -80,14 +80,16 @@ pub enum DecodeError {
         limit: u64,
     },
     /// A piece of a record is longer than is held in memory.
-    #[error("{what} in row {row} of the file is larger than the limit of {limit}. Shorten it.")]
+    #[error("{what} in row {row} has more than {limit} {unit}, the most that is read. Shorten it.")]
     RecordTooLong {
         /// What it is.
         what: &'static str,
         /// The row, counted as the format counts it: a sheet's first one is 1, and so is a Parquet file's.
         row: u64,
-        /// How much there may be.
+        /// How much it may be.
         limit: u64,
+        /// Of what.
+        unit: &'static str,
     },
     /// The workbook is of a kind that is not read.
     #[error("The workbook {what}, which is not supported. Save it as an ordinary .xlsx workbook or as CSV.")]

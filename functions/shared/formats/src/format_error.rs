@@ -58,7 +58,9 @@ pub enum FormatError {
         found: &'static str,
     },
     /// An archive of files.
-    #[error("The file is {found}, which may hold many files. Upload the file inside it, compressed with gzip if need be.")]
+    #[error(
+        "The file is {found}, which may hold many files. Upload the file inside it, compressed with gzip if need be."
+    )]
     Archive {
         /// What it is.
         found: &'static str,

@@ -27,7 +27,7 @@ mod xlsx;
 
 pub use blocks::{BLOCK_MAX_BYTES, Block};
 pub use detect::{Hints, detect};
-pub use error::DecodeError;
+pub use error::{DecodeError, Place};
 pub use file::decode_file;
 pub use format_error::FormatError;
 pub use limits::Limits;

@@ -62,7 +62,10 @@ mod tests {
         assert_eq!(text_file_name("part-0", Some(&Packing::Parquet)), "part-0.jsonl");
         assert_eq!(text_content_type("application/gzip", Some(&gzip)), None);
         assert_eq!(text_content_type("text/csv; charset=latin1", Some(&gzip)), Some("text/csv; charset=latin1"));
-        assert_eq!(text_content_type("application/octet-stream", Some(&Packing::Parquet)), Some("application/x-ndjson"));
+        assert_eq!(
+            text_content_type("application/octet-stream", Some(&Packing::Parquet)),
+            Some("application/x-ndjson")
+        );
         assert_eq!((text_format(&gzip), text_format(&xlsx)), (None, Some(Format::Csv)));
     }
 }

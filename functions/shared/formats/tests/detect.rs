@@ -91,7 +91,10 @@ fn params_that_contradict_the_bytes_are_refused() {
     assert_eq!(code(CSV, &Hints { format: Some("xml"), ..none }), "unknown_format");
     assert_eq!(code(CSV, &Hints { compression: Some("bzip2"), ..none }), "unknown_compression");
     let error = detect(&gzip(CSV), &Hints { compression: Some("zstd"), ..none }).unwrap_err();
-    assert_eq!(error.to_string(), "The param `compression` is `zstd`, but the file is gzip. Correct the param, or leave it out.");
+    assert_eq!(
+        error.to_string(),
+        "The param `compression` is `zstd`, but the file is gzip. Correct the param, or leave it out."
+    );
 }
 
 #[test]
@@ -102,10 +105,7 @@ fn workbooks_and_parquet_are_told_from_what_only_looks_like_them() {
     for hints in [
         Hints { file_name: Some("Orders.XLSX"), ..none },
         Hints { format: Some("xlsx"), ..none },
-        Hints {
-            content_type: Some("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
-            ..none
-        },
+        Hints { content_type: Some("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"), ..none },
     ] {
         assert_eq!(detect(zip, &hints), Ok(Some(Packing::Xlsx { sheet: None })));
         let named = detect(zip, &Hints { sheet: Some("Q3"), encoding: Some("utf-8"), ..hints });
@@ -113,7 +113,10 @@ fn workbooks_and_parquet_are_told_from_what_only_looks_like_them() {
     }
     assert_eq!(code(zip, &none), "archive");
     assert_eq!(code(zip, &Hints { file_name: Some("orders.xlsb"), ..none }), "unsupported_spreadsheet");
-    assert_eq!(code(b"PK\x03\x04..........................mimetypeapplication/vnd.oasis.opendocument", &none), "unsupported_spreadsheet");
+    assert_eq!(
+        code(b"PK\x03\x04..........................mimetypeapplication/vnd.oasis.opendocument", &none),
+        "unsupported_spreadsheet"
+    );
     assert_eq!(detect(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", &none), Err(FormatError::OldExcel));
     assert_eq!(code(b"PARE\x15\x04", &none), "unsupported_parquet");
 }

@@ -2,11 +2,16 @@
 
 mod support;
 
+use parquet::basic::Encoding;
+use parquet::file::properties::EnabledStatistics;
+use parquet::schema::types::ColumnPath;
+use proptest::prelude::*;
 use rowmill_core::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
 use support::memory::{Counting, peak_of};
+use support::parquet::{Column, Values, codecs, file, optional, required, texts, v1, v2};
 use support::thrift::{Struct, push_varint};
-use support::{file_text, gzip};
+use support::{file_text, file_text_bytes, gzip};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -51,7 +56,8 @@ impl Lie {
             .int(6, self.pages.len() as i64)
             .int(7, self.pages.len() as i64)
             .int(9, 4);
-        let group = Struct::default().children(1, [Struct::default().int(2, 4).child(3, chunk)]).int(2, 0).int(3, self.rows);
+        let group =
+            Struct::default().children(1, [Struct::default().int(2, 4).child(3, chunk)]).int(2, 0).int(3, self.rows);
         with_footer(self.pages, Struct::default().int(1, 1).children(2, schema).int(3, self.rows).children(4, [group]))
     }
 }
@@ -73,7 +79,7 @@ fn data_page(values: i64, encoding: i64, size: usize, content: &[u8]) -> Vec<u8>
 /// What comes of the file, if it takes no more memory than it may.
 fn refused(bytes: Vec<u8>, peak_max: usize) -> DecodeError {
     let limits = Limits { ratio_from_bytes: 8 * MIB as u64, ..Limits::default() };
-    let (result, peak) = peak_of(|| file_text(&Packing::Parquet, bytes, &limits).map(|text| text.len()));
+    let (result, peak) = peak_of(|| file_text_bytes(&Packing::Parquet, bytes, &limits));
     assert!(peak < peak_max, "{peak} bytes were held");
     let error = result.expect_err("the file lies");
     assert!(!error.is_source(), "{error}");
@@ -198,10 +204,11 @@ fn more_rows_or_fewer_than_there_are_is_damage() {
 
 #[test]
 fn a_page_behind_the_end_of_the_file_is_damage() {
-    let mut page = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
-    page.truncate(page.len() - 4);
-    page.extend(header(0, 1_000_000, 1_000_000).finish());
-    assert_eq!(refused(Lie::new(page).bytes(), MIB).code(), "corrupt_file");
+    let mut pages = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
+    let data = Struct::default().int(1, 1).int(2, PLAIN).int(3, RLE).int(4, RLE);
+    pages.extend(header(0, 1_000_000, 1_000_000).child(5, data).finish());
+    let error = refused(Lie { rows: 2, values: 2, ..Lie::new(pages) }.bytes(), MIB);
+    assert!(error.to_string().contains("a page is longer than the file"), "{error}");
 }
 
 #[test]
@@ -233,10 +240,8 @@ fn a_schema_that_promises_two_billion_columns_is_damage() {
 
 #[test]
 fn an_encrypted_file_says_so() {
-    let schema = [
-        Struct::default().text(4, "rows").int(5, 1),
-        Struct::default().int(1, INT32).int(3, REQUIRED).text(4, "a"),
-    ];
+    let schema =
+        [Struct::default().text(4, "rows").int(5, 1), Struct::default().int(1, INT32).int(3, REQUIRED).text(4, "a")];
     let algorithm = Struct::default().child(1, Struct::default());
     let footer = Struct::default().int(1, 1).children(2, schema).int(3, 0).children(4, []).child(8, algorithm);
     assert!(refused(with_footer(Vec::new(), footer), MIB).to_string().contains("is encrypted"));
@@ -244,4 +249,80 @@ fn an_encrypted_file_says_so() {
     let end = bytes.len();
     bytes[end - 4..].copy_from_slice(b"PARE");
     assert!(refused(bytes, MIB).to_string().contains("is encrypted"));
+}
+
+/// A small file with a bit of everything, in one of many ways to write it.
+#[derive(Clone, Debug)]
+struct Ways {
+    codec: usize,
+    encoding: Encoding,
+    newer: bool,
+    with_dictionary: bool,
+}
+
+fn any_ways() -> impl Strategy<Value = Ways> {
+    let encodings = [Encoding::PLAIN, Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY];
+    let choices = (0..codecs().len(), proptest::sample::select(encodings.to_vec()), any::<bool>(), any::<bool>());
+    choices.prop_map(|(codec, encoding, newer, with_dictionary)| Ways { codec, encoding, newer, with_dictionary })
+}
+
+impl Ways {
+    fn file(&self) -> Vec<u8> {
+        let properties = if self.newer { v2() } else { v1() }
+            .set_compression(codecs()[self.codec])
+            .set_dictionary_enabled(self.with_dictionary)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_column_encoding(ColumnPath::from("text"), self.encoding)
+            .set_column_encoding(ColumnPath::from("number"), Encoding::DELTA_BINARY_PACKED)
+            .set_column_encoding(ColumnPath::from("four"), Encoding::DELTA_BYTE_ARRAY)
+            .set_column_encoding(ColumnPath::from("share"), Encoding::BYTE_STREAM_SPLIT)
+            .set_data_page_row_count_limit(3)
+            .set_write_batch_size(1);
+        let columns = vec![
+            optional(texts(&["a", "bb", "a"]), vec![1, 0, 1, 1]),
+            required(Values::Int64(vec![7, -7, 1 << 40, 0])),
+            required(Values::FixedBytes([b"aaaa", b"aaab", b"b\0bb", b"cccc"].map(|four| four.to_vec()).to_vec())),
+            required(Values::Double(vec![0.0, 1.5, -2.5, 1e300])),
+            required(Values::Boolean(vec![true, false, true, true])),
+            Column {
+                values: Values::Int32(vec![1, 2, 3, 4]),
+                def: vec![2, 2, 1, 0, 2, 2],
+                rep: vec![0, 1, 0, 0, 0, 1],
+            },
+        ];
+        let schema = "message rows {
+            optional binary text (UTF8); required int64 number; required fixed_len_byte_array(4) four;
+            required double share; required boolean flag;
+            optional group list (LIST) { repeated group list { required int32 element; } }
+        }";
+        file(schema, properties, &[columns.clone(), columns])
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_damaged_file_ends_in_text_or_an_error(
+        ways in any_ways(),
+        flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
+        cut in proptest::option::of(any::<proptest::sample::Index>()),
+    ) {
+        let mut bytes = ways.file();
+        for (index, byte) in flips {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            // The tail stays, so that what is before it is looked at.
+            bytes.remove(cut.index(bytes.len() - 8));
+        }
+        let limits = Limits { parquet_pages_max_bytes: 4 * MIB as u64, ..support::tight() };
+        let (result, peak) = peak_of(|| file_text_bytes(&Packing::Parquet, bytes, &limits));
+        prop_assert!(peak < 16 * MIB, "{} bytes were held", peak);
+        match result {
+            Ok(text_bytes) => prop_assert!(text_bytes < MIB as u64),
+            Err(error) => prop_assert!(!error.is_source(), "{error}"),
+        }
+    }
 }

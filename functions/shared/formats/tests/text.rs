@@ -63,7 +63,8 @@ fn a_file_cut_short_anywhere_is_damaged() {
 fn whatever_follows_the_data_is_damage() {
     for (compression, whole) in [(GZIP, gzip(b"a\n")), (ZSTD, zstd(b"a\n"))] {
         for rest in [b"garbage and more of it".as_slice(), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"] {
-            let error = decoded(compression, &[&whole, rest].concat()).map(|text| text.len()).expect_err("something follows");
+            let error =
+                decoded(compression, &[&whole, rest].concat()).map(|text| text.len()).expect_err("something follows");
             assert_eq!(error.code(), "corrupt_file");
         }
     }
@@ -99,7 +100,10 @@ fn a_gzip_bomb_is_stopped_by_its_ratio() {
     let error = stream_text(GZIP, None, &bomb, &tight()).map(|text| text.len()).unwrap_err();
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { limit: 250 }), "{error}");
     assert_eq!(error.code(), "expands_too_far");
-    assert!(stream_text(GZIP, None, &bomb, &Limits::default()).is_ok(), "small files may be as repetitive as they like");
+    assert!(
+        stream_text(GZIP, None, &bomb, &Limits::default()).is_ok(),
+        "small files may be as repetitive as they like"
+    );
 }
 
 #[test]

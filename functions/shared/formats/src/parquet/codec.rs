@@ -43,7 +43,9 @@ impl Codec {
                 input.len()
             }
             Self::Gzip => MultiGzDecoder::new(input).take(size as u64 + 1).read_to_end(output)?,
-            Self::Snappy if snap::raw::decompress_len(input)? != size => return Err("another size than its page".into()),
+            Self::Snappy if snap::raw::decompress_len(input)? != size => {
+                return Err("another size than its page".into());
+            }
             _ => {
                 output.resize(start + size, 0);
                 let output = &mut output[start..];

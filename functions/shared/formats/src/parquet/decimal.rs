@@ -71,11 +71,7 @@ mod tests {
         assert_eq!(decimal(&[0], 0), "0");
         assert_eq!(decimal(&[0], 2), "0.00");
         assert_eq!(decimal(&[0x80], 0), "-128");
-        assert_eq!(
-            decimal(&[0xFF; 32], 0).as_str(),
-            "-1",
-            "the longest decimals in use"
-        );
+        assert_eq!(decimal(&[0xFF; 32], 0).as_str(), "-1", "the longest decimals in use");
         let mut largest = [0xFF; 32];
         largest[0] = 0x7F;
         assert_eq!(

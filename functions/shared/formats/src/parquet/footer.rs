@@ -126,10 +126,7 @@ fn checked_schema(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) ->
     if open.is_empty() && columns > 0 { Ok(columns) } else { Err(ThriftError::Malformed) }
 }
 
-fn read_row_groups(
-    thrift: &mut Thrift<'_>,
-    problem: &mut Option<DecodeError>,
-) -> Result<Vec<RowGroup>, ThriftError> {
+fn read_row_groups(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -> Result<Vec<RowGroup>, ThriftError> {
     let (count, kind) = thrift.list()?;
     if count > 0 && kind != Type::STRUCT {
         return Err(ThriftError::Malformed);

@@ -100,10 +100,7 @@ mod tests {
         let run_of_ones = [20, 1];
         assert_eq!(count_records(&run_of_ones, 1, 10, 7), Some(Records { begun: 0, longest: 17, open: 17 }));
         // Two bits each: 0 2 1 0.
-        assert_eq!(
-            count_records(&[0b11, 0b0001_1000, 0], 2, 4, 0),
-            Some(Records { begun: 2, longest: 3, open: 1 })
-        );
+        assert_eq!(count_records(&[0b11, 0b0001_1000, 0], 2, 4, 0), Some(Records { begun: 2, longest: 3, open: 1 }));
         assert_eq!(count_records(&levels, 1, 19, 0), None);
         assert_eq!(count_records(&[0xFF; 9], 1, 1, 0), None);
     }

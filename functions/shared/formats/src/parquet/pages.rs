@@ -27,6 +27,9 @@ use crate::watch::Watch;
 /// Bytes read to find a page's header in; more where it holds long statistics.
 const HEADER_WINDOWS: [u64; 4] = [512, 16 * 1024, 1024 * 1024, 16 * 1024 * 1024];
 
+/// Bytes by which old writers have the pages of a column end too early: a header they did not count.
+const UNCOUNTED_BYTES: u64 = 100;
+
 /// Bytes that a dictionary's value takes in memory beside its content.
 const DICTIONARY_VALUE_BYTES: u64 = 32;
 
@@ -101,7 +104,7 @@ impl<R: Read + Seek> Pages<R> {
             file: Arc::clone(file),
             descr,
             codec: chunk.codec,
-            rest: chunk.start..chunk.start.saturating_add(chunk.bytes).min(file.size),
+            rest: chunk.start..chunk.start.saturating_add(chunk.bytes).saturating_add(UNCOUNTED_BYTES).min(file.size),
             values_left: chunk.values,
             next: None,
             supply: Arc::clone(supply),
@@ -129,7 +132,9 @@ impl<R: Read + Seek> Pages<R> {
         while self.next.is_none() && self.values_left > 0 && !self.rest.is_empty() {
             let header = self.read_header()?;
             match header.kind {
-                Kind::Other => self.rest.start += header.compressed_bytes as u64,
+                Kind::Other | Kind::Data { values: 0, .. } | Kind::DataV2 { values: 0, .. } => {
+                    self.rest.start += header.compressed_bytes as u64;
+                }
                 _ => self.next = Some(header),
             }
         }
@@ -242,7 +247,9 @@ impl<R: Read + Seek> Pages<R> {
         };
         content.extend_from_slice(levels);
         // A page without a value may have left its compressed nothing out.
-        if size > 0 && let Err(cause) = self.codec.decompress(values, size, &mut content) {
+        if size > 0
+            && let Err(cause) = self.codec.decompress(values, size, &mut content)
+        {
             let at = place(self.column, self.row_group);
             let problem = "a page cannot be decompressed";
             return Err(self.fail(DecodeError::Corrupt { format: "Parquet file", at, problem, source: Some(cause) }));
@@ -265,12 +272,15 @@ impl<R: Read + Seek> Pages<R> {
             let limit = self.file.watch.limits().record_max_bytes as u64 / 2;
             if records.longest > limit {
                 let row = self.rows + records.begun.max(1);
-                return Err(self.fail(DecodeError::RecordTooLong { what: "A list", row, limit }));
+                return Err(self.fail(DecodeError::RecordTooLong { what: "A list", row, limit, unit: "elements" }));
             }
             (begun, self.open_values) = (records.begun, records.open);
             batch = (64 * 1024 / records.longest.max(1)).clamp(1, BATCH_MAX);
         }
         match encoding {
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !self.has_dictionary => {
+                return Err(self.damaged("a page refers to a dictionary that is not there"));
+            }
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = delta_run(data).map(|(count, _)| count);
                 self.hold_lengths(lengths)?;

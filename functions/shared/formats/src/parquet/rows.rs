@@ -9,8 +9,8 @@ use std::ops::{ControlFlow, Range};
 use parquet::basic::{ConvertedType, LogicalType, Repetition};
 use parquet::schema::types::{SchemaDescriptor, Type};
 
-use super::unsupported;
 use super::column::{Column, Value};
+use super::unsupported;
 use super::value::{Meaning, push_base64, push_escaped, push_json, push_text};
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::error::{DecodeError, Place, shortened};
@@ -257,7 +257,7 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
             && bytes.len() > self.record_max_bytes
         {
             let (row, limit) = (self.row, self.record_max_bytes as u64);
-            return Err(DecodeError::RecordTooLong { what: "A name in a map", row, limit }.into());
+            return Err(DecodeError::RecordTooLong { what: "A name in a map", row, limit, unit: "bytes" }.into());
         }
         push_json(&mut self.gathered, value, meaning);
         if self.gathered[start] != b'"' {

@@ -205,16 +205,24 @@ fn push_bytes(json: &mut Vec<u8>, value: &[u8], meaning: Meaning) {
             json.push(b'"');
         }
         (Meaning::Uuid, [a, b, c, d, e, f, g, h, rest @ ..]) if value.len() == 16 => {
-            let [high, mid, low] = [u32::from_be_bytes([*a, *b, *c, *d]), u32::from(*e) << 8 | u32::from(*f), u32::from(*g) << 8 | u32::from(*h)];
+            let [high, mid, low] = [
+                u32::from_be_bytes([*a, *b, *c, *d]),
+                u32::from(*e) << 8 | u32::from(*f),
+                u32::from(*g) << 8 | u32::from(*h),
+            ];
             let rest = rest.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
-            push(json, format_args!("\"{high:08x}-{mid:04x}-{low:04x}-{:04x}-{:012x}\"", rest >> 48, rest & 0xFFFF_FFFF_FFFF));
+            push(
+                json,
+                format_args!("\"{high:08x}-{mid:04x}-{low:04x}-{:04x}-{:012x}\"", rest >> 48, rest & 0xFFFF_FFFF_FFFF),
+            );
         }
         (Meaning::Float16, [low, high]) => {
             let value = float_of_16_bits(u16::from_le_bytes([*low, *high]));
             push_float(json, value.is_nan(), value > 0.0, ryu::Buffer::new().format(value));
         }
         (Meaning::Interval, _) if value.len() == 12 => {
-            let number = |at: usize| value[at..at + 4].iter().rev().fold(0_u32, |number, &byte| number << 8 | u32::from(byte));
+            let number =
+                |at: usize| value[at..at + 4].iter().rev().fold(0_u32, |number, &byte| number << 8 | u32::from(byte));
             let (months, days, ms) = (number(0), number(4), number(8));
             push(json, format_args!("\"P{months}M{days}DT{}.{:03}S\"", ms / 1000, ms % 1000));
         }

@@ -108,7 +108,9 @@ impl<R: Read + Seek> Archive<R> {
         let tail = self.read_at(tail_offset, tail_bytes as usize)?;
         // The record ends with a comment, which ends the file.
         let at = memmem::rfind_iter(&tail, END_MAGIC)
-            .find(|&at| at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len())
+            .find(|&at| {
+                at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
+            })
             .ok_or_else(|| damaged_archive("it ends before its directory does"))?;
         let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
         let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));

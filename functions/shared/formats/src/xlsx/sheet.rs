@@ -67,6 +67,7 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
                     let consumed = (xml.progress() * size as f64) as u64;
                     rows.end_row(consumed)?;
                 }
+                "sheetData" if rows.cells() > 0 => return Err(damaged(row, "its cells are not in a row").into()),
                 "sheetData" => in_data = false,
                 _ => {}
             },
@@ -128,7 +129,7 @@ impl Cell {
                 Piece::Eof => return Err(xml.damaged("it ends before its data does")),
             }
             if self.value.len() > limit || self.text.len() > limit {
-                return Err(DecodeError::RecordTooLong { what: "A cell", row, limit: limit as u64 });
+                return Err(DecodeError::RecordTooLong { what: "A cell", row, limit: limit as u64, unit: "bytes" });
             }
         }
         if self.kind != Kind::Inline {
@@ -157,9 +158,14 @@ mod tests {
 
     #[test]
     fn references_name_their_column() {
-        for (reference, column) in
-            [("A1", Some(0)), ("Z9", Some(25)), ("AA1", Some(26)), ("xfd1048576", Some(16_383)), ("12", None), ("", None)]
-        {
+        for (reference, column) in [
+            ("A1", Some(0)),
+            ("Z9", Some(25)),
+            ("AA1", Some(26)),
+            ("xfd1048576", Some(16_383)),
+            ("12", None),
+            ("", None),
+        ] {
             assert_eq!(column_of(reference), column);
         }
         assert!(column_of(&"Z".repeat(1000)).is_some_and(|column| column >= COLUMNS_MAX));

@@ -106,7 +106,8 @@ fn meaning_of(code: &str) -> Meaning {
             }
             '[' => {
                 let bracketed: String = chars.by_ref().take_while(|&char| char != ']').collect();
-                let is_elapsed = |unit| !bracketed.is_empty() && bracketed.chars().all(|char| char.eq_ignore_ascii_case(&unit));
+                let is_elapsed =
+                    |unit| !bracketed.is_empty() && bracketed.chars().all(|char| char.eq_ignore_ascii_case(&unit));
                 if ['h', 'm', 's'].into_iter().any(is_elapsed) {
                     return Meaning::Duration;
                 }
@@ -114,9 +115,9 @@ fn meaning_of(code: &str) -> Meaning {
             // AM/PM and A/P come with hours, which say enough.
             'a' | 'A' => {
                 let rest = chars.as_str();
-                let marker = ["m/pm", "/p"].into_iter().find(|marker| {
-                    rest.get(..marker.len()).is_some_and(|start| start.eq_ignore_ascii_case(marker))
-                });
+                let marker = ["m/pm", "/p"]
+                    .into_iter()
+                    .find(|marker| rest.get(..marker.len()).is_some_and(|start| start.eq_ignore_ascii_case(marker)));
                 chars = rest[marker.map_or(0, str::len)..].chars();
             }
             char if "ymdhs".contains(char.to_ascii_lowercase()) => {
@@ -131,8 +132,10 @@ fn meaning_of(code: &str) -> Meaning {
     let letters: Vec<char> = letters.chars().collect();
     // An `m` is a month, but minutes next to hours or seconds.
     let is_minutes = |at: usize| at > 0 && letters[at - 1] == 'h' || letters.get(at + 1) == Some(&'s');
-    let has_date = (0..letters.len()).any(|at| matches!(letters[at], 'y' | 'd') || letters[at] == 'm' && !is_minutes(at));
-    let has_time = (0..letters.len()).any(|at| matches!(letters[at], 'h' | 's') || letters[at] == 'm' && is_minutes(at));
+    let has_date =
+        (0..letters.len()).any(|at| matches!(letters[at], 'y' | 'd') || letters[at] == 'm' && !is_minutes(at));
+    let has_time =
+        (0..letters.len()).any(|at| matches!(letters[at], 'h' | 's') || letters[at] == 'm' && is_minutes(at));
     match (has_date, has_time) {
         (true, true) => Meaning::DateTime,
         (true, false) => Meaning::Date,

@@ -41,7 +41,13 @@ pub(super) enum Piece<'a> {
 
 impl<'a, R: Read> Xml<'a, R> {
     /// Reads a part, of which `too_large` says what to do when it is longer than `max_bytes`.
-    pub(super) fn new(content: Part<'a, R>, part: &'a str, watch: &Watch, max_bytes: u64, too_large: fn(u64) -> DecodeError) -> Self {
+    pub(super) fn new(
+        content: Part<'a, R>,
+        part: &'a str,
+        watch: &Watch,
+        max_bytes: u64,
+        too_large: fn(u64) -> DecodeError,
+    ) -> Self {
         let bounded = Bounded {
             inner: BufReader::with_capacity(64 * 1024, content),
             since_event: 0,
@@ -160,7 +166,9 @@ impl<B: BufRead> BufRead for Bounded<B> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.since_event > self.event_max_bytes {
             let limit = self.event_max_bytes as u64;
-            return Err(self.watch.fail(DecodeError::SheetTooLarge { what: "bytes in one of its texts or tags", limit }));
+            return Err(self
+                .watch
+                .fail(DecodeError::SheetTooLarge { what: "bytes in one of its texts or tags", limit }));
         }
         if self.left == 0 {
             let (limit, too_large) = self.too_large;

@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Once;
 
 thread_local! {
     static LIVE: Cell<usize> = const { Cell::new(0) };
@@ -45,6 +46,9 @@ fn count(taken: usize, given: usize) {
 
 /// What `work` returns, and the most bytes that it held at once beside those held before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    static QUIET: Once = Once::new();
+    // A decode may panic within and recover, and a backtrace takes more memory than any decode.
+    QUIET.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     let before = LIVE.get();
     PEAK.set(before);
     let result = work();

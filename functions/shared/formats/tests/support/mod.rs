@@ -45,6 +45,16 @@ pub fn file_text(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<S
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// How much text comes out of a workbook or a Parquet file, without holding any of it.
+pub fn file_text_bytes(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<u64, DecodeError> {
+    let mut text_bytes = 0;
+    decode_file(packing, Cursor::new(bytes), limits, |block| {
+        text_bytes += block.bytes.len() as u64;
+        ControlFlow::Continue(())
+    })?;
+    Ok(text_bytes)
+}
+
 /// Small limits, so that files that exceed them stay small too.
 pub fn tight() -> Limits {
     Limits { ratio_from_bytes: 1024 * 1024, ..Limits::default() }

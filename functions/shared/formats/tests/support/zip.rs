@@ -15,15 +15,27 @@ pub struct Part {
 
 impl Part {
     pub fn deflated(name: &str, content: &[u8]) -> Self {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).unwrap();
         let compressed = encoder.finish().unwrap();
-        Self { name: name.to_owned(), method: 8, crc32: crc32fast::hash(content), compressed, size: content.len() as u32 }
+        Self {
+            name: name.to_owned(),
+            method: 8,
+            crc32: crc32fast::hash(content),
+            compressed,
+            size: content.len() as u32,
+        }
     }
 
     pub fn stored(name: &str, content: &[u8]) -> Self {
         let compressed = content.to_vec();
-        Self { name: name.to_owned(), method: 0, crc32: crc32fast::hash(content), compressed, size: content.len() as u32 }
+        Self {
+            name: name.to_owned(),
+            method: 0,
+            crc32: crc32fast::hash(content),
+            compressed,
+            size: content.len() as u32,
+        }
     }
 }
 
