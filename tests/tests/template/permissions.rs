@@ -70,6 +70,7 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:UpdateItem", "JobsTable"),
             ("dynamodb:UpdateItem", "AdmissionTable"),
             ("s3:GetObject", "Bucket/uploads/*"),
+            ("s3:GetObject", "Bucket/inbox/*"),
             ("s3:GetObject", "Bucket/results/*"),
             ("s3:PutObject", "Bucket/results/*"),
             ("s3:ListMultipartUploadParts", "Bucket/results/*"),

@@ -1,0 +1,188 @@
+//! Charsets other than UTF-8, decoded as they flow by.
+//!
+//! Windows-1252 has a character for every byte. UTF-16 may hold a surrogate without its other half, which is no character:
+//! it becomes the three bytes that its code would have in UTF-8. Those are not valid UTF-8, so the row that holds it becomes
+//! an item failed as `invalid_utf8`, as it would in a file of broken UTF-8, and its neighbours are read.
+
+use encoding_rs::{Decoder, WINDOWS_1252};
+use rowmill_core::packing::Charset;
+
+use crate::error::{DecodeError, Place};
+
+const BYTE_ORDER_MARK: u16 = 0xFEFF;
+
+/// Turns text of a charset into UTF-8, piece by piece.
+pub(crate) enum Transcoder {
+    Utf8,
+    Utf16(Utf16),
+    Windows1252 { decoder: Box<Decoder>, text: Vec<u8> },
+}
+
+impl Transcoder {
+    pub(crate) fn new(charset: Option<Charset>) -> Self {
+        match charset {
+            None => Self::Utf8,
+            Some(Charset::Utf16Le) => Self::Utf16(Utf16::new(u16::from_le_bytes)),
+            Some(Charset::Utf16Be) => Self::Utf16(Utf16::new(u16::from_be_bytes)),
+            Some(Charset::Windows1252) => {
+                let decoder = Box::new(WINDOWS_1252.new_decoder_without_bom_handling());
+                Self::Windows1252 { decoder, text: Vec::new() }
+            }
+        }
+    }
+
+    /// The text of these bytes, as far as they are whole characters.
+    pub(crate) fn push<'a>(&'a mut self, bytes: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Utf8 => bytes,
+            Self::Utf16(utf16) => utf16.push(bytes),
+            Self::Windows1252 { decoder, text } => {
+                // A byte becomes three at most; the decoder holds nothing back and fills no more than that.
+                text.resize(bytes.len() * 3 + 16, 0);
+                let (_, _, written, _) = decoder.decode_to_utf8(bytes, text, false);
+                &text[..written]
+            }
+        }
+    }
+
+    /// What is left when the text ends.
+    pub(crate) fn finish(&mut self) -> Result<&[u8], DecodeError> {
+        match self {
+            Self::Utf8 | Self::Windows1252 { .. } => Ok(&[]),
+            Self::Utf16(utf16) => utf16.finish(),
+        }
+    }
+}
+
+/// UTF-16 of either byte order. A byte-order mark at its beginning is left out.
+pub(crate) struct Utf16 {
+    unit: fn([u8; 2]) -> u16,
+    /// The first byte of a unit whose second is still to come.
+    half: Option<u8>,
+    /// A high surrogate whose other half is still to come.
+    high: Option<u16>,
+    at: u64,
+    text: Vec<u8>,
+}
+
+impl Utf16 {
+    fn new(unit: fn([u8; 2]) -> u16) -> Self {
+        Self { unit, half: None, high: None, at: 0, text: Vec::new() }
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) -> &[u8] {
+        self.text.clear();
+        if let (Some(half), [first, rest @ ..]) = (self.half, bytes) {
+            self.half = None;
+            bytes = rest;
+            self.push_unit([half, *first]);
+        }
+        let units = bytes.chunks_exact(2);
+        self.half = units.remainder().first().copied();
+        for unit in units {
+            self.push_unit([unit[0], unit[1]]);
+        }
+        &self.text
+    }
+
+    #[inline]
+    fn push_unit(&mut self, bytes: [u8; 2]) {
+        let unit = (self.unit)(bytes);
+        let first = self.at == 0;
+        self.at += 2;
+        match (self.high.take(), unit) {
+            (None, 0..=0x7F) => self.text.push(unit as u8),
+            (None, BYTE_ORDER_MARK) if first => {}
+            (None, 0xD800..=0xDBFF) => self.high = Some(unit),
+            (None, _) => self.push_code(unit.into()),
+            (Some(high), 0xDC00..=0xDFFF) => {
+                self.push_code(0x1_0000 + (u32::from(high & 0x3FF) << 10) + u32::from(unit & 0x3FF));
+            }
+            (Some(high), 0xD800..=0xDBFF) => {
+                self.push_code(high.into());
+                self.high = Some(unit);
+            }
+            (Some(high), _) => {
+                self.push_code(high.into());
+                self.push_code(unit.into());
+            }
+        }
+    }
+
+    fn push_code(&mut self, code: u32) {
+        match char::from_u32(code) {
+            Some(char) => self.text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            // A surrogate on its own.
+            None => self.text.extend([
+                0xE0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 0x3F) as u8,
+                0x80 | (code & 0x3F) as u8,
+            ]),
+        }
+    }
+
+    fn finish(&mut self) -> Result<&[u8], DecodeError> {
+        if self.half.is_some() {
+            return Err(DecodeError::Corrupt {
+                format: "UTF-16 text",
+                at: Place::TextByte(self.at),
+                problem: "it ends in the middle of a character",
+                source: None,
+            });
+        }
+        self.text.clear();
+        if let Some(high) = self.high.take() {
+            self.push_code(high.into());
+        }
+        Ok(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(charset: Charset, pieces: &[&[u8]]) -> Result<Vec<u8>, DecodeError> {
+        let mut transcoder = Transcoder::new(Some(charset));
+        let mut text = Vec::new();
+        for piece in pieces {
+            text.extend_from_slice(transcoder.push(piece));
+        }
+        text.extend_from_slice(transcoder.finish()?);
+        Ok(text)
+    }
+
+    #[test]
+    fn every_byte_of_windows_1252_has_a_character() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = String::from_utf8(decoded(Charset::Windows1252, &[&all]).unwrap()).unwrap();
+        assert_eq!(text.chars().count(), 256);
+        assert!(text.contains('€') && text.contains('é') && text.contains('\u{81}'));
+    }
+
+    #[test]
+    fn a_surrogate_without_its_other_half_makes_invalid_utf_8_of_its_own_place_only() {
+        let text = decoded(Charset::Utf16Le, &[b"a\0\x3d\xd8b\0\x00\xdc\n\0"]).unwrap();
+        assert_eq!(text, b"a\xed\xa0\xbdb\xed\xb0\x80\n");
+        assert!(std::str::from_utf8(&text).is_err());
+        let at_the_end = decoded(Charset::Utf16Be, &[b"\0a\xd8\x3d"]).unwrap();
+        assert_eq!(at_the_end, b"a\xed\xa0\xbd");
+        let twice = decoded(Charset::Utf16Be, &[b"\xd8\x3d\xd8\x3d\xde\x00"]).unwrap();
+        assert_eq!(twice, [b"\xed\xa0\xbd", "😀".as_bytes()].concat());
+    }
+
+    #[test]
+    fn text_cut_anywhere_is_the_same_text() {
+        let bytes: Vec<u8> = "\u{feff}a😀é\u{feff}".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(decoded(Charset::Utf16Be, &pieces).unwrap(), "a😀é\u{feff}".as_bytes());
+        assert_eq!(decoded(Charset::Utf16Be, &[&bytes]).unwrap(), "a😀é\u{feff}".as_bytes());
+    }
+
+    #[test]
+    fn utf_16_of_an_odd_length_is_damaged() {
+        let error = decoded(Charset::Utf16Le, &[b"a\0b"]).unwrap_err();
+        assert_eq!(error.code(), "corrupt_file");
+        assert!(error.to_string().contains("byte 2"), "{error}");
+    }
+}

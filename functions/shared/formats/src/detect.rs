@@ -1,0 +1,240 @@
+//! How a file is packed, told from its first bytes and from what its owner says about it.
+//!
+//! The bytes have the last word: what the owner says can only choose where the bytes leave a choice, and is refused where
+//! it contradicts them, since then one of the two is not what the owner believes.
+
+use encoding_rs::Encoding;
+use memchr::memmem;
+use rowmill_core::packing::{Charset, Compression, Packing};
+
+use crate::error::shortened;
+use crate::format_error::FormatError;
+use crate::stream::decode_prefix;
+
+/// Bytes of a compressed file's text looked at: as far as the mark of a tar archive.
+const INNER_BYTES: usize = 512;
+
+/// What a file's owner says about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hints<'a> {
+    /// The param `format`: `csv`, `jsonl`, `xlsx` or `parquet`.
+    pub format: Option<&'a str>,
+    /// The param `compression`: `gzip`, `zstd` or `none`.
+    pub compression: Option<&'a str>,
+    /// The param `encoding`: a label of a charset.
+    pub encoding: Option<&'a str>,
+    /// The param `sheet`: the name of a workbook's sheet.
+    pub sheet: Option<&'a str>,
+    /// The media type it was uploaded with, of which a `charset` counts where there is no `encoding`.
+    pub content_type: Option<&'a str>,
+    /// What it was called.
+    pub file_name: Option<&'a str>,
+}
+
+/// How a file is packed that begins with `prefix`; None if it is plain UTF-8 text, as it is if nothing says otherwise.
+///
+/// Some 4 KiB of a prefix are enough to tell. A byte-order mark wins over the hint `encoding`.
+///
+/// # Errors
+/// [`FormatError`], always the user's to mend.
+pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, FormatError> {
+    let said = Said::new(hints)?;
+    let kind = Kind::of(prefix);
+    match kind {
+        Kind::Text => said.expect(kind, None, &["csv", "jsonl"])?,
+        Kind::Compressed(compression) => said.expect(kind, Some(compression), &["csv", "jsonl"])?,
+        Kind::Parquet => said.expect(kind, None, &["parquet"])?,
+        Kind::Zip => return workbook(prefix, hints, &said).map(Some),
+        Kind::OldExcel => return Err(FormatError::OldExcel),
+        Kind::OpenDocument => return Err(FormatError::OtherSpreadsheet { found: kind.name() }),
+        Kind::Archive(found) => return Err(FormatError::Archive { found }),
+        Kind::EncryptedParquet => return Err(FormatError::EncryptedParquet),
+        Kind::OtherCompression(found) => return Err(FormatError::UnsupportedCompression { found }),
+    }
+    let packing = match kind {
+        Kind::Parquet => Some(Packing::Parquet),
+        Kind::Compressed(compression) => {
+            // What cannot be decompressed is told when it is decoded, with where and why.
+            let inner = decode_prefix(Some(compression), None, prefix, false, INNER_BYTES).unwrap_or_default().0;
+            let charset = said.charset_of(nested_text(&inner, kind)?)?;
+            Some(Packing::Text { compression: Some(compression), charset })
+        }
+        _ => said.charset_of(prefix)?.map(|charset| Packing::Text { compression: None, charset: Some(charset) }),
+    };
+    match hints.sheet {
+        Some(_) => Err(FormatError::MeaninglessParam { param: "sheet", only: "workbooks", found: kind.name() }),
+        None => Ok(packing),
+    }
+}
+
+/// What the params say, once they are known to say something.
+struct Said<'a> {
+    format: Option<&'a str>,
+    compression: Option<&'a str>,
+    encoding: Option<&'a str>,
+    charset: Option<Charset>,
+}
+
+impl<'a> Said<'a> {
+    fn new(hints: &Hints<'a>) -> Result<Self, FormatError> {
+        let Hints { format, compression, encoding, content_type, .. } = *hints;
+        if let Some(format) = format.filter(|format| !["csv", "jsonl", "xlsx", "parquet"].contains(format)) {
+            return Err(FormatError::UnknownFormat { format: shortened(format) });
+        }
+        if let Some(compression) = compression.filter(|name| !["gzip", "zstd", "none"].contains(name)) {
+            return Err(FormatError::UnknownCompression { compression: shortened(compression) });
+        }
+        let charset = match encoding {
+            Some(label) => charset_of_label(label)?,
+            // Said by the client's software rather than by its user, so a label that means nothing is passed over.
+            None => content_type.and_then(charset_param).and_then(|label| charset_of_label(label).ok()).flatten(),
+        };
+        Ok(Self { format, compression, encoding, charset })
+    }
+
+    /// Refuses what contradicts the bytes.
+    fn expect(&self, kind: Kind, compression: Option<Compression>, formats: &[&str]) -> Result<(), FormatError> {
+        let mismatch =
+            |param, said: &str| Err(FormatError::Mismatch { param, said: said.to_owned(), found: kind.name() });
+        let found = compression.map_or("none", compression_name);
+        match (self.compression, self.format) {
+            (Some(said), _) if said != found => mismatch("compression", said),
+            (_, Some(said)) if !formats.contains(&said) => mismatch("format", said),
+            _ => match self.encoding {
+                Some(_) if self.charset.is_some() && !formats.contains(&"csv") => {
+                    Err(FormatError::MeaninglessParam { param: "encoding", only: "text", found: kind.name() })
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// The charset of text that begins like this.
+    fn charset_of(&self, text: &[u8]) -> Result<Option<Charset>, FormatError> {
+        match text {
+            // The mark of UTF-32 little-endian begins with that of UTF-16.
+            [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => Err(FormatError::Utf32),
+            [0xFF, 0xFE, ..] => Ok(Some(Charset::Utf16Le)),
+            [0xFE, 0xFF, ..] => Ok(Some(Charset::Utf16Be)),
+            [0xEF, 0xBB, 0xBF, ..] => Ok(None),
+            _ => Ok(self.charset),
+        }
+    }
+}
+
+/// What the first bytes look like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Text,
+    Compressed(Compression),
+    Zip,
+    OpenDocument,
+    OldExcel,
+    Parquet,
+    EncryptedParquet,
+    Archive(&'static str),
+    OtherCompression(&'static str),
+}
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [0x1F, 0x8B, ..] => Self::Compressed(Compression::Gzip),
+            [0x28, 0xB5, 0x2F, 0xFD, ..] => Self::Compressed(Compression::Zstd),
+            // A skippable frame, with which some writers begin.
+            [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Self::Compressed(Compression::Zstd),
+            [b'P', b'K', 3, 4, ..] => match bytes.get(30..) {
+                Some(name) if name.starts_with(b"mimetypeapplication/vnd.oasis.") => Self::OpenDocument,
+                _ => Self::Zip,
+            },
+            [b'P', b'K', 5, 6, ..] => Self::Archive("an empty zip archive"),
+            [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1, ..] => Self::OldExcel,
+            // The name of a CSV column may begin so, but no line of text goes on with such a byte.
+            [b'P', b'A', b'R', b'1', next, ..] if is_binary(*next) => Self::Parquet,
+            [b'P', b'A', b'R', b'E', next, ..] if is_binary(*next) => Self::EncryptedParquet,
+            [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] => Self::Archive("a 7z archive"),
+            [b'R', b'a', b'r', b'!', 0x1A, 0x07, ..] => Self::Archive("a rar archive"),
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => Self::OtherCompression("bzip2"),
+            [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Self::OtherCompression("xz"),
+            [0x04, 0x22, 0x4D, 0x18, ..] => Self::OtherCompression("lz4"),
+            _ if bytes.get(257..262) == Some(b"ustar") => Self::Archive("a tar archive"),
+            _ => Self::Text,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "not compressed and not binary",
+            Self::Compressed(compression) => compression_name(compression),
+            Self::Zip => "a zip archive or workbook",
+            Self::OpenDocument => "an OpenDocument file (.ods)",
+            Self::OldExcel => "an old Excel workbook (.xls)",
+            Self::Parquet | Self::EncryptedParquet => "a Parquet file",
+            Self::Archive(found) | Self::OtherCompression(found) => found,
+        }
+    }
+}
+
+fn is_binary(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')
+}
+
+fn compression_name(compression: Compression) -> &'static str {
+    match compression {
+        Compression::Gzip => "gzip",
+        Compression::Zstd => "zstd",
+    }
+}
+
+fn charset_of_label(label: &str) -> Result<Option<Charset>, FormatError> {
+    let name = label.trim().to_ascii_lowercase();
+    // A browser would take ASCII for Windows-1252, but here a byte that is not ASCII is a mistake to be told.
+    if ["ascii", "us-ascii"].contains(&name.as_str()) {
+        return Ok(None);
+    }
+    let name = if name == "latin-1" { "latin1" } else { &name };
+    match Encoding::for_label(name.as_bytes()) {
+        Some(encoding) if encoding == encoding_rs::UTF_8 => Ok(None),
+        Some(encoding) if encoding == encoding_rs::UTF_16LE => Ok(Some(Charset::Utf16Le)),
+        Some(encoding) if encoding == encoding_rs::UTF_16BE => Ok(Some(Charset::Utf16Be)),
+        Some(encoding) if encoding == encoding_rs::WINDOWS_1252 => Ok(Some(Charset::Windows1252)),
+        _ => Err(FormatError::UnsupportedEncoding { encoding: shortened(label) }),
+    }
+}
+
+/// The label in a media type like `text/csv; charset=latin1`.
+fn charset_param(content_type: &str) -> Option<&str> {
+    let params = content_type.split(';').skip(1).filter_map(|param| param.split_once('='));
+    let found = params.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    found.map(|(_, label)| label.trim().trim_matches('"'))
+}
+
+/// The beginning of what a compressed file holds, if that is text.
+fn nested_text(inner: &[u8], outer: Kind) -> Result<&[u8], FormatError> {
+    match Kind::of(inner) {
+        Kind::Text => Ok(inner),
+        Kind::Archive(found) => Err(FormatError::Archive { found }),
+        Kind::Compressed(Compression::Gzip) => Err(FormatError::Nested { outer: outer.name(), inner: "a gzip file" }),
+        Kind::Compressed(Compression::Zstd) => Err(FormatError::Nested { outer: outer.name(), inner: "a zstd file" }),
+        kind => Err(FormatError::Nested { outer: outer.name(), inner: kind.name() }),
+    }
+}
+
+/// The packing of a zip archive that is a workbook.
+fn workbook(prefix: &[u8], hints: &Hints<'_>, said: &Said<'_>) -> Result<Packing, FormatError> {
+    let name = hints.file_name.unwrap_or_default().to_ascii_lowercase();
+    let content_type = hints.content_type.unwrap_or_default().to_ascii_lowercase();
+    if name.ends_with(".xlsb") || content_type.contains("ms-excel.sheet.binary") {
+        return Err(FormatError::OtherSpreadsheet { found: "a binary Excel workbook (.xlsb)" });
+    }
+    let is_said = said.format == Some("xlsx")
+        || content_type.contains("spreadsheetml.sheet")
+        || content_type.contains("ms-excel.sheet.macroenabled")
+        || name.ends_with(".xlsx")
+        || name.ends_with(".xlsm");
+    if !is_said && memmem::find(prefix, b"xl/").is_none() {
+        return Err(FormatError::Archive { found: "a zip archive" });
+    }
+    said.expect(Kind::Zip, None, &["xlsx"])?;
+    Ok(Packing::Xlsx { sheet: hints.sheet.map(str::to_owned) })
+}

@@ -1,0 +1,71 @@
+//! What a packed file's text would be called, so that its format can be told from that.
+
+use rowmill_core::packing::Packing;
+use rowmill_core::text::Format;
+
+/// The format of the text that comes out, where the packing alone decides it.
+///
+/// The text of a workbook is CSV with commas, whatever the cells of its first row hold.
+pub fn text_format(packing: &Packing) -> Option<Format> {
+    match packing {
+        Packing::Text { .. } => None,
+        Packing::Xlsx { .. } => Some(Format::Csv),
+        Packing::Parquet => Some(Format::Jsonl),
+    }
+}
+
+/// The name of a file that held the text: `orders.csv` for `orders.csv.gz` and `orders.xlsx`, `orders.jsonl` for
+/// `orders.parquet`. The ending of a compressed file goes even if its bytes are not compressed, as after a download.
+pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
+    let without = |endings: &[&str]| {
+        let (stem, ending) = file_name.rsplit_once('.')?;
+        endings.iter().any(|known| ending.eq_ignore_ascii_case(known)).then_some(stem)
+    };
+    match packing {
+        None | Some(Packing::Text { .. }) => without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned(),
+        Some(Packing::Xlsx { .. }) => format!("{}.csv", without(&["xlsx", "xlsm", "zip"]).unwrap_or(file_name)),
+        Some(Packing::Parquet) => format!("{}.jsonl", without(&["parquet", "parq", "pq"]).unwrap_or(file_name)),
+    }
+}
+
+/// The media type of the text; None where the file's own says nothing about it, as `application/gzip` does not.
+pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -> Option<&'a str> {
+    match packing {
+        Some(Packing::Xlsx { .. }) => Some("text/csv"),
+        Some(Packing::Parquet) => Some("application/x-ndjson"),
+        None | Some(Packing::Text { .. }) => {
+            let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            let says_nothing = matches!(
+                essence.as_str(),
+                "application/gzip" | "application/x-gzip" | "application/zstd" | "application/octet-stream"
+            );
+            (!says_nothing).then_some(content_type)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_core::packing::Compression;
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_file_is_named_after_it() {
+        let gzip = Packing::Text { compression: Some(Compression::Gzip), charset: None };
+        let xlsx = Packing::Xlsx { sheet: None };
+        assert_eq!(text_file_name("orders.csv.gz", Some(&gzip)), "orders.csv");
+        assert_eq!(text_file_name("orders.jsonl.ZST", None), "orders.jsonl");
+        assert_eq!(text_file_name("orders", Some(&gzip)), "orders");
+        assert_eq!(text_file_name("Q3.report.XLSX", Some(&xlsx)), "Q3.report.csv");
+        assert_eq!(text_file_name("part-0.snappy.parquet", Some(&Packing::Parquet)), "part-0.snappy.jsonl");
+        assert_eq!(text_file_name("part-0", Some(&Packing::Parquet)), "part-0.jsonl");
+        assert_eq!(text_content_type("application/gzip", Some(&gzip)), None);
+        assert_eq!(text_content_type("text/csv; charset=latin1", Some(&gzip)), Some("text/csv; charset=latin1"));
+        assert_eq!(
+            text_content_type("application/octet-stream", Some(&Packing::Parquet)),
+            Some("application/x-ndjson")
+        );
+        assert_eq!((text_format(&gzip), text_format(&xlsx)), (None, Some(Format::Csv)));
+    }
+}

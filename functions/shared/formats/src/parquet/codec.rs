@@ -1,0 +1,135 @@
+//! The compressions of Parquet's pages, each into no more memory than the page says it takes.
+
+use std::io::Read;
+
+use flate2::bufread::MultiGzDecoder;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a column's pages are compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Codec {
+    Uncompressed,
+    Snappy,
+    Gzip,
+    Zstd,
+    Lz4Raw,
+    /// LZ4 with the framing of Hadoop, or without any, as writers disagreed before [`Codec::Lz4Raw`].
+    Lz4,
+}
+
+impl Codec {
+    /// The codec of this number; the name of one that is not read.
+    pub(super) fn of(number: i64) -> Result<Self, &'static str> {
+        match number {
+            0 => Ok(Self::Uncompressed),
+            1 => Ok(Self::Snappy),
+            2 => Ok(Self::Gzip),
+            3 => Err("LZO"),
+            4 => Err("Brotli"),
+            5 => Ok(Self::Lz4),
+            6 => Ok(Self::Zstd),
+            7 => Ok(Self::Lz4Raw),
+            _ => Err("a codec newer than this reader"),
+        }
+    }
+
+    /// Appends the `size` bytes that come out of `input`.
+    pub(super) fn decompress(self, input: &[u8], size: usize, output: &mut Vec<u8>) -> Result<(), Cause> {
+        let start = output.len();
+        let written = match self {
+            Self::Uncompressed => {
+                output.extend_from_slice(input);
+                input.len()
+            }
+            Self::Gzip => MultiGzDecoder::new(input).take(size as u64 + 1).read_to_end(output)?,
+            Self::Snappy if snap::raw::decompress_len(input)? != size => {
+                return Err("another size than its page".into());
+            }
+            _ => {
+                output.resize(start + size, 0);
+                let output = &mut output[start..];
+                match self {
+                    Self::Snappy => snap::raw::Decoder::new().decompress(input, output)?,
+                    Self::Zstd => zstd::bulk::decompress_to_buffer(input, output)?,
+                    Self::Lz4 => match hadoop_lz4(input, output) {
+                        Some(written) => written,
+                        None => lz4_flex::block::decompress_into(input, output)?,
+                    },
+                    _ => lz4_flex::block::decompress_into(input, output)?,
+                }
+            }
+        };
+        if written == size { Ok(()) } else { Err("another size than its page".into()) }
+    }
+}
+
+/// Decompresses blocks that follow their two sizes. None if they do not.
+fn hadoop_lz4(mut input: &[u8], output: &mut [u8]) -> Option<usize> {
+    let mut written = 0_usize;
+    while !input.is_empty() {
+        let size = u32::from_be_bytes(*input.split_off(..4)?.as_array()?) as usize;
+        let compressed = u32::from_be_bytes(*input.split_off(..4)?.as_array()?) as usize;
+        let block = input.split_off(..compressed)?;
+        let target = output.get_mut(written..written.checked_add(size)?)?;
+        written += lz4_flex::block::decompress_into(block, target).ok().filter(|&bytes| bytes == size)?;
+    }
+    Some(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lz4_is_read_with_hadoops_framing_and_without() {
+        let page = b"row,".repeat(1000);
+        let (one, two) = page.split_at(1234);
+        let mut framed = Vec::new();
+        for part in [one, two] {
+            let mut block = vec![0; lz4_block(part).len()];
+            block.copy_from_slice(&lz4_block(part));
+            framed.extend((part.len() as u32).to_be_bytes());
+            framed.extend((block.len() as u32).to_be_bytes());
+            framed.extend(block);
+        }
+        for input in [framed, lz4_block(&page)] {
+            let mut output = b"levels".to_vec();
+            Codec::Lz4.decompress(&input, page.len(), &mut output).unwrap();
+            assert_eq!(output, [b"levels", page.as_slice()].concat());
+        }
+    }
+
+    /// A block of literals only.
+    fn lz4_block(bytes: &[u8]) -> Vec<u8> {
+        let mut block = vec![0xF0];
+        let mut left = bytes.len() - 15;
+        while left >= 255 {
+            block.push(255);
+            left -= 255;
+        }
+        block.push(left as u8);
+        block.extend_from_slice(bytes);
+        block
+    }
+
+    #[test]
+    fn a_page_never_becomes_larger_than_it_says() {
+        let page = vec![7; 10_000];
+        let mut gzip = flate2::bufread::GzEncoder::new(page.as_slice(), flate2::Compression::fast());
+        let mut compressed = Vec::new();
+        gzip.read_to_end(&mut compressed).unwrap();
+        let zstd = zstd::bulk::compress(&page, 3).unwrap();
+        let snappy = snap::raw::Encoder::new().compress_vec(&page).unwrap();
+        for (codec, input) in [(Codec::Gzip, compressed), (Codec::Zstd, zstd), (Codec::Snappy, snappy)] {
+            for size in [0, 9_999, 10_001] {
+                let mut output = Vec::new();
+                assert!(codec.decompress(&input, size, &mut output).is_err(), "{codec:?} {size}");
+                assert!(output.capacity() < 25_000);
+            }
+            let mut output = Vec::new();
+            codec.decompress(&input, 10_000, &mut output).unwrap();
+            assert_eq!(output, page);
+        }
+    }
+}

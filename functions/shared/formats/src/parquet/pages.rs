@@ -1,0 +1,387 @@
+//! The pages of a column, read under limits.
+//!
+//! The crate's own page reader inflates a page to whatever comes out of it, and its decoders set memory aside for as many
+//! values as a page promises; so pages are read and looked through here, and only then handed to the decoders.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::basic::{Encoding, Type as PhysicalType};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescPtr;
+
+use super::codec::Codec;
+use super::footer::{Chunk, place};
+use super::header::{Header, Kind, encoding_of};
+use super::levels::{count_records, delta_run};
+use super::thrift::ThriftError;
+use super::unsupported;
+use crate::error::DecodeError;
+use crate::source::Source;
+use crate::watch::Watch;
+
+/// Bytes read to find a page's header in; more where it holds long statistics.
+const HEADER_WINDOWS: [u64; 4] = [512, 16 * 1024, 1024 * 1024, 16 * 1024 * 1024];
+
+/// Bytes by which old writers have the pages of a column end too early: a header they did not count.
+const UNCOUNTED_BYTES: u64 = 100;
+
+/// Bytes that a dictionary's value takes in memory beside its content.
+const DICTIONARY_VALUE_BYTES: u64 = 32;
+
+/// Records that are read from a column at once.
+const BATCH_MAX: u64 = 1024;
+
+/// The file, from which all columns read by turns.
+pub(super) struct File<R> {
+    source: Mutex<Source<R>>,
+    pub(super) size: u64,
+    pub(super) watch: Watch,
+    /// Bytes of the pages that are open.
+    open_bytes: AtomicU64,
+}
+
+impl<R: Read + Seek> File<R> {
+    pub(super) fn open(mut source: Source<R>, watch: &Watch) -> std::io::Result<Self> {
+        let size = source.seek(SeekFrom::End(0))?;
+        Ok(Self { source: Mutex::new(source), size, watch: watch.clone(), open_bytes: AtomicU64::new(0) })
+    }
+
+    /// The bytes of this range, which must be in the file.
+    pub(super) fn read(&self, range: Range<u64>) -> std::io::Result<Vec<u8>> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        source.seek(SeekFrom::Start(range.start))?;
+        source.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// What a column must know of its pages to take no more from them at once than fits.
+#[derive(Default)]
+pub(super) struct Supply {
+    /// Records that begin in the pages opened so far and are not read yet.
+    pub(super) records: AtomicU64,
+    /// How many of them may be read at once.
+    pub(super) batch: AtomicU64,
+}
+
+/// The pages of one column in one row group.
+pub(super) struct Pages<R> {
+    file: Arc<File<R>>,
+    descr: ColumnDescPtr,
+    codec: Codec,
+    /// Where the next header is, and where the last page ends.
+    rest: Range<u64>,
+    values_left: u64,
+    /// A header that was looked at; `rest` begins behind it.
+    next: Option<Header>,
+    supply: Arc<Supply>,
+    /// The values so far of the record that the last page ended with.
+    open_values: u64,
+    /// Bytes counted among those of open pages: of the dictionary, and of the last page.
+    held: [u64; 2],
+    has_dictionary: bool,
+    column: usize,
+    row_group: usize,
+    /// Rows before those of the next page.
+    rows: u64,
+}
+
+impl<R: Read + Seek> Pages<R> {
+    pub(super) fn new(
+        file: &Arc<File<R>>,
+        descr: ColumnDescPtr,
+        chunk: Chunk,
+        supply: &Arc<Supply>,
+        (column, row_group, rows): (usize, usize, u64),
+    ) -> Self {
+        Self {
+            file: Arc::clone(file),
+            descr,
+            codec: chunk.codec,
+            rest: chunk.start..chunk.start.saturating_add(chunk.bytes).saturating_add(UNCOUNTED_BYTES).min(file.size),
+            values_left: chunk.values,
+            next: None,
+            supply: Arc::clone(supply),
+            open_values: 0,
+            held: [0; 2],
+            has_dictionary: false,
+            column,
+            row_group,
+            rows,
+        }
+    }
+
+    /// Leaves the reason with the watch, where it is looked for before what the decoders make of it.
+    fn fail(&self, reason: DecodeError) -> ParquetError {
+        self.file.watch.fail(reason).into()
+    }
+
+    fn damaged(&self, problem: &'static str) -> ParquetError {
+        let at = place(self.column, self.row_group);
+        self.fail(DecodeError::Corrupt { format: "Parquet file", at, problem, source: None })
+    }
+
+    /// The next header of a page that is needed.
+    fn peek(&mut self) -> Result<Option<Header>> {
+        while self.next.is_none() && self.values_left > 0 && !self.rest.is_empty() {
+            let header = self.read_header()?;
+            match header.kind {
+                Kind::Other | Kind::Data { values: 0, .. } | Kind::DataV2 { values: 0, .. } => {
+                    self.rest.start += header.compressed_bytes as u64;
+                }
+                _ => self.next = Some(header),
+            }
+        }
+        Ok(self.next)
+    }
+
+    fn read_header(&mut self) -> Result<Header> {
+        for window in HEADER_WINDOWS {
+            let end = self.file.size.min(self.rest.start + window);
+            let bytes = self.file.read(self.rest.start..end)?;
+            match Header::read(&bytes) {
+                Ok((header, length)) => {
+                    self.rest.start += length as u64;
+                    return Ok(header);
+                }
+                Err(ThriftError::Ends) if end < self.file.size => {}
+                Err(_) => break,
+            }
+        }
+        Err(self.damaged("a page's header cannot be read"))
+    }
+
+    fn read_page(&mut self, header: Header) -> Result<Page> {
+        let slot = usize::from(!matches!(header.kind, Kind::Dictionary { .. }));
+        self.hold(slot, 0, header.bytes as u64)?;
+        let content = Bytes::from(self.content(&header)?);
+        match header.kind {
+            Kind::Dictionary { values, encoding } => {
+                if std::mem::replace(&mut self.has_dictionary, true) {
+                    return Err(self.damaged("it has two dictionaries"));
+                }
+                self.hold(slot, header.bytes as u64, u64::from(values) * DICTIONARY_VALUE_BYTES)?;
+                let encoding = self.encoding(encoding)?;
+                Ok(Page::DictionaryPage { buf: content, num_values: values, encoding, is_sorted: false })
+            }
+            Kind::Data { values, encoding, def_encoding, rep_encoding } => {
+                let encoding = self.encoding(encoding)?;
+                let mut rest = content.as_ref();
+                let mut levels = |max_level, level_encoding| match (max_level, level_encoding) {
+                    (0, _) => Some(Some(&[][..])),
+                    (_, 3) => split_prefixed(&mut rest).map(Some),
+                    _ => Some(None),
+                };
+                let rep = levels(self.descr.max_rep_level(), rep_encoding);
+                let def = levels(self.descr.max_def_level(), def_encoding);
+                match (rep, def) {
+                    (Some(Some(rep)), Some(Some(_))) => self.look_through(values, encoding, rep, rest)?,
+                    (Some(None), _) | (_, Some(None)) => return Err(self.unsupported_encoding(4)),
+                    _ => return Err(self.damaged("a page is shorter than it says")),
+                }
+                let (def_level_encoding, rep_level_encoding) = (Encoding::RLE, Encoding::RLE);
+                let statistics = None;
+                Ok(Page::DataPage {
+                    buf: content,
+                    num_values: values,
+                    encoding,
+                    def_level_encoding,
+                    rep_level_encoding,
+                    statistics,
+                })
+            }
+            Kind::DataV2 { values, nulls, rows, encoding, def_bytes, rep_bytes, .. } => {
+                let encoding = self.encoding(encoding)?;
+                let (rep, rest) = content.split_at_checked(rep_bytes as usize).unwrap_or_default();
+                let Some(rest) = rest.get(def_bytes as usize..).filter(|_| rep.len() == rep_bytes as usize) else {
+                    return Err(self.damaged("a page is shorter than it says"));
+                };
+                self.look_through(values, encoding, rep, rest)?;
+                Ok(Page::DataPageV2 {
+                    buf: content.clone(),
+                    num_values: values,
+                    encoding,
+                    num_nulls: nulls,
+                    num_rows: rows,
+                    def_levels_byte_len: def_bytes,
+                    rep_levels_byte_len: rep_bytes,
+                    is_compressed: false,
+                    statistics: None,
+                })
+            }
+            Kind::Other => Err(self.damaged("a page is of no known kind")),
+        }
+    }
+
+    /// The content of the page whose header was just read, decompressed.
+    fn content(&mut self, header: &Header) -> Result<Vec<u8>> {
+        let end = self.rest.start.checked_add(header.compressed_bytes as u64).filter(|&end| end <= self.file.size);
+        let Some(end) = end else { return Err(self.damaged("a page is longer than the file")) };
+        let limit = self.file.watch.limits().parquet_pages_max_bytes;
+        if header.compressed_bytes as u64 > limit {
+            return Err(self.too_large(limit));
+        }
+        let stored = self.file.read(self.rest.start..end)?;
+        self.rest.start = end;
+        if header.crc32.is_some_and(|crc32| crc32 != crc32fast::hash(&stored)) {
+            return Err(self.damaged("a page fails its checksum"));
+        }
+        let levels_bytes = match header.kind {
+            Kind::DataV2 { is_compressed: false, .. } => return Ok(stored),
+            Kind::DataV2 { def_bytes, rep_bytes, .. } => def_bytes as usize + rep_bytes as usize,
+            _ => 0,
+        };
+        if self.codec == Codec::Uncompressed {
+            return Ok(stored);
+        }
+        let mut content = Vec::with_capacity(header.bytes);
+        let size = header.bytes.checked_sub(levels_bytes);
+        let (Some(size), Some((levels, values))) = (size, stored.split_at_checked(levels_bytes)) else {
+            return Err(self.damaged("a page is shorter than it says"));
+        };
+        content.extend_from_slice(levels);
+        // A page without a value may have left its compressed nothing out.
+        if size > 0
+            && let Err(cause) = self.codec.decompress(values, size, &mut content)
+        {
+            let at = place(self.column, self.row_group);
+            let problem = "a page cannot be decompressed";
+            return Err(self.fail(DecodeError::Corrupt { format: "Parquet file", at, problem, source: Some(cause) }));
+        }
+        self.file.watch.add_inflated(content.len() as u64, self.file.size).map_err(|error| self.fail(error))?;
+        Ok(content)
+    }
+
+    /// Looks for what the decoders would take too much memory for, and notes what they may take at once.
+    fn look_through(&mut self, values: u32, encoding: Encoding, rep: &[u8], data: &[u8]) -> Result<()> {
+        let values = u64::from(values);
+        self.values_left = self.values_left.saturating_sub(values);
+        let (mut begun, mut batch) = (values, BATCH_MAX);
+        let max_rep = self.descr.max_rep_level();
+        if max_rep > 0 {
+            let bits = 16 - (max_rep as u16).leading_zeros();
+            let Some(records) = count_records(rep, bits, values, self.open_values) else {
+                return Err(self.damaged("a page has fewer levels than it says"));
+            };
+            let limit = self.file.watch.limits().record_max_bytes as u64 / 2;
+            if records.longest > limit {
+                let row = self.rows + records.begun.max(1);
+                return Err(self.fail(DecodeError::RecordTooLong { what: "A list", row, limit, unit: "elements" }));
+            }
+            (begun, self.open_values) = (records.begun, records.open);
+            batch = (64 * 1024 / records.longest.max(1)).clamp(1, BATCH_MAX);
+        }
+        match encoding {
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !self.has_dictionary => {
+                return Err(self.damaged("a page refers to a dictionary that is not there"));
+            }
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => {
+                let lengths = delta_run(data).map(|(count, _)| count);
+                self.hold_lengths(lengths)?;
+            }
+            Encoding::DELTA_BYTE_ARRAY => {
+                let prefixes = delta_run(data);
+                let suffixes = prefixes.and_then(|(_, end)| delta_run(&data[end..]));
+                self.hold_lengths(prefixes.zip(suffixes).and_then(|((one, _), (other, _))| one.checked_add(other)))?;
+                // Each value may repeat all that was before it in the page.
+                batch = batch.min(4 * 1024 * 1024 / data.len().max(1) as u64).max(1);
+            }
+            _ => {}
+        }
+        self.rows += begun;
+        self.supply.records.fetch_add(begun, Relaxed);
+        self.supply.batch.store(batch, Relaxed);
+        Ok(())
+    }
+
+    /// Counts the lengths that the decoder keeps of the values of a page.
+    fn hold_lengths(&mut self, count: Option<u64>) -> Result<()> {
+        match count.and_then(|count| count.checked_mul(4)) {
+            Some(bytes) => self.hold(1, self.held[1], bytes),
+            None => Err(self.damaged("a page's lengths cannot be read")),
+        }
+    }
+
+    /// Notes that what is held in a slot now takes so many bytes and so many more, if all open pages have room for it.
+    fn hold(&mut self, slot: usize, bytes: u64, more: u64) -> Result<()> {
+        let open = &self.file.open_bytes;
+        let before = open.fetch_sub(self.held[slot], Relaxed) - self.held[slot];
+        let limit = self.file.watch.limits().parquet_pages_max_bytes;
+        self.held[slot] = bytes.saturating_add(more).min(limit + 1);
+        open.fetch_add(self.held[slot], Relaxed);
+        if before + self.held[slot] > limit { Err(self.too_large(limit)) } else { Ok(()) }
+    }
+
+    fn too_large(&self, limit: u64) -> ParquetError {
+        let advice = "Write it with smaller pages or row groups, or with the columns that are needed only.";
+        self.fail(unsupported(format!("needs more than {limit} bytes of pages to be open at once"), advice))
+    }
+
+    fn encoding(&self, number: i64) -> Result<Encoding> {
+        match encoding_of(number) {
+            Some(Encoding::RLE) if self.descr.physical_type() != PhysicalType::BOOLEAN => {
+                Err(self.unsupported_encoding(number))
+            }
+            Some(encoding) => Ok(encoding),
+            None => Err(self.unsupported_encoding(number)),
+        }
+    }
+
+    fn unsupported_encoding(&self, number: i64) -> ParquetError {
+        let what = format!("has a column ({}) in encoding number {number}", self.column + 1);
+        self.fail(unsupported(what, "Write it with the encodings PLAIN and RLE_DICTIONARY."))
+    }
+}
+
+/// Splits off what follows its length.
+fn split_prefixed<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u32::from_le_bytes(bytes.split_off(..4)?.try_into().ok()?);
+    bytes.split_off(..length as usize)
+}
+
+impl<R: Read + Seek + Send> PageReader for Pages<R> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.peek()?;
+        self.next.take().map(|header| self.read_page(header)).transpose()
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        Ok(self.peek()?.map(|header| PageMetadata {
+            num_rows: match header.kind {
+                Kind::DataV2 { rows, .. } => Some(rows as usize),
+                _ => None,
+            },
+            num_levels: Some(header.values() as usize),
+            is_dict: matches!(header.kind, Kind::Dictionary { .. }),
+        }))
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        if let Some(header) = self.peek()? {
+            self.next = None;
+            self.rest.start += header.compressed_bytes as u64;
+            self.values_left = self.values_left.saturating_sub(header.values().into());
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read + Seek + Send> Iterator for Pages<R> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl<R> Drop for Pages<R> {
+    fn drop(&mut self) {
+        self.file.open_bytes.fetch_sub(self.held.iter().sum(), Relaxed);
+    }
+}

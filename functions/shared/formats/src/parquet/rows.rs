@@ -1,0 +1,282 @@
+//! Rows, put together from their columns.
+//!
+//! Each value comes with two levels: how much of its path is there (the definition level), and at which list of its path it
+//! begins a new element (the repetition level). The tree of the schema says what to make of them.
+
+use std::collections::HashSet;
+use std::ops::{ControlFlow, Range};
+
+use parquet::basic::{ConvertedType, LogicalType, Repetition};
+use parquet::schema::types::{SchemaDescriptor, Type};
+
+use super::column::{Column, Value};
+use super::unsupported;
+use super::value::{Meaning, push_base64, push_escaped, push_json, push_text};
+use crate::blocks::{Block, Blocks, Stopped};
+use crate::error::{DecodeError, Place, shortened};
+
+/// Bytes of a row gathered before they are handed on; a row may be much longer. A multiple of 3, as pieces of base64 must be.
+const GATHERED_BYTES: usize = 48 * 1024;
+
+/// How a part of a row is put together, of these columns.
+pub(super) struct Node {
+    columns: Range<usize>,
+    shape: Shape,
+}
+
+enum Shape {
+    /// A value.
+    Value(Meaning),
+    /// What is null below this definition level.
+    Optional { def: i16, inner: Box<Node> },
+    /// The named parts of an object; each name is written as it goes before its value.
+    Object(Vec<(Vec<u8>, Node)>),
+    /// The elements of a list, which has none below this definition level.
+    List { def: i16, rep: i16, element: Box<Node> },
+    /// The same of an object whose names are values.
+    Map { def: i16, rep: i16, key: Box<Node>, value: Box<Node> },
+}
+
+/// The node of a file's rows.
+pub(super) fn root(schema: &SchemaDescriptor) -> Result<Node, DecodeError> {
+    let mut builder = Builder { schema, next_column: 0 };
+    builder.object(schema.root_schema(), 0, 0)
+}
+
+struct Builder<'s> {
+    schema: &'s SchemaDescriptor,
+    next_column: usize,
+}
+
+impl Builder<'_> {
+    /// A field within what has these levels.
+    fn field(&mut self, field: &Type, def: i16, rep: i16) -> Result<Node, DecodeError> {
+        let start = self.next_column;
+        let info = field.get_basic_info();
+        let repetition = if info.has_repetition() { info.repetition() } else { Repetition::REQUIRED };
+        let shape = match repetition {
+            Repetition::REQUIRED => return self.content(field, def, rep),
+            Repetition::OPTIONAL => {
+                Shape::Optional { def: def + 1, inner: Box::new(self.content(field, def + 1, rep)?) }
+            }
+            Repetition::REPEATED => {
+                let element = Box::new(self.content(field, def + 1, rep + 1)?);
+                Shape::List { def: def + 1, rep: rep + 1, element }
+            }
+        };
+        Ok(Node { columns: start..self.next_column, shape })
+    }
+
+    /// What a field holds where it is there.
+    fn content(&mut self, field: &Type, def: i16, rep: i16) -> Result<Node, DecodeError> {
+        let start = self.next_column;
+        if field.is_primitive() {
+            self.next_column += 1;
+            let shape = Shape::Value(Meaning::of(&self.schema.column(start)));
+            return Ok(Node { columns: start..self.next_column, shape });
+        }
+        let info = field.get_basic_info();
+        let is = |logical, converted: &[ConvertedType]| {
+            info.logical_type_ref() == Some(&logical) || converted.contains(&info.converted_type())
+        };
+        let [repeated] = field.get_fields() else { return self.object(field, def, rep) };
+        if repeated.get_basic_info().repetition() != Repetition::REPEATED {
+            return self.object(field, def, rep);
+        }
+        let (def, rep) = (def + 1, rep + 1);
+        let shape = if is(LogicalType::List, &[ConvertedType::LIST]) {
+            let element = match is_element(repeated, field.name()) {
+                true => self.content(repeated, def, rep)?,
+                false => self.field(&repeated.get_fields()[0], def, rep)?,
+            };
+            Shape::List { def, rep, element: Box::new(element) }
+        } else if is(LogicalType::Map, &[ConvertedType::MAP, ConvertedType::MAP_KEY_VALUE])
+            && repeated.is_group()
+            && let [key, value] = repeated.get_fields()
+            && key.is_primitive()
+        {
+            let (key, value) = (self.field(key, def, rep)?, self.field(value, def, rep)?);
+            Shape::Map { def, rep, key: Box::new(key), value: Box::new(value) }
+        } else {
+            return self.object(field, def - 1, rep - 1);
+        };
+        Ok(Node { columns: start..self.next_column, shape })
+    }
+
+    fn object(&mut self, group: &Type, def: i16, rep: i16) -> Result<Node, DecodeError> {
+        let start = self.next_column;
+        let mut names = HashSet::new();
+        let mut fields = Vec::new();
+        for field in group.get_fields() {
+            if !names.insert(field.name()) {
+                let what = format!("has two columns named `{}`", shortened(field.name()));
+                return Err(unsupported(what, "Give each column a name of its own."));
+            }
+            let mut name = Vec::new();
+            push_text(&mut name, field.name().as_bytes());
+            name.push(b':');
+            fields.push((name, self.field(field, def, rep)?));
+        }
+        Ok(Node { columns: start..self.next_column, shape: Shape::Object(fields) })
+    }
+}
+
+/// Whether the repeated field of a list is its element, as older writers have it, and not a group around the element
+/// (the rules for lists in Parquet's LogicalTypes.md).
+fn is_element(repeated: &Type, list_name: &str) -> bool {
+    if repeated.is_primitive() {
+        return true;
+    }
+    let [only] = repeated.get_fields() else { return true };
+    only.get_basic_info().repetition() == Repetition::REPEATED
+        || repeated.name() == "array"
+        || repeated.name().strip_suffix("_tuple") == Some(list_name)
+}
+
+/// Writes rows as JSON lines.
+pub(super) struct Rows<'b, 'w, S> {
+    blocks: &'b mut Blocks<'w, S>,
+    gathered: Vec<u8>,
+    row: u64,
+    record_max_bytes: usize,
+}
+
+impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
+    pub(super) fn new(blocks: &'b mut Blocks<'w, S>, record_max_bytes: usize) -> Self {
+        Self { blocks, gathered: Vec::new(), row: 0, record_max_bytes }
+    }
+
+    /// Writes the row that the columns have gone to; `consumed` is how much of the file is used up with it.
+    pub(super) fn row(&mut self, root: &Node, columns: &mut [Column], consumed: u64) -> Result<(), Stopped> {
+        self.row += 1;
+        self.node(root, columns)?;
+        self.gathered.push(b'\n');
+        self.blocks.set_consumed(consumed);
+        self.hand_on()
+    }
+
+    fn hand_on(&mut self) -> Result<(), Stopped> {
+        self.blocks.write(&self.gathered)?;
+        self.gathered.clear();
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node, columns: &mut [Column]) -> Result<(), Stopped> {
+        // Of a part that has several columns, each says by itself how much of the part is there; the first one is asked.
+        let first = node.columns.start;
+        match &node.shape {
+            Shape::Value(meaning) => {
+                match columns[first].take()? {
+                    Value::Bytes(bytes) if bytes.len() > GATHERED_BYTES => self.long_value(bytes, *meaning)?,
+                    value => push_json(&mut self.gathered, value, *meaning),
+                }
+                if self.gathered.len() > GATHERED_BYTES { self.hand_on() } else { Ok(()) }
+            }
+            Shape::Optional { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"null"),
+            Shape::Optional { inner, .. } => self.node(inner, columns),
+            Shape::Object(fields) => {
+                self.gathered.push(b'{');
+                for (index, (name, field)) in fields.iter().enumerate() {
+                    if index > 0 {
+                        self.gathered.push(b',');
+                    }
+                    self.gathered.extend_from_slice(name);
+                    self.node(field, columns)?;
+                }
+                self.gathered.push(b'}');
+                Ok(())
+            }
+            Shape::List { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"[]"),
+            Shape::List { rep, element, .. } => {
+                self.gathered.push(b'[');
+                loop {
+                    self.node(element, columns)?;
+                    if !goes_on(&columns[first], *rep)? {
+                        break;
+                    }
+                    self.gathered.push(b',');
+                }
+                self.gathered.push(b']');
+                Ok(())
+            }
+            Shape::Map { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"{}"),
+            Shape::Map { rep, key, value, .. } => {
+                self.gathered.push(b'{');
+                loop {
+                    self.key(key, columns)?;
+                    self.gathered.push(b':');
+                    self.node(value, columns)?;
+                    if !goes_on(&columns[first], *rep)? {
+                        break;
+                    }
+                    self.gathered.push(b',');
+                }
+                self.gathered.push(b'}');
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a value piece by piece, so that there is no second copy of it.
+    fn long_value(&mut self, bytes: &[u8], meaning: Meaning) -> Result<(), Stopped> {
+        let push_piece = if meaning == Meaning::Text { push_escaped } else { push_base64 };
+        self.gathered.push(b'"');
+        for piece in bytes.chunks(GATHERED_BYTES) {
+            push_piece(&mut self.gathered, piece);
+            self.hand_on()?;
+        }
+        self.gathered.push(b'"');
+        Ok(())
+    }
+
+    /// Writes what stands for a part that is not there.
+    fn nothing(&mut self, node: &Node, columns: &mut [Column], written: &[u8]) -> Result<(), Stopped> {
+        self.gathered.extend_from_slice(written);
+        for column in &mut columns[node.columns.clone()] {
+            column.pass()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a value as the name that it is in an object; one that is no string becomes one.
+    fn key(&mut self, key: &Node, columns: &mut [Column]) -> Result<(), Stopped> {
+        let start = self.gathered.len();
+        let (meaning, is_null) = match &key.shape {
+            Shape::Optional { def, inner } => match inner.shape {
+                Shape::Value(meaning) => (meaning, columns[key.columns.start].def_level()? < *def),
+                _ => return Err(contradiction().into()),
+            },
+            Shape::Value(meaning) => (*meaning, false),
+            _ => return Err(contradiction().into()),
+        };
+        if is_null {
+            return self.nothing(key, columns, b"\"null\"");
+        }
+        let value = columns[key.columns.start].take()?;
+        if let Value::Bytes(bytes) = value
+            && bytes.len() > self.record_max_bytes
+        {
+            let (row, limit) = (self.row, self.record_max_bytes as u64);
+            return Err(DecodeError::RecordTooLong { what: "A name in a map", row, limit, unit: "bytes" }.into());
+        }
+        push_json(&mut self.gathered, value, meaning);
+        if self.gathered[start] != b'"' {
+            self.gathered.insert(start, b'"');
+            self.gathered.push(b'"');
+        }
+        Ok(())
+    }
+}
+
+/// Whether the list that repeats at this level has another element.
+fn goes_on(column: &Column, rep: i16) -> Result<bool, DecodeError> {
+    match column.rep_level() {
+        next if next > rep => Err(contradiction()),
+        next => Ok(next == rep),
+    }
+}
+
+fn contradiction() -> DecodeError {
+    let problem = "its columns contradict each other";
+    DecodeError::Corrupt { format: "Parquet file", at: Place::Somewhere, problem, source: None }
+}

@@ -1,0 +1,148 @@
+//! Compressed and foreign text, decoded as it flows by.
+
+use std::io::{self, BufRead, Read};
+use std::ops::ControlFlow;
+
+use flate2::bufread::MultiGzDecoder;
+use rowmill_core::packing::{Charset, Compression};
+
+use crate::blocks::{Block, Blocks, Stopped};
+use crate::charset::Transcoder;
+use crate::error::{DecodeError, Place};
+use crate::limits::Limits;
+use crate::source::Source;
+use crate::watch::Watch;
+
+/// Bytes taken from a decoder at once.
+const STEP_BYTES: usize = 64 * 1024;
+
+/// Decodes text to its end, or until `sink` breaks, which ends it well.
+///
+/// All members of a gzip file and all frames of a zstd file are read. Whatever follows the last one, and a file that ends
+/// early, is an error: never a silent end. See [`Block`] for what `sink` gets. UTF-16 loses its byte-order mark; a surrogate
+/// without its other half becomes bytes that are not UTF-8, so that its row fails as an item and nothing is lost silently.
+///
+/// Memory: some 400 KiB, for zstd its window as well, of up to [`Limits::zstd_window_max_bytes`].
+///
+/// # Errors
+/// See [`DecodeError`]. What was handed on before is the text up to there.
+pub fn decode_stream(
+    compression: Option<Compression>,
+    charset: Option<Charset>,
+    source: impl BufRead,
+    limits: &Limits,
+    sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
+) -> Result<(), DecodeError> {
+    let watch = Watch::new(*limits);
+    let mut blocks = Blocks::new(&watch, None, sink);
+    let decoded = with_decoder(compression, Source::new(source, &watch), limits, |decoder| {
+        pump(decoder, charset, |text| {
+            blocks.set_consumed(watch.read());
+            blocks.write(text)
+        })
+    });
+    match decoded.map_err(|error| Stopped::Failed(why(error, compression, &watch))).flatten() {
+        Ok(()) => match blocks.finish() {
+            Ok(()) | Err(Stopped::Enough) => Ok(()),
+            Err(Stopped::Failed(error)) => Err(error),
+        },
+        Err(Stopped::Enough) => Ok(()),
+        Err(Stopped::Failed(error)) => Err(error),
+    }
+}
+
+/// Decodes the first bytes of a file, so that its head can be looked at, and says whether that is all of its text.
+///
+/// `whole` says that `prefix` is the whole file; else it may end anywhere. No more than `max_bytes` of text are decoded.
+///
+/// # Errors
+/// See [`DecodeError`].
+pub fn decode_prefix(
+    compression: Option<Compression>,
+    charset: Option<Charset>,
+    prefix: &[u8],
+    whole: bool,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, bool), DecodeError> {
+    let limits = Limits { ratio_from_bytes: u64::MAX, ..Limits::default() };
+    let watch = Watch::new(limits);
+    let mut text = Vec::new();
+    let decoded = with_decoder(compression, Source::new(prefix, &watch), &limits, |decoder| {
+        pump(decoder, charset, |piece| {
+            text.extend_from_slice(&piece[..piece.len().min(max_bytes + 1 - text.len())]);
+            if text.len() > max_bytes { Err(Stopped::Enough) } else { Ok(()) }
+        })
+    });
+    let all = match decoded {
+        Ok(Ok(())) => whole,
+        Ok(Err(Stopped::Enough)) => false,
+        // A character cut in two by the end of the prefix.
+        Ok(Err(Stopped::Failed(_))) if !whole => false,
+        Ok(Err(Stopped::Failed(error))) => return Err(error),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !whole => false,
+        Err(error) => return Err(why(error, compression, &watch)),
+    };
+    text.truncate(max_bytes);
+    Ok((text, all))
+}
+
+/// Runs `with` on a decoder of the source.
+fn with_decoder<S: BufRead, T>(
+    compression: Option<Compression>,
+    mut source: Source<S>,
+    limits: &Limits,
+    with: impl FnOnce(&mut dyn Read) -> io::Result<T>,
+) -> io::Result<T> {
+    match compression {
+        None => with(&mut source),
+        Some(Compression::Gzip) => with(&mut MultiGzDecoder::new(source)),
+        Some(Compression::Zstd) => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
+            decoder.window_log_max(limits.zstd_window_max_bytes.max(1024).ilog2())?;
+            with(&mut decoder)
+        }
+    }
+}
+
+/// Takes what the decoder gives, turned into UTF-8, to `write`. The outer error is the decoder's.
+fn pump(
+    decoder: &mut dyn Read,
+    charset: Option<Charset>,
+    mut write: impl FnMut(&[u8]) -> Result<(), Stopped>,
+) -> io::Result<Result<(), Stopped>> {
+    let mut transcoder = Transcoder::new(charset);
+    let mut step = vec![0; STEP_BYTES];
+    loop {
+        let count = match decoder.read(&mut step) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if let Err(stopped) = write(transcoder.push(&step[..count])) {
+            return Ok(Err(stopped));
+        }
+    }
+    Ok(transcoder.finish().map_err(Stopped::Failed).and_then(write))
+}
+
+/// What an error that came out of a decoder means.
+fn why(error: io::Error, compression: Option<Compression>, watch: &Watch) -> DecodeError {
+    if let Some(failure) = watch.take_failure() {
+        return failure;
+    }
+    let format = match compression {
+        Some(Compression::Gzip) => "gzip file",
+        Some(Compression::Zstd) => "zstd file",
+        None => "file",
+    };
+    let at = Place::Byte(watch.read());
+    let problem = if error.kind() == io::ErrorKind::UnexpectedEof {
+        "it ends before its data does"
+    } else if compression == Some(Compression::Zstd) && error.to_string().contains("requires too much memory") {
+        return DecodeError::WindowTooLarge { limit: watch.limits().zstd_window_max_bytes };
+    } else {
+        "its data cannot be decompressed, or something else follows them"
+    };
+    DecodeError::Corrupt { format, at, problem, source: Some(Box::new(error)) }
+}

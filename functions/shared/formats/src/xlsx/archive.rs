@@ -1,0 +1,251 @@
+//! The zip archive that a workbook is.
+//!
+//! Read here rather than by a zip crate, since those take the archive's word for how many files it has and set memory aside
+//! for them, and since no more is needed than to find a part and inflate it under a limit.
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use flate2::bufread::DeflateDecoder;
+use memchr::memmem;
+
+use super::damaged_archive;
+use crate::error::DecodeError;
+use crate::source::Source;
+use crate::watch::Watch;
+
+/// The largest directory that is read, in bytes; a workbook's takes about a hundred for each of its parts.
+const DIRECTORY_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+const END_MAGIC: &[u8] = b"PK\x05\x06";
+const END_BYTES: usize = 22;
+const END_64_LOCATOR_MAGIC: &[u8] = b"PK\x06\x07";
+const END_64_LOCATOR_BYTES: usize = 20;
+const END_64_MAGIC: &[u8] = b"PK\x06\x06";
+const END_64_BYTES: usize = 56;
+const ENTRY_MAGIC: &[u8] = b"PK\x01\x02";
+const ENTRY_BYTES: usize = 46;
+const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
+const LOCAL_BYTES: usize = 30;
+/// Stands where the number is in a field for larger ones.
+const IN_EXTRA_FIELD: u64 = 0xFFFF_FFFF;
+
+/// The archive and the parts it says it has.
+pub(super) struct Archive<R> {
+    file: Source<R>,
+    size: u64,
+    entries: Vec<Entry>,
+    watch: Watch,
+}
+
+/// A part of the archive.
+#[derive(Clone)]
+pub(super) struct Entry {
+    /// Its path in lower case, as paths in workbooks are told apart.
+    path: String,
+    is_encrypted: bool,
+    method: u16,
+    crc32: u32,
+    compressed_bytes: u64,
+    header_offset: u64,
+}
+
+impl<R: Read + Seek> Archive<R> {
+    /// Reads the directory at the end of the file.
+    pub(super) fn open(file: Source<R>, watch: &Watch) -> Result<Self, DecodeError> {
+        let mut archive = Self { file, size: 0, entries: Vec::new(), watch: watch.clone() };
+        archive.size = archive.file.seek(SeekFrom::End(0)).map_err(|error| archive.why(error))?;
+        let (offset, length) = archive.directory()?;
+        let directory = archive.read_at(offset, length as usize)?;
+        archive.entries = entries(&directory)?;
+        Ok(archive)
+    }
+
+    /// The size of the file.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The part at this path, if there is one.
+    pub(super) fn find(&self, path: &str) -> Option<Entry> {
+        let path = normalized(path);
+        self.entries.iter().find(|entry| entry.path == path).cloned()
+    }
+
+    /// A reader of the part, inflated.
+    pub(super) fn read<'a>(&'a mut self, entry: &Entry) -> Result<Part<'a, R>, DecodeError> {
+        if entry.is_encrypted {
+            return Err(DecodeError::UnsupportedXlsx { what: "is encrypted" });
+        }
+        let header = self.read_at(entry.header_offset, LOCAL_BYTES)?;
+        if !header.starts_with(LOCAL_MAGIC) {
+            return Err(damaged_archive("a part is not where the directory has it"));
+        }
+        let start = entry.header_offset + LOCAL_BYTES as u64 + number(&header, 26, 2) + number(&header, 28, 2);
+        self.file.seek(SeekFrom::Start(start)).map_err(|error| self.why(error))?;
+        let (watch, size) = (self.watch.clone(), self.size);
+        let compressed = BufReader::with_capacity(64 * 1024, (&mut self.file).take(entry.compressed_bytes));
+        let content = match entry.method {
+            0 => Content::Stored(compressed),
+            8 => Content::Deflated(Box::new(DeflateDecoder::new(compressed))),
+            _ => {
+                return Err(DecodeError::UnsupportedXlsx { what: "is compressed by another method than deflate" });
+            }
+        };
+        Ok(Part {
+            content,
+            crc32: crc32fast::Hasher::new(),
+            expected_crc32: entry.crc32,
+            compressed_bytes: entry.compressed_bytes,
+            file_size: size,
+            watch,
+        })
+    }
+
+    /// Where the directory is and how long.
+    fn directory(&mut self) -> Result<(u64, u64), DecodeError> {
+        let tail_bytes = self.size.min((END_BYTES + usize::from(u16::MAX) + END_64_LOCATOR_BYTES) as u64);
+        let tail_offset = self.size - tail_bytes;
+        let tail = self.read_at(tail_offset, tail_bytes as usize)?;
+        // The record ends with a comment, which ends the file.
+        let at = memmem::rfind_iter(&tail, END_MAGIC)
+            .find(|&at| {
+                at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
+            })
+            .ok_or_else(|| damaged_archive("it ends before its directory does"))?;
+        let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
+        let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));
+        if let Some(locator) = locator {
+            let end = self.read_at(number(&tail, locator + 8, 8), END_64_BYTES)?;
+            if !end.starts_with(END_64_MAGIC) {
+                return Err(damaged_archive("its directory is not where it should be"));
+            }
+            (length, offset) = (number(&end, 40, 8), number(&end, 48, 8));
+        }
+        if length > DIRECTORY_MAX_BYTES {
+            return Err(DecodeError::SheetTooLarge { what: "bytes of directory", limit: DIRECTORY_MAX_BYTES });
+        }
+        Ok((offset, length))
+    }
+
+    fn read_at(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, DecodeError> {
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
+            return Err(damaged_archive("it points behind its end"));
+        }
+        let mut bytes = vec![0; length];
+        let read = self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.read_exact(&mut bytes));
+        read.map(|()| bytes).map_err(|error| self.why(error))
+    }
+
+    fn why(&self, error: io::Error) -> DecodeError {
+        self.watch.take_failure().unwrap_or_else(|| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => damaged_archive("it points behind its end"),
+            _ => DecodeError::Source(error),
+        })
+    }
+}
+
+/// The parts that a directory lists.
+fn entries(mut directory: &[u8]) -> Result<Vec<Entry>, DecodeError> {
+    let mut entries = Vec::new();
+    while directory.starts_with(ENTRY_MAGIC) && directory.len() >= ENTRY_BYTES {
+        let field = |at| number(directory, at, 2) as usize;
+        let (name_bytes, extra_bytes, comment_bytes) = (field(28), field(30), field(32));
+        let name_end = ENTRY_BYTES + name_bytes;
+        let extra_end = name_end + extra_bytes;
+        let end = extra_end + comment_bytes;
+        if directory.len() < end {
+            return Err(damaged_archive("its directory ends in the middle of an entry"));
+        }
+        let mut large = large_numbers(&directory[name_end..extra_end]);
+        let mut large_or = |at| match number(directory, at, 4) {
+            IN_EXTRA_FIELD => large.next().unwrap_or(IN_EXTRA_FIELD),
+            number => number,
+        };
+        // In this order in the extra field, each only if it is there.
+        let _inflated_bytes = large_or(24);
+        let compressed_bytes = large_or(20);
+        let header_offset = large_or(42);
+        entries.push(Entry {
+            path: normalized(&String::from_utf8_lossy(&directory[ENTRY_BYTES..name_end])),
+            is_encrypted: number(directory, 8, 2) & 1 == 1,
+            method: number(directory, 10, 2) as u16,
+            crc32: number(directory, 16, 4) as u32,
+            compressed_bytes,
+            header_offset,
+        });
+        directory = &directory[end..];
+    }
+    Ok(entries)
+}
+
+/// The numbers that did not fit their fields, from an entry's extra fields.
+fn large_numbers(mut extra: &[u8]) -> impl Iterator<Item = u64> {
+    const ZIP_64: u64 = 1;
+    let mut numbers: &[u8] = &[];
+    while extra.len() >= 4 {
+        let (id, length) = (number(extra, 0, 2), number(extra, 2, 2) as usize);
+        let Some(content) = extra.get(4..4 + length) else { break };
+        if id == ZIP_64 {
+            numbers = content;
+        }
+        extra = &extra[4 + length..];
+    }
+    numbers.chunks_exact(8).map(|bytes| number(bytes, 0, 8))
+}
+
+/// The little-endian number of `length` bytes at `at`, which must be there.
+fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
+    bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+fn normalized(path: &str) -> String {
+    path.trim_start_matches('/').replace('\\', "/").to_ascii_lowercase()
+}
+
+/// A part, inflated as it is read. Its end is an error if its checksum is another one.
+pub(super) struct Part<'a, R> {
+    content: Content<'a, R>,
+    crc32: crc32fast::Hasher,
+    expected_crc32: u32,
+    compressed_bytes: u64,
+    file_size: u64,
+    watch: Watch,
+}
+
+type Compressed<'a, R> = BufReader<io::Take<&'a mut Source<R>>>;
+
+enum Content<'a, R> {
+    Stored(Compressed<'a, R>),
+    Deflated(Box<DeflateDecoder<Compressed<'a, R>>>),
+}
+
+impl<R: Read> Part<'_, R> {
+    /// The size of the whole file.
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    /// How far this part is read, from 0 to 1.
+    pub(super) fn progress(&self) -> f64 {
+        let left = match &self.content {
+            Content::Stored(compressed) => compressed.get_ref().limit(),
+            Content::Deflated(decoder) => decoder.get_ref().get_ref().limit(),
+        };
+        1.0 - left as f64 / self.compressed_bytes.max(1) as f64
+    }
+}
+
+impl<R: Read> Read for Part<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = match &mut self.content {
+            Content::Stored(compressed) => compressed.read(buffer)?,
+            Content::Deflated(decoder) => decoder.read(buffer)?,
+        };
+        if count == 0 && !buffer.is_empty() && self.crc32.clone().finalize() != self.expected_crc32 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum is another one"));
+        }
+        self.crc32.update(&buffer[..count]);
+        self.watch.add_inflated(count as u64, self.file_size).map_err(|error| self.watch.fail(error))?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,173 @@
+//! The cells of a sheet.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+
+use quick_xml::events::BytesStart;
+
+use super::archive::Part;
+use super::cell::{Kind, push_text};
+use super::csv::Rows;
+use super::strings::{SharedStrings, read_text};
+use super::styles::Styles;
+use super::xml::{Piece, Xml, attribute};
+use crate::blocks::{Block, Blocks, Stopped};
+use crate::error::{DecodeError, Place};
+use crate::watch::Watch;
+
+/// Columns a sheet can have.
+const COLUMNS_MAX: usize = 16_384;
+
+/// Hands the sheet's rows on as CSV.
+pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
+    part: Part<'_, R>,
+    path: &str,
+    strings: &SharedStrings,
+    styles: &Styles,
+    watch: &Watch,
+    blocks: &mut Blocks<'_, S>,
+) -> Result<(), Stopped> {
+    let size = part.file_size();
+    // Only the counts of bytes and of cells bound a sheet.
+    let mut xml = Xml::new(part, path, watch, u64::MAX, |limit| DecodeError::SheetTooLarge { what: "bytes", limit });
+    let mut rows = Rows::new(blocks);
+    let mut cell = Cell::default();
+    let (mut row, mut column, mut cells) = (0_u64, 0, 0_u64);
+    let mut in_data = false;
+    loop {
+        match xml.next()? {
+            Piece::Start(start) => match start.local_name().as_ref() {
+                "sheetData" => in_data = true,
+                "row" if in_data => {
+                    row = attribute(&start, "r").and_then(|number| number.parse().ok()).unwrap_or(row + 1);
+                    column = 0;
+                }
+                "c" if in_data => {
+                    cells += 1;
+                    let limit = watch.limits().xlsx_cells_max;
+                    if cells > limit {
+                        return Err(DecodeError::SheetTooLarge { what: "cells", limit }.into());
+                    }
+                    cell.begin(&start);
+                    column = cell.column.unwrap_or(column);
+                    if column < rows.cells() || column >= COLUMNS_MAX {
+                        return Err(damaged(row, "its cells are not in the order of their columns").into());
+                    }
+                    cell.read(&mut xml, row, watch)?;
+                    if !cell.resolve(strings, styles) {
+                        return Err(damaged(row, "a cell refers to a text that the workbook does not have").into());
+                    }
+                    rows.cell(column, &cell.text)?;
+                    column += 1;
+                }
+                _ => {}
+            },
+            Piece::End(end) => match end.local_name().as_ref() {
+                "row" if in_data => {
+                    let consumed = (xml.progress() * size as f64) as u64;
+                    rows.end_row(consumed)?;
+                }
+                "sheetData" if rows.cells() > 0 => return Err(damaged(row, "its cells are not in a row").into()),
+                "sheetData" => in_data = false,
+                _ => {}
+            },
+            Piece::Text(_) => {}
+            Piece::Eof if in_data => return Err(xml.damaged("it ends before its data does").into()),
+            Piece::Eof => return Ok(()),
+        }
+    }
+}
+
+fn damaged(row: u64, problem: &'static str) -> DecodeError {
+    DecodeError::Corrupt { format: "workbook", at: Place::SheetRow(row), problem, source: None }
+}
+
+/// The cell being read; its buffers are used for all of them.
+#[derive(Default)]
+struct Cell {
+    column: Option<usize>,
+    kind: Kind,
+    style: Option<usize>,
+    value: String,
+    text: String,
+}
+
+impl Cell {
+    fn begin(&mut self, start: &BytesStart<'_>) {
+        (self.column, self.kind, self.style) = (None, Kind::Number, None);
+        let mut attributes = start.attributes();
+        for attribute in attributes.with_checks(false).flatten() {
+            match attribute.key.as_ref() {
+                "r" => self.column = column_of(&attribute.value),
+                "t" => self.kind = Kind::of(&attribute.value),
+                "s" => self.style = attribute.value.parse().ok(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the cell up to its end.
+    fn read<R: Read>(&mut self, xml: &mut Xml<'_, R>, row: u64, watch: &Watch) -> Result<(), DecodeError> {
+        let limit = watch.limits().record_max_bytes;
+        self.value.clear();
+        self.text.clear();
+        let mut in_value = false;
+        loop {
+            match xml.next()? {
+                Piece::Start(start) => match start.local_name().as_ref() {
+                    "v" => in_value = true,
+                    "is" => read_text(xml, "is", &mut self.text, limit)?,
+                    _ => {}
+                },
+                Piece::Text(piece) if in_value => self.value.push_str(&piece),
+                Piece::Text(_) => {}
+                Piece::End(end) => match end.local_name().as_ref() {
+                    "v" => in_value = false,
+                    "c" => break,
+                    _ => {}
+                },
+                Piece::Eof => return Err(xml.damaged("it ends before its data does")),
+            }
+            if self.value.len() > limit || self.text.len() > limit {
+                return Err(DecodeError::RecordTooLong { what: "A cell", row, limit: limit as u64, unit: "bytes" });
+            }
+        }
+        if self.kind != Kind::Inline {
+            self.text.clear();
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, strings: &SharedStrings, styles: &Styles) -> bool {
+        push_text(&mut self.text, &self.value, self.kind, self.style, strings, styles)
+    }
+}
+
+/// The column of a reference like `AB12`, counted from 0.
+fn column_of(reference: &str) -> Option<usize> {
+    let letters = reference.bytes().take_while(u8::is_ascii_alphabetic);
+    let number = letters.fold(0_usize, |number, letter| {
+        number.saturating_mul(26).saturating_add(usize::from(letter.to_ascii_uppercase() - b'A' + 1))
+    });
+    number.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_name_their_column() {
+        for (reference, column) in [
+            ("A1", Some(0)),
+            ("Z9", Some(25)),
+            ("AA1", Some(26)),
+            ("xfd1048576", Some(16_383)),
+            ("12", None),
+            ("", None),
+        ] {
+            assert_eq!(column_of(reference), column);
+        }
+        assert!(column_of(&"Z".repeat(1000)).is_some_and(|column| column >= COLUMNS_MAX));
+    }
+}

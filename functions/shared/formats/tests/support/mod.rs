@@ -1,0 +1,77 @@
+//! What the tests share.
+#![allow(dead_code)]
+
+pub mod memory;
+pub mod parquet;
+pub mod thrift;
+pub mod zip;
+
+use std::io::Cursor;
+use std::ops::ControlFlow;
+
+use rowmill_core::packing::{Charset, Compression, Packing};
+use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_file, decode_stream};
+
+/// The text of a stream, checked on the way for what a block must be.
+pub fn stream_text(
+    compression: Option<Compression>,
+    charset: Option<Charset>,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<Vec<u8>, DecodeError> {
+    let (mut text, mut consumed) = (Vec::new(), None);
+    decode_stream(compression, charset, bytes, limits, |block| {
+        assert!((1..=BLOCK_MAX_BYTES).contains(&block.bytes.len()));
+        assert!(consumed <= Some(block.consumed) && block.consumed <= bytes.len() as u64);
+        consumed = Some(block.consumed);
+        text.extend_from_slice(block.bytes);
+        ControlFlow::Continue(())
+    })?;
+    assert!(consumed.is_none_or(|consumed| consumed == bytes.len() as u64), "{consumed:?} of {}", bytes.len());
+    Ok(text)
+}
+
+/// The text of a workbook or a Parquet file, checked likewise.
+pub fn file_text(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<String, DecodeError> {
+    let (mut text, mut consumed, size) = (Vec::new(), None, bytes.len() as u64);
+    decode_file(packing, Cursor::new(bytes), limits, |block| {
+        assert!((1..=BLOCK_MAX_BYTES).contains(&block.bytes.len()));
+        assert!(consumed <= Some(block.consumed) && block.consumed <= size);
+        consumed = Some(block.consumed);
+        text.extend_from_slice(block.bytes);
+        ControlFlow::Continue(())
+    })?;
+    assert!(consumed.is_none_or(|consumed| consumed == size), "{consumed:?} of {size}");
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// How much text comes out of a workbook or a Parquet file, without holding any of it.
+pub fn file_text_bytes(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<u64, DecodeError> {
+    let mut text_bytes = 0;
+    decode_file(packing, Cursor::new(bytes), limits, |block| {
+        text_bytes += block.bytes.len() as u64;
+        ControlFlow::Continue(())
+    })?;
+    Ok(text_bytes)
+}
+
+/// Small limits, so that files that exceed them stay small too.
+pub fn tight() -> Limits {
+    Limits { ratio_from_bytes: 1024 * 1024, ..Limits::default() }
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+pub fn utf16(text: &str, charset: Charset) -> Vec<u8> {
+    let bytes = if charset == Charset::Utf16Le { u16::to_le_bytes } else { u16::to_be_bytes };
+    text.encode_utf16().flat_map(bytes).collect()
+}
