@@ -186,6 +186,7 @@ impl World {
                 entropy: entropy.clone(),
                 limits: SplitLimits {
                     range_bytes: limits.range_bytes,
+                    packed: rowmill_formats::Limits::default(),
                     margin: Duration::from_secs(20),
                     lease: A_WHILE,
                 },

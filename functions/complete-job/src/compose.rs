@@ -24,7 +24,7 @@ use rowmill_core::tally::Counts;
 use rowmill_core::text::Format;
 use serde::{Deserialize, Serialize};
 
-use unprocessed::{SkippedRows, ranges};
+use unprocessed::{SkippedRows, source_text};
 use writer::{OpenFile, ResultWriter};
 
 /// How many outputs are written between two looks at the clock.
@@ -341,13 +341,13 @@ impl Composer {
         let file = || OpenFile::new(name.clone(), ResultKind::UnprocessedRows, content_type.to_owned(), false);
         let mut writer = self.writer(task, now, tail, file);
         let from = task.job.unprocessed_from().map_or(offset, |from| from.offset);
-        let Source::File(source) = &task.spec.source else {
-            now.leave_out(&name, "what was never dispatched: it is read from an upload that is not plain text");
-            now.files.push(writer.finish(true).await?);
-            return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
+        // Nobody knows how long the text of a packed upload is.
+        let size = match &task.spec.source {
+            Source::File(file) => file.size,
+            Source::Packed { .. } | Source::Dataset { .. } => u64::MAX,
         };
-        let end = source.size.min(from.saturating_add(self.unprocessed_max_bytes));
-        let (mut offset, mut text) = (offset, ranges(Arc::clone(&self.objects), source, offset..end));
+        let end = size.min(from.saturating_add(self.unprocessed_max_bytes));
+        let (mut offset, mut text) = (offset, source_text(&self.objects, &task.spec.source, offset..end));
         while let Some(bytes) = text.next().await {
             let bytes = match bytes {
                 Err(PortError::NotFound | PortError::Changed) => {
@@ -363,11 +363,11 @@ impl Composer {
                 return Ok(StepEnd::OutOfTime(Step::Undispatched { offset }, file, tail));
             }
         }
-        if end < source.size {
+        if end < size && offset >= end {
             let limit = self.unprocessed_max_bytes;
             now.leave_out(
                 &name,
-                format!("what lies behind byte {end} of the upload: more than {limit} bytes are not copied"),
+                format!("what lies behind byte {end}: more than {limit} bytes are not copied"),
             );
         }
         now.files.push(writer.finish(false).await?);

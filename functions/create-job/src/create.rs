@@ -14,12 +14,17 @@ use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
     UploadStore,
 };
+use rowmill_core::packing::Packing;
 use rowmill_core::processor::{DRY_RUN, InputKind, JobType, ParamsError};
 use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::states::Status;
 use rowmill_core::text::{ChunkLimits, Dialect, Format, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
 use rowmill_core::upload::{Upload, UploadState};
-use serde_json::Value;
+use rowmill_formats::{
+    DecodeError, FormatError, Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type,
+    text_file_name, text_format,
+};
+use serde_json::{Map, Value};
 
 use crate::request::{CreateJobRequest, InvalidField, check, check_idempotency_key};
 
@@ -100,6 +105,12 @@ pub enum CreateJobError {
     /// The file cannot be read as what it is said to be.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// It is not packed as it is said to be, or in no way that is known.
+    #[error(transparent)]
+    Packing(#[from] FormatError),
+    /// What it is packed in cannot be read.
+    #[error(transparent)]
+    Packed(#[from] DecodeError),
     /// The job type cannot work with the params.
     #[error(transparent)]
     Params(#[from] ParamsError),
@@ -217,8 +228,7 @@ impl Creator {
             .file_guid
             .ok_or_else(|| InvalidField::new("fileGuid", "is missing; upload a file and say which one it is"))?;
         let (upload, file) = self.source_file(owner, file_guid).await?;
-        let head = self.read_head(&upload, &file, request).await?;
-        Ok((Source::File(file), head))
+        self.read_head(&upload, file, request).await
     }
 
     async fn source_file(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
@@ -247,24 +257,100 @@ impl Creator {
         Ok((upload, file))
     }
 
+    /// How the upload is packed and how its text is read, as its first bytes tell.
     async fn read_head(
         &self,
         upload: &Upload,
-        file: &SourceFile,
+        file: SourceFile,
         request: &CreateJobRequest,
-    ) -> Result<Head, CreateJobError> {
-        let params = Value::Object(request.params.clone());
-        let params: TextParams = serde_json::from_value(params).map_err(|error| {
-            InvalidField::new("params", format!("`format`, `delimiter`, `header` or `encoding` is not right: {error}"))
-        })?;
+    ) -> Result<(Source, Head), CreateJobError> {
         let length = self.limits.header_max_bytes.min(file.size);
         let prefix = match length {
             0 => bytes::Bytes::new(),
             length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
         };
         let whole = length == file.size;
-        Ok(read_head(&prefix, whole, &params, Some(&upload.content_type), upload.file_name.as_deref())?)
+        let hints = hints(&request.params, upload)?;
+        let packing = detect(&prefix, &hints)?;
+        let params = text_params(&request.params, packing.as_ref())?;
+        let file_name = upload.file_name.as_deref().map(|name| text_file_name(name, packing.as_ref()));
+        let content_type = text_content_type(&upload.content_type, packing.as_ref());
+        let head = |text: &[u8], whole| read_head(text, whole, &params, content_type, file_name.as_deref());
+        let Some(packing) = packing else {
+            let head = head(&prefix, whole)?;
+            return Ok((Source::File(file), head));
+        };
+        let (text, whole) = match &packing {
+            Packing::Text { compression, charset } => {
+                decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?
+            }
+            Packing::Xlsx { .. } | Packing::Parquet => self.first_text(&file, &packing, prefix_max(length)).await?,
+        };
+        let head = head(&text, whole)?;
+        Ok((Source::Packed { file, packing }, head))
     }
+
+    /// The first bytes of the text of an upload that cannot be told from its first bytes alone.
+    async fn first_text(
+        &self,
+        file: &SourceFile,
+        packing: &Packing,
+        max_bytes: usize,
+    ) -> Result<(Vec<u8>, bool), CreateJobError> {
+        let mut stream = TextStream::open(Arc::clone(&self.objects), file, packing, Limits::default());
+        let mut text = Vec::new();
+        while text.len() < max_bytes {
+            match stream.next().await {
+                Ok(Some(block)) => text.extend_from_slice(&block.bytes),
+                Ok(None) => return Ok((text, true)),
+                Err(error) => return Err(port_error(error).map_or_else(CreateJobError::from, CreateJobError::from)),
+            }
+        }
+        text.truncate(max_bytes);
+        Ok((text, false))
+    }
+}
+
+/// So many bytes of text are looked at: as many as of a plain file, of a short file that is packed a fair number too.
+fn prefix_max(length: u64) -> usize {
+    usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
+}
+
+/// What the client says of the file.
+fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints<'a>, InvalidField> {
+    let text = |name: &str| match params.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a text")),
+    };
+    Ok(Hints {
+        format: text("format")?,
+        compression: text("compression")?,
+        encoding: text("encoding")?,
+        sheet: text("sheet")?,
+        content_type: Some(&upload.content_type),
+        file_name: upload.file_name.as_deref(),
+    })
+}
+
+/// What the client says of the text that comes out of the file.
+fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result<TextParams, InvalidField> {
+    let mut params = params.clone();
+    if let Some(packing) = packing {
+        // Its text is UTF-8 by then.
+        params.remove("encoding");
+        if let Some(format) = text_format(packing) {
+            params.remove("delimiter");
+            let format = if format == Format::Csv { "csv" } else { "jsonl" };
+            params.insert("format".to_owned(), Value::from(format));
+        }
+        if matches!(packing, Packing::Xlsx { .. }) {
+            params.insert("delimiter".to_owned(), Value::from(","));
+        }
+    }
+    serde_json::from_value(Value::Object(params)).map_err(|error| {
+        InvalidField::new("params", format!("`format`, `delimiter`, `header` or `encoding` is not right: {error}"))
+    })
 }
 
 /// A job over a dataset reads JSON lines, one for each record.
@@ -278,6 +364,9 @@ fn dataset_source(request: &CreateJobRequest) -> Result<(Source, Head), CreateJo
     Ok((Source::Dataset { dataset }, Head { dialect, columns: Vec::new(), data_start: 0 }))
 }
 
+/// The params that say how a file is read.
+const FILE_PARAMS: [&str; 6] = ["format", "delimiter", "header", "encoding", "compression", "sheet"];
+
 /// Every param must be one that somebody knows.
 fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<(), ParamsError> {
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
@@ -287,7 +376,7 @@ fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<()
         return Ok(());
     }
     let of_input: &[&str] = match job_type.input() {
-        InputKind::File => &TextParams::NAMES,
+        InputKind::File => &FILE_PARAMS,
         InputKind::Dataset => &[],
     };
     let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();

@@ -46,6 +46,12 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::Head(head) => {
             Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", head.code())
         }
+        CreateJobError::Packing(packing) => {
+            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", packing.code())
+        }
+        CreateJobError::Packed(packed) => {
+            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", packed.code())
+        }
         CreateJobError::KeyReused => Problem::unprocessable("idempotency_key_reused", detail),
         CreateJobError::Full(full) => Problem::full(&full, creator.clock.now(), creator.limits.retry_after_max),
         CreateJobError::Port(error) => error.into(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_formats::Limits;
 use split_job::handler;
 use split_job::split::{SplitLimits, Splitter};
 
@@ -11,6 +12,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("split-job").await?;
     let margin = Duration::from_secs(runtime.setting("ROWMILL_SPLIT_MARGIN_SECONDS", 20)?);
     let timeout = Duration::from_secs(runtime.setting("ROWMILL_SPLIT_TIMEOUT_SECONDS", 300)?);
+    let packed = Limits::default();
     let splitter = Arc::new(Splitter {
         jobs: runtime.job_store()?,
         objects: runtime.objects()?,
@@ -22,6 +24,12 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         entropy: runtime.entropy(),
         limits: SplitLimits {
             range_bytes: runtime.setting("ROWMILL_SPLIT_RANGE_BYTES", 4 * 1024 * 1024)?,
+            packed: Limits {
+                expanded_max_bytes: runtime.setting("ROWMILL_EXPANDED_MAX_BYTES", packed.expanded_max_bytes)?,
+                ratio_max: runtime.setting("ROWMILL_EXPANSION_RATIO_MAX", packed.ratio_max)?,
+                xlsx_cells_max: runtime.setting("ROWMILL_SHEET_CELLS_MAX", packed.xlsx_cells_max)?,
+                ..packed
+            },
             margin,
             lease: timeout + margin,
         },

@@ -21,9 +21,11 @@ use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, 
 use rowmill_core::spec::{Source, Spec};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use rowmill_core::text::{Position, SCANNER_VERSION};
+use rowmill_formats::Limits;
 
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
+use crate::packed::PackedCut;
 use crate::redrive::RedriveCut;
 
 /// The most tallies an attempt may have: their numbers must fit into one row of the table (400 KB).
@@ -59,6 +61,8 @@ pub struct Splitter {
 pub struct SplitLimits {
     /// Bytes read at once.
     pub range_bytes: u64,
+    /// How much a packed upload may take.
+    pub packed: Limits,
     /// How long before the invocation's time limit a split hands over to the next invocation.
     pub margin: Duration,
     /// How long the lease is held for; longer than an invocation can last.
@@ -174,7 +178,10 @@ impl Splitter {
             (None, Source::File(file)) => {
                 Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.range_bytes)))
             }
-            (None, Source::Packed { .. }) => todo!(),
+            (None, Source::Packed { file, packing }) => {
+                let (source, limits) = ((file, packing), self.limits.packed);
+                Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
+            }
             (None, Source::Dataset { dataset }) => {
                 let at = self.records_before(job, point).await?;
                 let (records, dataset) = (Arc::clone(&self.records), dataset.clone());
@@ -384,6 +391,8 @@ enum Dispatched {
 enum Cut {
     /// The upload, in the first attempt.
     File(Box<FileCut>),
+    /// A packed upload, in the first attempt.
+    Packed(Box<PackedCut>),
     /// A dataset, in the first attempt.
     Dataset(Box<DatasetCut>),
     /// What had failed, in each further one.
@@ -394,6 +403,7 @@ impl Cut {
     async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         match self {
             Self::File(cut) => cut.next_tally(time_limit).await,
+            Self::Packed(cut) => cut.next_tally(time_limit).await,
             Self::Dataset(cut) => cut.next_tally(time_limit).await,
             Self::Redrive(cut) => cut.next_tally(time_limit).await,
         }

@@ -254,7 +254,12 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
         accounts: ports.accounts(),
         clock: ports.clock(),
         entropy: ports.entropy(),
-        limits: SplitLimits { range_bytes: plan.range_bytes, margin: MARGIN, lease: LEASE },
+        limits: SplitLimits {
+            range_bytes: plan.range_bytes,
+            packed: rowmill_formats::Limits::default(),
+            margin: MARGIN,
+            lease: LEASE,
+        },
     }
 }
 

@@ -9,11 +9,13 @@ use futures::stream::{self, BoxStream, StreamExt};
 use rowmill_core::chunk_index::ChunkIndex;
 use rowmill_core::input::stored_text_key;
 use rowmill_core::job::Job;
+use rowmill_core::packing::Packing;
 use rowmill_core::ports::{JobStore, Objects, PortError};
 use rowmill_core::segment::Segment;
 use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::tally::{ChunkAddress, MarkKind, Tally};
 use rowmill_core::text::{Chunk, ChunkMode, read_items};
+use rowmill_formats::{Limits, TextStream, port_error};
 
 /// How much of the upload is read at once.
 const RANGE_BYTES: u64 = 4 * 1024 * 1024;
@@ -103,9 +105,61 @@ impl SkippedRows<'_> {
                 let header = self.objects.read_range(&file.key, &file.etag, 0..self.spec.head.data_start).await?;
                 Ok(header.to_vec())
             }
+            Source::Packed { file, packing } if self.spec.head.data_start > 0 => {
+                let mut text = packed_text(self.objects, file, packing, 0..self.spec.head.data_start);
+                let mut header = Vec::new();
+                while let Some(bytes) = text.next().await {
+                    header.extend_from_slice(&bytes?);
+                }
+                Ok(header)
+            }
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// What an upload holds from one place to another: a range of it, or where it is packed a range of its text.
+pub fn source_text(
+    objects: &Arc<dyn Objects>,
+    source: &Source,
+    range: Range<u64>,
+) -> BoxStream<'static, Result<Bytes, PortError>> {
+    match source {
+        Source::File(file) => ranges(Arc::clone(objects), file, range),
+        Source::Packed { file, packing } => packed_text(objects, file, packing, range),
+        Source::Dataset { .. } => stream::empty().boxed(),
+    }
+}
+
+/// A range of the text of a packed upload, which is decoded from its beginning. What cannot be decoded ends it.
+fn packed_text(
+    objects: &Arc<dyn Objects>,
+    file: &SourceFile,
+    packing: &Packing,
+    range: Range<u64>,
+) -> BoxStream<'static, Result<Bytes, PortError>> {
+    let text = TextStream::open(Arc::clone(objects), file, packing, Limits::default());
+    let next = move |(mut text, at): (TextStream, u64)| {
+        let (start, end) = (range.start, range.end);
+        async move {
+            let mut at = at;
+            while at < end {
+                let block = match text.next().await {
+                    Ok(block) => block?.bytes,
+                    Err(error) => return port_error(error).ok().map(|error| (Err(error), (text, end))),
+                };
+                let place = at;
+                at += block.len() as u64;
+                if at > start {
+                    let from = (start.max(place) - place) as usize;
+                    let to = (end.min(at) - place) as usize;
+                    return Some((Ok(block.slice(from..to)), (text, at)));
+                }
+            }
+            None
+        }
+    };
+    stream::unfold((text, 0), next).boxed()
 }
 
 /// A chunk with rows that were skipped.
@@ -127,7 +181,7 @@ impl SkippedChunk {
 }
 
 /// The bytes of an upload from one place to another, a range at a time.
-pub fn ranges(
+fn ranges(
     objects: Arc<dyn Objects>,
     file: &SourceFile,
     range: Range<u64>,

@@ -10,6 +10,8 @@
 //!   file.
 //! - Only a chunk of one single record is longer than `max_bytes`.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::dialect::Dialect;
@@ -128,6 +130,16 @@ impl ChunkCutter {
                 Err(UnterminatedQuote { row: self.packer.next_row, offset: quote.offset })
             }
         }
+    }
+
+    /// What of the bytes fed so far chunks to come may hold: the open one, and the record that is being scanned, unless it is
+    /// over the limit.
+    pub fn needed(&self, max_record_bytes: u64) -> [Range<u64>; 2] {
+        let (border, record) = (self.packer.border.offset, self.scanner.record_start());
+        let open = self.packer.open.map_or(border..border, |open| open.start..record.max(open.end));
+        // Line ends included, which take two bytes at most.
+        let open = open.start..open.end.min(open.start.saturating_add(self.packer.limits.max_bytes.max(max_record_bytes) + 2));
+        [open, record..record.saturating_add(max_record_bytes + 2)]
     }
 
     /// The border after the last chunk handed out, from which cutting can be resumed.

@@ -52,11 +52,6 @@ pub struct TextParams {
     pub encoding: Option<String>,
 }
 
-impl TextParams {
-    /// The names of these params.
-    pub const NAMES: [&'static str; 4] = ["format", "delimiter", "header", "encoding"];
-}
-
 /// What the first bytes of a file have said.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -59,6 +59,16 @@ impl RecordScanner {
         }
     }
 
+    /// Where the record that is being scanned begins, or the next one can at the earliest.
+    pub(super) fn record_start(&self) -> u64 {
+        match self {
+            Self::Csv(CsvScanner { state: CsvState::Between, offset, .. }) => *offset,
+            Self::Csv(CsvScanner { state: CsvState::AfterCr(record), .. }) => record.start,
+            Self::Csv(scanner) => scanner.record_start,
+            Self::Jsonl(scanner) => scanner.line_start,
+        }
+    }
+
     /// Offset in the file of the next byte to scan.
     pub(super) fn offset(&self) -> u64 {
         match self {

@@ -1,0 +1,143 @@
+//! An upload as the decoders read it, and its text as the functions read that.
+//!
+//! Decoders are synchronous and pull; a function is asynchronous. So a decoder runs in a thread of its own, which reads the
+//! object in ranges and hands its blocks over a channel of a few places: whoever is slower waits for the other.
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rowmill_core::packing::Packing;
+use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::spec::SourceFile;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use crate::{DecodeError, Limits, decode_file, decode_stream};
+
+/// How many bytes of the object are read at once; so many are held.
+const RANGE_BYTES: u64 = 2 * 1024 * 1024;
+
+/// How many blocks may wait to be taken.
+const BLOCKS_WAITING: usize = 4;
+
+/// The text of a packed upload, as a stream of blocks.
+pub struct TextStream {
+    blocks: mpsc::Receiver<Result<TextBlock, DecodeError>>,
+}
+
+/// A piece of the text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextBlock {
+    /// The text. It may end anywhere, within a record or a character too.
+    pub bytes: Bytes,
+    /// How many bytes of the upload are used up, see [`Block`](crate::Block).
+    pub consumed: u64,
+}
+
+impl TextStream {
+    /// The text of this upload from its beginning. To be called within a tokio runtime.
+    pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits) -> Self {
+        let (sender, blocks) = mpsc::channel(BLOCKS_WAITING);
+        let (object, packing) = (ObjectReader::new(objects, file.clone(), Handle::current()), packing.clone());
+        tokio::task::spawn_blocking(move || {
+            let sink = |block: crate::Block<'_>| {
+                let block = TextBlock { bytes: Bytes::copy_from_slice(block.bytes), consumed: block.consumed };
+                match sender.blocking_send(Ok(block)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            };
+            let decoded = match &packing {
+                Packing::Text { compression, charset } => {
+                    decode_stream(*compression, *charset, BufReader::new(object), &limits, sink)
+                }
+                Packing::Xlsx { .. } | Packing::Parquet => decode_file(&packing, object, &limits, sink),
+            };
+            if let Err(error) = decoded {
+                // Nobody may be listening any more.
+                sender.blocking_send(Err(error)).ok();
+            }
+        });
+        Self { blocks }
+    }
+
+    /// The next piece; none at the end.
+    ///
+    /// # Errors
+    /// See [`DecodeError`]; [`port_error`] tells those of the object itself.
+    pub async fn next(&mut self) -> Result<Option<TextBlock>, DecodeError> {
+        self.blocks.recv().await.transpose()
+    }
+}
+
+/// What went wrong with the object behind a [`TextStream`], where it is that and not what the object holds.
+pub fn port_error(error: DecodeError) -> Result<PortError, DecodeError> {
+    match error {
+        DecodeError::Source(error) => Ok(match error.downcast::<PortError>() {
+            Ok(error) => error,
+            Err(error) => PortError::unavailable("reading the upload", error),
+        }),
+        error => Err(error),
+    }
+}
+
+/// An object to be read anywhere, in ranges, from a thread that may wait.
+struct ObjectReader {
+    objects: Arc<dyn Objects>,
+    file: SourceFile,
+    runtime: Handle,
+    at: u64,
+    /// What was read last, and where it begins.
+    range: (u64, Bytes),
+}
+
+impl ObjectReader {
+    const fn new(objects: Arc<dyn Objects>, file: SourceFile, runtime: Handle) -> Self {
+        Self { objects, file, runtime, at: 0, range: (0, Bytes::new()) }
+    }
+
+    /// What is held from the present place on.
+    fn held(&self) -> &[u8] {
+        let (start, bytes) = &self.range;
+        let skipped = self.at.checked_sub(*start).and_then(|skipped| usize::try_from(skipped).ok());
+        skipped.and_then(|skipped| bytes.get(skipped..)).unwrap_or_default()
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.file.size || buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.held().is_empty() {
+            let end = self.at.saturating_add(RANGE_BYTES).min(self.file.size);
+            let wanted = self.at..end;
+            let read = self.objects.read_range(&self.file.key, &self.file.etag, wanted.clone());
+            let bytes = self.runtime.block_on(read).map_err(io::Error::other)?;
+            if bytes.len() as u64 != wanted.end - wanted.start {
+                // A pinned object that is shorter than it was is not the same object.
+                return Err(io::Error::other(PortError::Changed));
+            }
+            self.range = (self.at, bytes);
+        }
+        let held = self.held();
+        let count = held.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&held[..count]);
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for ObjectReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let place = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::End(distance) => self.file.size.checked_add_signed(distance),
+            SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
+        };
+        self.at = place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))?;
+        Ok(self.at)
+    }
+}
