@@ -110,7 +110,7 @@ fn a_zstd_bomb_is_stopped_by_its_ratio() {
     // A frame with an 8 MiB window of blocks that repeat one byte 128 KiB times: 1 GiB in 32 KiB.
     let mut bomb = b"\x28\xb5\x2f\xfd\x00\x68".to_vec();
     for block in 0..8192_u32 {
-        let header = 128 * 1024 << 3 | 1 << 1 | u32::from(block == 8191);
+        let header = (128 * 1024) << 3 | 1 << 1 | u32::from(block == 8191);
         bomb.extend_from_slice(&header.to_le_bytes()[..3]);
         bomb.push(b'0');
     }
