@@ -5,7 +5,7 @@
 //! $ cargo run --release -p rowmill-formats --example measure -- read /tmp/cells.xlsx
 //! ```
 //!
-//! `make` writes `gzip`, `zstd` or `utf-16` text of so many bytes, a workbook (`xlsx` of numbers, `strings` of texts of their
+//! `text` writes the text to the standard output instead. `make` writes `gzip`, `zstd` or `utf-16` text of so many bytes, a workbook (`xlsx` of numbers, `strings` of texts of their
 //! own) of so many cells, or a `parquet` file of so many rows.
 
 use std::error::Error;
@@ -29,15 +29,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["make", kind, count, path] => make(kind, count.parse()?, path),
         ["read", path] => read(path),
-        _ => Err("say `make KIND COUNT PATH` or `read PATH`".into()),
+        ["text", path] => text(path),
+        _ => Err("say `make KIND COUNT PATH`, `read PATH` or `text PATH`".into()),
     }
 }
 
-fn read(path: &str) -> Result<(), Box<dyn Error>> {
+fn packing_of(path: &str) -> Result<Packing, Box<dyn Error>> {
     let mut prefix = vec![0; 64 * 1024];
     let length = File::open(path)?.read(&mut prefix)?;
     let packing = detect(&prefix[..length], &Hints { file_name: Some(path), ..Hints::default() })?;
-    let packing = packing.unwrap_or(Packing::Text { compression: None, charset: None });
+    Ok(packing.unwrap_or(Packing::Text { compression: None, charset: None }))
+}
+
+fn text(path: &str) -> Result<(), Box<dyn Error>> {
+    let (mut output, mut written) = (std::io::stdout().lock(), Ok(()));
+    decode_file(&packing_of(path)?, File::open(path)?, &Limits::default(), |block| {
+        written = output.write_all(block.bytes);
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(written?)
+}
+
+fn read(path: &str) -> Result<(), Box<dyn Error>> {
+    let packing = packing_of(path)?;
     let (start, mut bytes, mut lines) = (Instant::now(), 0, 0);
     let decoded = decode_file(&packing, File::open(path)?, &Limits::default(), |block| {
         bytes += block.bytes.len();

@@ -16,6 +16,10 @@ impl<R> Source<R> {
         Self { inner, watch: watch.clone() }
     }
 
+    pub(crate) fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
     fn noted(watch: &Watch, error: io::Error) -> io::Error {
         match error.kind() {
             io::ErrorKind::Interrupted => error,

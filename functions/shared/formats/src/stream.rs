@@ -97,9 +97,12 @@ fn with_decoder<S: BufRead, T>(
         None => with(&mut source),
         Some(Compression::Gzip) => with(&mut MultiGzDecoder::new(source)),
         Some(Compression::Zstd) => {
+            let watch = source.watch();
             let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
             decoder.window_log_max(limits.zstd_window_max_bytes.max(1024).ilog2())?;
-            with(&mut decoder)
+            let done = with(&mut decoder)?;
+            // In an empty file there is no frame that the decoder could miss the end of.
+            if watch.read() > 0 { Ok(done) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         }
     }
 }

@@ -109,6 +109,14 @@ fn a_page_of_two_gigabytes_is_refused_before_memory_is_set_aside_for_it() {
 }
 
 #[test]
+fn a_page_that_is_not_compressed_takes_what_it_takes_whatever_it_says() {
+    let page = data_page(1, PLAIN, 4, &vec![0; MIB]);
+    let limits = Limits { parquet_pages_max_bytes: MIB as u64 - 1, ..Limits::default() };
+    let error = file_text_bytes(&Packing::Parquet, Lie::new(page).bytes(), &limits).expect_err("the page lies");
+    assert_eq!(error.code(), "unsupported_parquet");
+}
+
+#[test]
 fn pages_that_inflate_to_nothing_but_work_are_stopped_by_their_ratio() {
     let content = gzip(&vec![0; 4 * MIB]);
     let pages = data_page(1, PLAIN, 4 * MIB, &content).repeat(1000);

@@ -136,7 +136,7 @@ fn lists_maps_and_groups_become_json() {
         json!({ "tags": null, "prices": {}, "address": null, "old": [], "pairs": null, "grid": null }),
     ];
     for properties in [v1(), v2(), v1().set_data_page_row_count_limit(1).set_write_batch_size(1)] {
-        assert_eq!(rows_of(file(schema, properties, &[rows.clone()])), expected);
+        assert_eq!(rows_of(file(schema, properties, std::slice::from_ref(&rows))), expected);
     }
 }
 
@@ -168,7 +168,7 @@ fn all_encodings_are_read_over_many_pages() {
                     .set_dictionary_page_size_limit(16 * 1024)
                     .set_data_page_size_limit(8 * 1024)
                     .set_compression(codecs()[1]);
-                let rows = rows_of(file(schema, properties, &[columns.clone()]));
+                let rows = rows_of(file(schema, properties, std::slice::from_ref(&columns)));
                 assert_eq!(rows.len(), count as usize);
                 for (row, found) in rows.iter().enumerate().step_by(97) {
                     assert_eq!(found["number"], json!(numbers[row]), "{row}");

@@ -45,8 +45,7 @@ fn a_text_of_exactly_full_blocks_ends_with_a_full_block() {
 #[test]
 fn a_file_cut_short_anywhere_is_damaged() {
     for (compression, whole) in [(GZIP, gzip(&lines(300))), (ZSTD, zstd(&lines(300)))] {
-        // Without a single byte zstd has no frame to miss, and an empty file is told before.
-        for end in 1..whole.len() {
+        for end in 0..whole.len() {
             let error = decoded(compression, &whole[..end]).map(|text| text.len()).expect_err("the file is cut short");
             assert_eq!(error.code(), "corrupt_file", "{end}: {error}");
         }
@@ -111,7 +110,7 @@ fn a_zstd_bomb_is_stopped_by_its_ratio() {
     // A frame with an 8 MiB window of blocks that repeat one byte 128 KiB times: 1 GiB in 32 KiB.
     let mut bomb = b"\x28\xb5\x2f\xfd\x00\x68".to_vec();
     for block in 0..8192_u32 {
-        let header = 128 * 1024 << 3 | 1 << 1 | u32::from(block == 8191);
+        let header = (128 * 1024) << 3 | 1 << 1 | u32::from(block == 8191);
         bomb.extend_from_slice(&header.to_le_bytes()[..3]);
         bomb.push(b'0');
     }
@@ -203,7 +202,8 @@ proptest! {
     #[test]
     fn what_was_compressed_comes_out_again(text in any_text(), pieces in 1..4_usize) {
         let bytes = text.as_bytes();
-        let parts: Vec<&[u8]> = bytes.chunks(bytes.len().div_ceil(pieces).max(1)).collect();
+        let (first, rest) = bytes.split_at(bytes.len() / pieces);
+        let parts = [first, rest];
         prop_assert_eq!(decoded(GZIP, &parts.iter().flat_map(|part| gzip(part)).collect::<Vec<_>>()).unwrap(), bytes);
         prop_assert_eq!(decoded(ZSTD, &parts.iter().flat_map(|part| zstd(part)).collect::<Vec<_>>()).unwrap(), bytes);
     }

@@ -172,6 +172,20 @@ fn a_header_can_be_had_without_reading_the_rest() {
     assert!(consumed > 0 && consumed < bytes.len() as u64 / 4, "{consumed} of {}", bytes.len());
 }
 
+#[test]
+fn a_panic_of_the_sink_is_the_callers_own() {
+    let mut workbook = Workbook::new();
+    workbook.add_worksheet().write(0, 0, "header").unwrap();
+    let bytes = workbook.save_to_buffer().unwrap();
+    let decode = || {
+        decode_file(&Packing::Xlsx { sheet: None }, Cursor::new(bytes), &Limits::default(), |_| {
+            panic!("the sink's own")
+        })
+    };
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).expect_err("it goes on");
+    assert_eq!(panic.downcast_ref(), Some(&"the sink's own"));
+}
+
 /// The workbook with one of its parts rewritten.
 fn rewritten(workbook: &[u8], part: &str, rewrite: impl Fn(String) -> String) -> Vec<u8> {
     support::zip::rewritten(workbook, |name, content| match name == part {

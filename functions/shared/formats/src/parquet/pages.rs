@@ -159,36 +159,19 @@ impl<R: Read + Seek> Pages<R> {
 
     fn read_page(&mut self, header: Header) -> Result<Page> {
         let slot = usize::from(!matches!(header.kind, Kind::Dictionary { .. }));
-        self.hold(slot, 0, header.bytes as u64)?;
-        let content = Bytes::from(self.content(&header)?);
+        // A page that is not compressed takes what it takes, whatever it says.
+        self.hold(slot, 0, header.bytes.max(header.compressed_bytes) as u64)?;
+        let buf = Bytes::from(self.content(&header)?);
         match header.kind {
-            Kind::Dictionary { values, encoding } => {
-                if std::mem::replace(&mut self.has_dictionary, true) {
-                    return Err(self.damaged("it has two dictionaries"));
-                }
-                self.hold(slot, header.bytes as u64, u64::from(values) * DICTIONARY_VALUE_BYTES)?;
-                let encoding = self.encoding(encoding)?;
-                Ok(Page::DictionaryPage { buf: content, num_values: values, encoding, is_sorted: false })
-            }
+            Kind::Dictionary { values, encoding } => self.dictionary_page(buf, values, encoding),
             Kind::Data { values, encoding, def_encoding, rep_encoding } => {
                 let encoding = self.encoding(encoding)?;
-                let mut rest = content.as_ref();
-                let mut levels = |max_level, level_encoding| match (max_level, level_encoding) {
-                    (0, _) => Some(Some(&[][..])),
-                    (_, 3) => split_prefixed(&mut rest).map(Some),
-                    _ => Some(None),
-                };
-                let rep = levels(self.descr.max_rep_level(), rep_encoding);
-                let def = levels(self.descr.max_def_level(), def_encoding);
-                match (rep, def) {
-                    (Some(Some(rep)), Some(Some(_))) => self.look_through(values, encoding, rep, rest)?,
-                    (Some(None), _) | (_, Some(None)) => return Err(self.unsupported_encoding(4)),
-                    _ => return Err(self.damaged("a page is shorter than it says")),
-                }
+                let (rep, data) = self.split_levels(&buf, def_encoding, rep_encoding)?;
+                self.look_through(values, encoding, rep, data)?;
                 let (def_level_encoding, rep_level_encoding) = (Encoding::RLE, Encoding::RLE);
                 let statistics = None;
                 Ok(Page::DataPage {
-                    buf: content,
+                    buf: buf.clone(),
                     num_values: values,
                     encoding,
                     def_level_encoding,
@@ -198,13 +181,13 @@ impl<R: Read + Seek> Pages<R> {
             }
             Kind::DataV2 { values, nulls, rows, encoding, def_bytes, rep_bytes, .. } => {
                 let encoding = self.encoding(encoding)?;
-                let (rep, rest) = content.split_at_checked(rep_bytes as usize).unwrap_or_default();
-                let Some(rest) = rest.get(def_bytes as usize..).filter(|_| rep.len() == rep_bytes as usize) else {
-                    return Err(self.damaged("a page is shorter than it says"));
+                let levels_bytes = def_bytes as usize + rep_bytes as usize;
+                let Some((levels, data)) = buf.split_at_checked(levels_bytes) else {
+                    return Err(self.too_short());
                 };
-                self.look_through(values, encoding, rep, rest)?;
+                self.look_through(values, encoding, &levels[..rep_bytes as usize], data)?;
                 Ok(Page::DataPageV2 {
-                    buf: content.clone(),
+                    buf: buf.clone(),
                     num_values: values,
                     encoding,
                     num_nulls: nulls,
@@ -217,6 +200,38 @@ impl<R: Read + Seek> Pages<R> {
             }
             Kind::Other => Err(self.damaged("a page is of no known kind")),
         }
+    }
+
+    fn dictionary_page(&mut self, buf: Bytes, values: u32, encoding: i64) -> Result<Page> {
+        if std::mem::replace(&mut self.has_dictionary, true) {
+            return Err(self.damaged("it has two dictionaries"));
+        }
+        self.hold(0, self.held[0], u64::from(values) * DICTIONARY_VALUE_BYTES)?;
+        let encoding = self.encoding(encoding)?;
+        Ok(Page::DictionaryPage { buf, num_values: values, encoding, is_sorted: false })
+    }
+
+    /// The repetition levels of a page of version 1, and what is behind both kinds of levels.
+    fn split_levels<'p>(&self, page: &'p [u8], def_encoding: i64, rep_encoding: i64) -> Result<(&'p [u8], &'p [u8])> {
+        let (mut rest, mut rep) = (page, &page[..0]);
+        let kinds = [(self.descr.max_rep_level(), rep_encoding), (self.descr.max_def_level(), def_encoding)];
+        for (index, (max_level, encoding)) in kinds.into_iter().enumerate() {
+            if max_level == 0 {
+                continue;
+            }
+            if encoding_of(encoding) != Some(Encoding::RLE) {
+                return Err(self.unsupported_encoding(encoding));
+            }
+            let levels = split_prefixed(&mut rest).ok_or_else(|| self.too_short())?;
+            if index == 0 {
+                rep = levels;
+            }
+        }
+        Ok((rep, rest))
+    }
+
+    fn too_short(&self) -> ParquetError {
+        self.damaged("a page is shorter than it says")
     }
 
     /// The content of the page whose header was just read, decompressed.
@@ -243,7 +258,7 @@ impl<R: Read + Seek> Pages<R> {
         let mut content = Vec::with_capacity(header.bytes);
         let size = header.bytes.checked_sub(levels_bytes);
         let (Some(size), Some((levels, values))) = (size, stored.split_at_checked(levels_bytes)) else {
-            return Err(self.damaged("a page is shorter than it says"));
+            return Err(self.too_short());
         };
         content.extend_from_slice(levels);
         // A page without a value may have left its compressed nothing out.

@@ -174,18 +174,7 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
             }
             Shape::Optional { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"null"),
             Shape::Optional { inner, .. } => self.node(inner, columns),
-            Shape::Object(fields) => {
-                self.gathered.push(b'{');
-                for (index, (name, field)) in fields.iter().enumerate() {
-                    if index > 0 {
-                        self.gathered.push(b',');
-                    }
-                    self.gathered.extend_from_slice(name);
-                    self.node(field, columns)?;
-                }
-                self.gathered.push(b'}');
-                Ok(())
-            }
+            Shape::Object(fields) => self.object(fields, columns),
             Shape::List { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"[]"),
             Shape::List { rep, element, .. } => {
                 self.gathered.push(b'[');
@@ -215,6 +204,19 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
                 Ok(())
             }
         }
+    }
+
+    fn object(&mut self, fields: &[(Vec<u8>, Node)], columns: &mut [Column]) -> Result<(), Stopped> {
+        self.gathered.push(b'{');
+        for (index, (name, field)) in fields.iter().enumerate() {
+            if index > 0 {
+                self.gathered.push(b',');
+            }
+            self.gathered.extend_from_slice(name);
+            self.node(field, columns)?;
+        }
+        self.gathered.push(b'}');
+        Ok(())
     }
 
     /// Writes a value piece by piece, so that there is no second copy of it.

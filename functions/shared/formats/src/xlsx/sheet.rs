@@ -32,33 +32,23 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     let mut xml = Xml::new(part, path, watch, u64::MAX, |limit| DecodeError::SheetTooLarge { what: "bytes", limit });
     let mut rows = Rows::new(blocks);
     let mut cell = Cell::default();
-    let (mut row, mut column, mut cells) = (0_u64, 0, 0_u64);
-    let mut in_data = false;
+    let (mut row, mut cells, mut in_data) = (0, 0, false);
     loop {
         match xml.next()? {
             Piece::Start(start) => match start.local_name().as_ref() {
                 "sheetData" => in_data = true,
                 "row" if in_data => {
                     row = attribute(&start, "r").and_then(|number| number.parse().ok()).unwrap_or(row + 1);
-                    column = 0;
+                    cell.column = 0;
                 }
                 "c" if in_data => {
-                    cells += 1;
-                    let limit = watch.limits().xlsx_cells_max;
-                    if cells > limit {
-                        return Err(DecodeError::SheetTooLarge { what: "cells", limit }.into());
-                    }
-                    cell.begin(&start);
-                    column = cell.column.unwrap_or(column);
-                    if column < rows.cells() || column >= COLUMNS_MAX {
-                        return Err(damaged(row, "its cells are not in the order of their columns").into());
-                    }
-                    cell.read(&mut xml, row, watch)?;
-                    if !cell.resolve(strings, styles) {
-                        return Err(damaged(row, "a cell refers to a text that the workbook does not have").into());
-                    }
-                    rows.cell(column, &cell.text)?;
-                    column += 1;
+                    (cells, cell.row) = (cells + 1, row);
+                    check_count(cells, watch)?;
+                    cell.begin(&start, rows.cells())?;
+                    cell.read(&mut xml, watch)?;
+                    cell.resolve(strings, styles)?;
+                    rows.cell(cell.column, &cell.text)?;
+                    cell.column += 1;
                 }
                 _ => {}
             },
@@ -78,6 +68,11 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     }
 }
 
+fn check_count(cells: u64, watch: &Watch) -> Result<(), DecodeError> {
+    let limit = watch.limits().xlsx_cells_max;
+    if cells > limit { Err(DecodeError::SheetTooLarge { what: "cells", limit }) } else { Ok(()) }
+}
+
 fn damaged(row: u64, problem: &'static str) -> DecodeError {
     DecodeError::Corrupt { format: "workbook", at: Place::SheetRow(row), problem, source: None }
 }
@@ -85,7 +80,9 @@ fn damaged(row: u64, problem: &'static str) -> DecodeError {
 /// The cell being read; its buffers are used for all of them.
 #[derive(Default)]
 struct Cell {
-    column: Option<usize>,
+    row: u64,
+    /// Counted from 0; that of the cell before and one if the cell does not name its own.
+    column: usize,
     kind: Kind,
     style: Option<usize>,
     value: String,
@@ -93,21 +90,26 @@ struct Cell {
 }
 
 impl Cell {
-    fn begin(&mut self, start: &BytesStart<'_>) {
-        (self.column, self.kind, self.style) = (None, Kind::Number, None);
+    /// Takes what the cell's tag says; `cells` of its row are written.
+    fn begin(&mut self, start: &BytesStart<'_>, cells: usize) -> Result<(), DecodeError> {
+        (self.kind, self.style) = (Kind::Number, None);
         let mut attributes = start.attributes();
         for attribute in attributes.with_checks(false).flatten() {
             match attribute.key.as_ref() {
-                "r" => self.column = column_of(&attribute.value),
+                "r" => self.column = column_of(&attribute.value).unwrap_or(self.column),
                 "t" => self.kind = Kind::of(&attribute.value),
                 "s" => self.style = attribute.value.parse().ok(),
                 _ => {}
             }
         }
+        match (cells..COLUMNS_MAX).contains(&self.column) {
+            true => Ok(()),
+            false => Err(damaged(self.row, "its cells are not in the order of their columns")),
+        }
     }
 
     /// Reads the cell up to its end.
-    fn read<R: Read>(&mut self, xml: &mut Xml<'_, R>, row: u64, watch: &Watch) -> Result<(), DecodeError> {
+    fn read<R: Read>(&mut self, xml: &mut Xml<'_, R>, watch: &Watch) -> Result<(), DecodeError> {
         let limit = watch.limits().record_max_bytes;
         self.value.clear();
         self.text.clear();
@@ -129,7 +131,8 @@ impl Cell {
                 Piece::Eof => return Err(xml.damaged("it ends before its data does")),
             }
             if self.value.len() > limit || self.text.len() > limit {
-                return Err(DecodeError::RecordTooLong { what: "A cell", row, limit: limit as u64, unit: "bytes" });
+                let (row, limit) = (self.row, limit as u64);
+                return Err(DecodeError::RecordTooLong { what: "A cell", row, limit, unit: "bytes" });
             }
         }
         if self.kind != Kind::Inline {
@@ -138,8 +141,12 @@ impl Cell {
         Ok(())
     }
 
-    fn resolve(&mut self, strings: &SharedStrings, styles: &Styles) -> bool {
-        push_text(&mut self.text, &self.value, self.kind, self.style, strings, styles)
+    /// Makes the cell's text of its value.
+    fn resolve(&mut self, strings: &SharedStrings, styles: &Styles) -> Result<(), DecodeError> {
+        match push_text(&mut self.text, &self.value, self.kind, self.style, strings, styles) {
+            true => Ok(()),
+            false => Err(damaged(self.row, "a cell refers to a text that the workbook does not have")),
+        }
     }
 }
 

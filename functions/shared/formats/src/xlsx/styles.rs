@@ -92,7 +92,26 @@ fn built_in(id: u32) -> Meaning {
 
 /// What a format's code means, by its first section, which is for positive numbers.
 fn meaning_of(code: &str) -> Meaning {
-    let mut letters = String::new();
+    let Some(letters) = letters_of(code) else {
+        return Meaning::Duration;
+    };
+    // An `m` is a month, but minutes next to hours or seconds.
+    let is_minutes = |at: usize| at > 0 && letters[at - 1] == 'h' || letters.get(at + 1) == Some(&'s');
+    let is_date = |at: usize| matches!(letters[at], 'y' | 'd') || letters[at] == 'm' && !is_minutes(at);
+    let has_date = (0..letters.len()).any(is_date);
+    let has_time = !(0..letters.len()).all(is_date);
+    match (has_date, has_time) {
+        (true, true) => Meaning::DateTime,
+        (true, false) => Meaning::Date,
+        (false, true) => Meaning::Time,
+        (false, false) => Meaning::Number,
+    }
+}
+
+/// The letters for units of time in the first section of a format's code, those in a row as one. None if time that has
+/// passed is among them, as `[h]` is.
+fn letters_of(code: &str) -> Option<Vec<char>> {
+    let mut letters: Vec<char> = Vec::new();
     let mut chars = code.chars();
     while let Some(char) = chars.next() {
         match char {
@@ -106,10 +125,10 @@ fn meaning_of(code: &str) -> Meaning {
             }
             '[' => {
                 let bracketed: String = chars.by_ref().take_while(|&char| char != ']').collect();
-                let is_elapsed =
+                let is_of =
                     |unit| !bracketed.is_empty() && bracketed.chars().all(|char| char.eq_ignore_ascii_case(&unit));
-                if ['h', 'm', 's'].into_iter().any(is_elapsed) {
-                    return Meaning::Duration;
+                if ['h', 'm', 's'].into_iter().any(is_of) {
+                    return None;
                 }
             }
             // AM/PM and A/P come with hours, which say enough.
@@ -120,28 +139,12 @@ fn meaning_of(code: &str) -> Meaning {
                     .find(|marker| rest.get(..marker.len()).is_some_and(|start| start.eq_ignore_ascii_case(marker)));
                 chars = rest[marker.map_or(0, str::len)..].chars();
             }
-            char if "ymdhs".contains(char.to_ascii_lowercase()) => {
-                let letter = char.to_ascii_lowercase();
-                if !letters.ends_with(letter) {
-                    letters.push(letter);
-                }
-            }
+            char if "ymdhs".contains(char.to_ascii_lowercase()) => letters.push(char.to_ascii_lowercase()),
             _ => {}
         }
     }
-    let letters: Vec<char> = letters.chars().collect();
-    // An `m` is a month, but minutes next to hours or seconds.
-    let is_minutes = |at: usize| at > 0 && letters[at - 1] == 'h' || letters.get(at + 1) == Some(&'s');
-    let has_date =
-        (0..letters.len()).any(|at| matches!(letters[at], 'y' | 'd') || letters[at] == 'm' && !is_minutes(at));
-    let has_time =
-        (0..letters.len()).any(|at| matches!(letters[at], 'h' | 's') || letters[at] == 'm' && is_minutes(at));
-    match (has_date, has_time) {
-        (true, true) => Meaning::DateTime,
-        (true, false) => Meaning::Date,
-        (false, true) => Meaning::Time,
-        (false, false) => Meaning::Number,
-    }
+    letters.dedup();
+    Some(letters)
 }
 
 #[cfg(test)]
