@@ -2,11 +2,11 @@
 
 mod bucket;
 mod ears;
+mod processes;
 mod row;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use ears::Ears;
+pub use processes::kill;
 pub use row::Row;
 
 /// How long a job, or anything else that must come by itself, may take before a test gives up on it.
@@ -208,45 +209,6 @@ impl LocalStack {
         letters["deadLetters"].as_array().expect("dead letters").clone()
     }
 
-    // -- Functions and their processes ----------------------------------------------------------------
-
-    /// Has the sweep run now, and waits for its end. A test has no time for its schedule.
-    pub async fn sweep(&self) {
-        let function = self.output("SweepFunctionName");
-        let url = format!("{}/2015-03-31/functions/{function}/invocations", self.stack.endpoint());
-        let response = self.http.post(url).json(&json!({})).send().await.expect("the emulator answers");
-        assert!(response.status().is_success(), "{}", response.text().await.unwrap_or_default());
-    }
-
-    /// The processes of a function, as they are now.
-    pub fn processes_of(&self, function: &str) -> Vec<String> {
-        let of_function = |environment: &[u8]| {
-            let wanted = format!("AWS_LAMBDA_FUNCTION_NAME=rowmill-{function}");
-            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-        };
-        // A list a thread of the emulator: a process is in that of the thread that started it.
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.stack.pid())).expect("the emulator runs");
-        let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
-        let children: Vec<String> =
-            lists.flat_map(|list| list.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
-        // One that has ended meanwhile has no environment any more.
-        let runs = |pid: &String| {
-            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| of_function(&environment))
-        };
-        children.into_iter().filter(runs).collect()
-    }
-
-    /// Kills all processes of a function; how many there were.
-    pub fn kill_processes_of(&self, function: &str) -> usize {
-        self.processes_of(function).iter().filter(|pid| kill(pid)).count()
-    }
-
-    /// How many invocations of a function have finished, by its log.
-    pub fn invocations_of(&self, function: &str) -> usize {
-        let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
-        log.lines().filter(|line| line.contains("invocation finished")).count()
-    }
-
     // -- Tables and queues ----------------------------------------------------------------------------
 
     /// One of the template's outputs.
@@ -352,11 +314,6 @@ impl JobWatch {
         self.percent = number("percent");
         assert!(self.percent < 100 || shown["finishedAt"].is_string(), "{shown}");
     }
-}
-
-/// Kills a process as nothing can be done about; whether there was one.
-pub fn kill(pid: &str) -> bool {
-    Command::new("kill").args(["-9", pid]).status().is_ok_and(|status| status.success())
 }
 
 /// An HTTP client for this machine.

@@ -1,7 +1,9 @@
 //! Files that are dropped into the bucket and become jobs by themselves.
 
+use std::time::{Duration, Instant};
+
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, PATIENCE};
+use acceptance::local_stack::{LocalStack, PATIENCE, answer};
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -27,7 +29,7 @@ fn a_dropped_file_becomes_a_job_that_completes() {
         assert_eq!(job["itemsSucceeded"], 11_231);
         assert_eq!(stack.records("dropped").await.len(), 11_231);
         let path = format!("/api/uploads/{}", job["fileGuid"].as_str().expect("a guid"));
-        let (_, upload) = acceptance::local_stack::answer(stack.get(&path)).await;
+        let (_, upload) = answer(stack.get(&path)).await;
         assert_eq!((&upload["status"], &upload["fileName"]), (&json!("ready"), &json!("unicode.csv")), "{upload}");
     });
 }
@@ -74,10 +76,10 @@ fn the_same_drop_told_of_again_and_again_is_one_job() {
         }
         let jobs = stack.jobs_marked("again", 2).await;
         assert_ne!(jobs[0]["fileGuid"], jobs[1]["fileGuid"]);
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         while stack.messages().await["InboxQueueUrl"] > 0 {
             assert!(started.elapsed() < PATIENCE, "messages are left");
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         stack.jobs_marked("again", 2).await;
     });
