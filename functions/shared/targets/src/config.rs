@@ -1,4 +1,4 @@
-//! The setting `ROWMILL_TARGETS`: JSON that gives each job type its target.
+//! The setting `ROWMILL_JOB_TARGETS`: JSON that gives each job type its target.
 //!
 //! ```json
 //! {"geocode": {"invoke": "arn:aws:lambda:eu-west-1:123456789012:function:geocode", "batchItems": 100, "outputs": true},
@@ -60,10 +60,10 @@ pub enum Reach {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It is no JSON object.
-    #[error("ROWMILL_TARGETS is not a JSON object of targets by the names of their job types: {0}")]
+    #[error("ROWMILL_JOB_TARGETS is not a JSON object of targets by the names of their job types: {0}")]
     NotJson(serde_json::Error),
     /// One of the targets is not right.
-    #[error("ROWMILL_TARGETS: `{name}` {problem}")]
+    #[error("ROWMILL_JOB_TARGETS: `{name}` {problem}")]
     Target {
         /// The job type.
         name: String,

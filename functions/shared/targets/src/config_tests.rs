@@ -8,7 +8,7 @@ const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:geocode";
 fn wrong(target: serde_json::Value) -> String {
     let error = parse(&json!({ "geocode": target }).to_string(), &[]).expect_err("not right");
     let told = error.to_string();
-    assert!(told.starts_with("ROWMILL_TARGETS: `geocode` "), "{told}");
+    assert!(told.starts_with("ROWMILL_JOB_TARGETS: `geocode` "), "{told}");
     told
 }
 

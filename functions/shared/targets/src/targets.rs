@@ -49,7 +49,7 @@ impl<'a> Connections<'a> {
 pub enum ConnectError {
     /// There is a webhook, and no secret to sign its calls with.
     #[error(
-        "ROWMILL_TARGETS has webhooks, whose calls are signed: ROWMILL_WEBHOOK_SECRET must be a secret of at least \
+        "ROWMILL_JOB_TARGETS has webhooks, whose calls are signed: ROWMILL_WEBHOOK_SECRET must be a secret of at least \
          {SECRET_MIN_CHARS} characters (set the template's WebhookSecret)"
     )]
     NoSecret,
