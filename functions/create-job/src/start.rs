@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_aws::{Runtime, StartError};
+use rowmill_aws::Runtime;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
+use rowmill_targets::Targets;
 
 use crate::create::{CreateLimits, Creator};
 use crate::handler;
 
-/// Runs `create-job` for these job types; a binary of one's own hands its own types over.
+/// Runs `create-job` for these job types, see [`creator`]; a binary of one's own hands its own types over.
 ///
 /// # Errors
 /// Where a setting is missing or wrong, or the Lambda runtime API cannot be reached.
@@ -26,11 +27,14 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
         .await
 }
 
-/// The use case with the adapters and limits that the environment gives.
+/// The use case with the adapters and limits that the environment gives, for these job types and those of the targets in
+/// `ROWMILL_JOB_TARGETS`.
 ///
 /// # Errors
 /// Where a setting is missing or wrong.
-pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, StartError> {
+pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, lambda_runtime::Error> {
+    let targets = Targets::parse(&runtime.setting("ROWMILL_JOB_TARGETS", String::new())?, &job_types.names())?;
+    let job_types = job_types.with(targets.types());
     let idempotency_hours: u64 = runtime.setting("ROWMILL_IDEMPOTENCY_HOURS", 24)?;
     Ok(Creator {
         jobs: runtime.job_store()?,

@@ -63,6 +63,8 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("sqs:SendMessage", "ItemsQueue"),
             ("sqs:SendMessage", "IsolateQueue"),
             ("sqs:SendMessage", "CompletionsQueue"),
+            // Only where functions are targets of job types, see `granted`.
+            ("lambda:InvokeFunction", "InvokeTargetArns"),
         ],
         "complete-job" => vec![
             ("dynamodb:GetItem", "JobsTable"),
@@ -171,12 +173,13 @@ fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
 }
 
-/// (action, resource) of every statement of a role.
+/// (action, resource) of every statement of a role, those among them that are there on a condition.
 fn granted(role: &Value) -> BTreeSet<(String, String)> {
     let mut granted = BTreeSet::new();
     assert_eq!(role["ManagedPolicyArns"], Value::Null, "managed policies grant on every resource");
     for policy in list(&role["Policies"]) {
         for statement in list(&policy["PolicyDocument"]["Statement"]) {
+            let statement = statement.get("Fn::If").map_or(statement, |branches| &branches[1]);
             assert_eq!(statement["Effect"], "Allow");
             for action in list(&statement["Action"]) {
                 for resource in list(&statement["Resource"]) {
@@ -218,4 +221,17 @@ fn no_two_functions_share_a_role() {
     let roles: Vec<&str> =
         template.resources_of("AWS::Serverless::Function").map(|(_, f)| target(&f["Properties"]["Role"])).collect();
     assert_eq!(roles.iter().collect::<BTreeSet<_>>().len(), roles.len());
+}
+
+#[test]
+fn process_items_may_invoke_the_functions_that_are_named_and_nothing_where_none_is() {
+    let template = template();
+    let role = properties(&template, "ProcessItemsRole");
+    let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
+    let conditional: Vec<&Value> = statements.iter().filter_map(|statement| statement.get("Fn::If")).collect();
+    let [condition] = &conditional[..] else { panic!("one statement depends on a condition") };
+    assert_eq!((&condition[0], &condition[2]["Ref"]), (&"HasInvokeTargets".into(), &"AWS::NoValue".into()));
+    assert_eq!(condition[1]["Resource"]["Ref"], "InvokeTargetArns", "exactly those");
+    let parameter = &template.document()["Parameters"]["InvokeTargetArns"];
+    assert_eq!((&parameter["Type"], &parameter["Default"]), (&"CommaDelimitedList".into(), &"".into()));
 }

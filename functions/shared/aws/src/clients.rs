@@ -26,6 +26,7 @@ pub struct Clients {
     config: SdkConfig,
     dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
+    lambda: OnceLock<aws_sdk_lambda::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
     sqs: OnceLock<aws_sdk_sqs::Client>,
 }
@@ -55,6 +56,7 @@ impl Clients {
             config,
             dynamodb: OnceLock::new(),
             eventbridge: OnceLock::new(),
+            lambda: OnceLock::new(),
             s3: OnceLock::new(),
             sqs: OnceLock::new(),
         }
@@ -76,6 +78,9 @@ impl Clients {
             aws_sdk_eventbridge::Client::from_conf(config.interceptor(Meter(Service::EventBridge)).build())
         };
         self.eventbridge.get_or_init(build).clone()
+    /// Lambda. Its requests are not counted: what they cost is the functions' that are invoked.
+    pub fn lambda(&self) -> aws_sdk_lambda::Client {
+        self.lambda.get_or_init(|| aws_sdk_lambda::Client::new(&self.config)).clone()
     }
 
     /// S3.

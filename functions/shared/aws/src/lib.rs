@@ -13,6 +13,7 @@
 //! | [`eventbridge`] | the bus on which other systems hear of jobs |
 //! | [`s3`] | objects and transfers that go past the functions |
 //! | [`sqs`] | queues |
+//! | [`lambda`] | functions as targets of job types |
 //! | [`clients`], [`meter`] | the SDK's clients, and what is counted in them |
 //! | [`metrics`] | what a function has CloudWatch count |
 
@@ -23,6 +24,7 @@ pub mod dynamodb;
 pub mod eventbridge;
 pub mod http;
 pub mod invocation;
+pub mod lambda;
 pub mod meter;
 pub mod metrics;
 pub mod runtime;

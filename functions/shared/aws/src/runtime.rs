@@ -2,18 +2,20 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lambda_http::{Body, Request, Response};
 use lambda_runtime::Error;
 use rowmill_core::accounts::Accounts;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
-use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, UploadStore};
+use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clients::Clients;
 use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
 use crate::eventbridge::EventBridgeEvents;
+use crate::lambda::LambdaTarget;
 use crate::s3::S3Objects;
 use crate::serve::{self, Batch};
 use crate::settings::{self, StartError};
@@ -82,6 +84,11 @@ impl Runtime {
     pub fn objects(&self) -> Result<Arc<S3Objects>, StartError> {
         let bucket = settings::required("ROWMILL_BUCKET", "the name of the bucket")?;
         Ok(Arc::new(S3Objects::new(self.clients.s3(), bucket)))
+    }
+
+    /// The Lambda function of this ARN as a target, which has so long to answer.
+    pub fn function_target(&self, arn: &str, timeout: Duration) -> Arc<dyn Target> {
+        Arc::new(LambdaTarget::new(self.clients.lambda(), arn, timeout))
     }
 
     /// The jobs queue, at `ROWMILL_JOBS_QUEUE_URL`: jobs to be split.

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::size::json_bytes;
 use super::validate::{check, compile_schema};
 use crate::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted};
 use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
@@ -224,21 +225,4 @@ fn key_part(fields: &Map<String, Value>, column: &str) -> Result<String, ItemErr
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
         Some(_) => Err(ItemError::permanent("invalid_key", "a key is a text, number or boolean").in_column(column)),
     }
-}
-
-fn json_bytes(fields: &Map<String, Value>) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Writing to a counter cannot fail.
-    let _ = serde_json::to_writer(&mut count, fields);
-    count.0
 }

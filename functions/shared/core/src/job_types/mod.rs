@@ -3,6 +3,8 @@
 mod export;
 mod import;
 mod row_writer;
+mod size;
+pub mod target_type;
 mod transform;
 mod validate;
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 pub use export::Export;
 pub use import::Import;
+pub use target_type::TargetType;
 pub use transform::Transform;
 pub use validate::Validate;
 

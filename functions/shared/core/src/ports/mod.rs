@@ -8,6 +8,7 @@ mod job_writes;
 mod objects;
 mod queue;
 mod record_store;
+mod target;
 mod upload_store;
 
 pub use clock::{Clock, Entropy, expiry};
@@ -22,6 +23,7 @@ pub use objects::{
 };
 pub use queue::{Deliveries, Queue};
 pub use record_store::{RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
+pub use target::{ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest};
 pub use upload_store::UploadStore;
 
 /// What went wrong behind a port, by what the caller does about it.

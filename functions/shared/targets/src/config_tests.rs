@@ -1,0 +1,117 @@
+use serde_json::json;
+
+use super::*;
+
+const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:geocode";
+
+/// What is wrong with this as the only target, named `geocode`.
+fn wrong(target: serde_json::Value) -> String {
+    let error = parse(&json!({ "geocode": target }).to_string(), &[]).expect_err("not right");
+    let told = error.to_string();
+    assert!(told.starts_with("ROWMILL_JOB_TARGETS: `geocode` "), "{told}");
+    told
+}
+
+#[test]
+fn targets_are_read_with_their_defaults() {
+    let json = format!(
+        r#"{{"geocode": {{"invoke": "{FUNCTION}", "batchItems": 7, "outputs": true}},
+            "notify": {{"webhook": "https://example.com/hook", "timeoutSeconds": 20, "concurrency": 4}}}}"#
+    );
+    let configs = parse(&json, &["import"]).unwrap();
+    let [geocode, notify] = &configs[..] else { panic!("two targets") };
+    assert_eq!((geocode.name.as_str(), notify.name.as_str()), ("geocode", "notify"));
+    assert_eq!(geocode.calls, TargetCalls { batch_items: 7, concurrency: 1, outputs: true });
+    assert_eq!((&geocode.reach, geocode.timeout.as_secs()), (&Reach::Function(FUNCTION.into()), 30));
+    assert_eq!(notify.calls, TargetCalls { batch_items: 100, concurrency: 4, outputs: false });
+    let endpoint = Endpoint::new("https://example.com/hook", false).unwrap();
+    assert_eq!(notify.reach, Reach::Webhook { endpoint, host_concurrency: 10 });
+    assert_eq!(notify.timeout.as_secs(), 20);
+}
+
+#[test]
+fn without_the_setting_there_are_no_targets() {
+    assert_eq!(parse("", &[]).unwrap(), []);
+    assert_eq!(parse("  \n", &[]).unwrap(), []);
+    assert_eq!(parse("{}", &[]).unwrap(), []);
+    for json in ["[]", "null", "{", "\"geocode\"", "{} {}"] {
+        assert!(matches!(parse(json, &[]), Err(ConfigError::NotJson(_))), "{json}");
+    }
+}
+
+#[test]
+fn a_name_must_be_one_and_free() {
+    let with_name = |name: &str| parse(&json!({ name: {"invoke": FUNCTION} }).to_string(), &["import", "validate"]);
+    assert!(["geocode", "a", "geo-2", &"g".repeat(64)].iter().all(|name| with_name(name).is_ok()));
+    for name in ["", "Geocode", "2geo", "-geo", "geo code", "geo/code", "geö", &"g".repeat(65)] {
+        let problem = with_name(name).unwrap_err();
+        assert!(matches!(problem, ConfigError::Target { problem: Problem::Name, .. }), "{name}: {problem}");
+    }
+    let taken = with_name("import").unwrap_err();
+    assert!(taken.to_string().contains("`import` is the name of a built-in job type"), "{taken}");
+    let twice = format!(r#"{{"geo": {{"invoke": "{FUNCTION}"}}, "geo": {{"invoke": "{FUNCTION}"}}}}"#);
+    assert!(matches!(parse(&twice, &[]), Err(ConfigError::Target { problem: Problem::Repeated, .. })));
+}
+
+#[test]
+fn a_target_is_a_function_or_a_webhook_and_nothing_else() {
+    assert!(wrong(json!({})).contains("must have `invoke`"));
+    assert!(wrong(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("both"));
+    assert!(wrong(json!({ "invoke": FUNCTION, "batchitems": 1 })).contains("unknown field `batchitems`"));
+    assert!(wrong(json!({ "invoke": FUNCTION, "batchItems": "1" })).contains("is not right"));
+    assert!(wrong(json!("https://example.com/")).contains("is not right"));
+    for field in ["hostConcurrency", "allowPrivate"] {
+        let value = if field == "allowPrivate" { json!(true) } else { json!(1) };
+        assert!(wrong(json!({ "invoke": FUNCTION, field: value })).contains(field));
+    }
+}
+
+#[test]
+fn a_function_is_named_by_its_arn() {
+    let good = ["", ":live", ":7", ":$LATEST"].map(|suffix| format!("{FUNCTION}{suffix}"));
+    for arn in good.iter().map(String::as_str).chain(["arn:aws-cn:lambda:cn-north-1:1:function:x"]) {
+        assert!(parse(&json!({ "geocode": {"invoke": arn} }).to_string(), &[]).is_ok(), "{arn}");
+    }
+    let bad = [
+        "geocode",
+        "",
+        "arn:aws:lambda:eu-west-1:123456789012:function:",
+        "arn:aws:lambda:eu-west-1:123456789012:function:*",
+        "arn:aws:lambda:eu-west-1:123456789012:layer:x",
+        "arn:aws:sqs:eu-west-1:123456789012:function:x",
+        "arn:aws:lambda:eu-west-1:123456789012:function:a:b:c",
+        "https://example.com/",
+    ];
+    for arn in bad {
+        assert!(wrong(json!({ "invoke": arn })).contains("`invoke`"), "{arn}");
+    }
+}
+
+#[test]
+fn a_webhook_is_encrypted_unless_it_is_on_this_machine_and_wanted_so() {
+    let webhook = |url: &str, allow_private: bool| json!({ "webhook": url, "allowPrivate": allow_private });
+    let local = json!({ "geocode": webhook("http://127.0.0.1:8080/", true) });
+    assert!(parse(&local.to_string(), &[]).is_ok());
+    assert!(wrong(webhook("http://127.0.0.1:8080/", false)).contains("https://"));
+    assert!(wrong(webhook("http://10.0.0.1/", true)).contains("https://"));
+    assert!(wrong(webhook("https://10.0.0.1/", false)).contains("allowPrivate"));
+    let told = wrong(webhook("https://user:sesame@example.com/", false));
+    assert!(told.contains("password") && !told.contains("sesame"), "{told}");
+    assert!(wrong(webhook("example.com", false)).contains("not a URL"));
+}
+
+#[test]
+fn numbers_have_bounds_and_the_error_names_them() {
+    let bounds = [("batchItems", 1000), ("concurrency", 16), ("timeoutSeconds", 60), ("hostConcurrency", 100)];
+    for (field, max) in bounds {
+        let with = |value: i64| json!({ "webhook": "https://example.com/", field: value });
+        for good in [1, max] {
+            assert!(parse(&json!({ "geocode": with(good) }).to_string(), &[]).is_ok(), "{field}: {good}");
+        }
+        for bad in [0, max + 1] {
+            let told = wrong(with(bad));
+            assert!(told.contains(&format!("`{field}` from 1 to {max}")), "{told}");
+        }
+        assert!(wrong(with(-1)).contains("is not right"));
+    }
+}

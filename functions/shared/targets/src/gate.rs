@@ -1,0 +1,133 @@
+//! What stands before every target: how many calls go out at once, when one goes out again, and when none does.
+//!
+//! A gate belongs to a host, or to a function, and all job types that call it share it, within a process. A call that finds
+//! the target silent (see [`SILENT_MAX`]) fails at once, for a passing reason. One that is told by the target when to come
+//! back does so by itself if that is soon, so that a batch need not go back to the queue for a second's rest.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::breaker::{Breaker, Pass, Shut};
+pub use crate::breaker::{HOLD_MAX, OPEN_FOR, SILENT_MAX};
+
+/// How long one call waits in all because the target says so.
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// How often one call is made in all where the target says when to come back.
+pub const TRIES_MAX: u32 = 4;
+
+/// A gate before a host or a function.
+pub struct Gate {
+    clock: Arc<dyn Clock>,
+    turns: Semaphore,
+    breaker: Mutex<Breaker>,
+}
+
+impl Gate {
+    /// A gate that lets so many calls through at once.
+    pub fn new(clock: Arc<dyn Clock>, at_once: usize) -> Self {
+        let turns = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
+        Self { clock, turns, breaker: Mutex::default() }
+    }
+
+    /// How many more calls it would let through now.
+    pub fn free_turns(&self) -> usize {
+        self.turns.available_permits()
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn, unless the target is left alone: asked before the wait, which may be long and for nothing, and after.
+    async fn turn(&self) -> Result<Turn<'_>, Shut> {
+        let shut = self.breaker().shut(self.clock.now());
+        shut.map_or(Ok(()), Err)?;
+        let permit = self.turns.acquire().await.ok();
+        let pass = self.breaker().admit(self.clock.now())?;
+        Ok(Turn { gate: self, looks: pass == Pass::Look, _permit: permit })
+    }
+}
+
+/// A call that is out.
+struct Turn<'a> {
+    gate: &'a Gate,
+    /// Whether others wait for what it sees.
+    looks: bool,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Turn<'_> {
+    /// Reports how the call ended; how long the target is left alone, where it has asked for that.
+    fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
+        self.looks = false;
+        let (mut breaker, now) = (self.gate.breaker(), self.gate.clock.now());
+        match result {
+            Err(TargetError::Unreachable { .. }) => breaker.silent(now),
+            _ => breaker.answered(),
+        }
+        match result {
+            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(breaker.hold(now, *wait)),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    /// Time was up for whoever made the call.
+    fn drop(&mut self) {
+        if self.looks {
+            self.gate.breaker().gave_up();
+        }
+    }
+}
+
+/// A target behind its gate.
+pub struct GatedTarget {
+    gate: Arc<Gate>,
+    target: Arc<dyn Target>,
+}
+
+impl GatedTarget {
+    /// This target behind this gate.
+    pub const fn new(gate: Arc<Gate>, target: Arc<dyn Target>) -> Self {
+        Self { gate, target }
+    }
+}
+
+#[async_trait]
+impl Target for GatedTarget {
+    async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
+        let (mut tries, mut waited) = (0, Duration::ZERO);
+        loop {
+            let (error, wait) = match self.gate.turn().await {
+                Err(Shut::Silent) => {
+                    return Err(TargetError::silent("it did not for some time, and is left alone for now"));
+                }
+                Err(Shut::Hold(wait)) => {
+                    (TargetError::busy("it wants to be asked again later", Some(wait)), Some(wait))
+                }
+                Ok(turn) => {
+                    tries += 1;
+                    let result = self.target.call(request).await;
+                    let wait = turn.ended(&result);
+                    match result {
+                        Err(error) => (error, wait),
+                        answer => return answer,
+                    }
+                }
+            };
+            match wait {
+                Some(wait) if tries < TRIES_MAX && waited + wait <= WAIT_MAX => {
+                    self.gate.clock.sleep(wait).await;
+                    waited += wait;
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+}

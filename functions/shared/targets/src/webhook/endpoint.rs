@@ -1,0 +1,149 @@
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use crate::addresses::AddressKind;
+
+/// A URL that a webhook may be called at. Its host's name is resolved, and its addresses are checked, with each connection;
+/// an address in the place of the name is checked here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    url: Url,
+    allow_private: bool,
+}
+
+/// Why a URL will not do.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UrlRefused {
+    /// It is none.
+    #[error("it is not a URL")]
+    NoUrl,
+    /// It would send the items where others can read them.
+    #[error("it must begin with `https://`; `http://` will do only with `allowPrivate`, on this machine")]
+    NotEncrypted,
+    /// It names a user or holds a password, which logs would show.
+    #[error("it holds a user or a password; calls are signed, see `Rowmill-Signature`")]
+    Credentials,
+    /// It holds an address at which no webhook may be.
+    #[error("its host is a private or reserved address; see `allowPrivate`")]
+    Address,
+}
+
+impl Endpoint {
+    /// The endpoint at this URL.
+    ///
+    /// # Errors
+    /// See [`UrlRefused`].
+    pub fn new(url: &str, allow_private: bool) -> Result<Self, UrlRefused> {
+        Self::at(Url::parse(url).map_err(|_| UrlRefused::NoUrl)?, allow_private)
+    }
+
+    /// Where a redirect leads. It may not lead from a public host into a private network.
+    pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
+        Self::at(url, self.allow_private)
+    }
+
+    fn at(url: Url, allow_private: bool) -> Result<Self, UrlRefused> {
+        let host = url.host_str().ok_or(UrlRefused::NoUrl)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(UrlRefused::Credentials);
+        }
+        let address: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
+        match url.scheme() {
+            "https" => {}
+            "http" if allow_private && address.map_or(host == "localhost", |address| address.is_loopback()) => {}
+            _ => return Err(UrlRefused::NotEncrypted),
+        }
+        if address.is_some_and(|address| !AddressKind::of(address).is_allowed(allow_private)) {
+            return Err(UrlRefused::Address);
+        }
+        Ok(Self { url, allow_private })
+    }
+
+    /// The URL.
+    pub const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whether it may be in a private network.
+    pub const fn allows_private(&self) -> bool {
+        self.allow_private
+    }
+
+    /// Its host and port: what a service is known by.
+    pub fn host(&self) -> String {
+        format!("{}:{}", self.url.host_str().unwrap_or_default(), self.url.port_or_known_default().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_must_be_public_and_encrypted() {
+        let refused = |url| Endpoint::new(url, false).err();
+        assert_eq!(refused("https://example.com/hook?a=b"), None);
+        assert_eq!(refused("https://8.8.8.8:8443/"), None);
+        for url in ["", "example.com", "https://", "/hook", "https://exa mple.com"] {
+            assert_eq!(refused(url), Some(UrlRefused::NoUrl), "{url}");
+        }
+        for url in
+            ["http://example.com", "http://127.0.0.1/", "http://localhost", "ftp://example.com/", "ws://example.com"]
+        {
+            assert_eq!(refused(url), Some(UrlRefused::NotEncrypted), "{url}");
+        }
+        assert_eq!(refused("https://me@example.com"), Some(UrlRefused::Credentials));
+        assert_eq!(refused("https://:secret@example.com"), Some(UrlRefused::Credentials));
+    }
+
+    #[test]
+    fn an_address_is_recognised_however_it_is_written() {
+        let written = [
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f.0.0.1",
+            "0177.0.0.1",
+            "10.0.0.1",
+            "169.254.169.254",
+            "[::1]",
+            "0.0.0.0",
+            "[::ffff:127.0.0.1]",
+            "[fd00:ec2::254]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[2002:7f00:1::]",
+            "１２７.0.0.1",
+            "192.168.0.1",
+        ];
+        for host in written {
+            assert_eq!(Endpoint::new(&format!("https://{host}/"), false).err(), Some(UrlRefused::Address), "{host}");
+        }
+    }
+
+    #[test]
+    fn private_networks_and_plain_http_on_this_machine_are_for_those_who_ask_for_it() {
+        let refused = |url| Endpoint::new(url, true).err();
+        let good = [
+            "https://10.0.0.1/",
+            "https://[fc00::1]/",
+            "http://127.0.0.1:8080/",
+            "http://[::1]/",
+            "http://localhost:1/",
+        ];
+        assert!(good.iter().all(|url| refused(url).is_none()));
+        for url in ["http://10.0.0.1/", "http://example.com/", "http://localhost.example.com/"] {
+            assert_eq!(refused(url), Some(UrlRefused::NotEncrypted), "{url}");
+        }
+        for url in ["https://169.254.169.254/", "https://[::ffff:10.0.0.1]/", "https://[fd00:ec2::254]/"] {
+            assert_eq!(refused(url), Some(UrlRefused::Address), "{url}");
+        }
+    }
+
+    #[test]
+    fn services_at_one_host_and_port_share_their_host() {
+        let host = |url| Endpoint::new(url, false).unwrap().host();
+        assert_eq!(host("https://Example.com/a"), host("https://example.com:443/b?c"));
+        assert_ne!(host("https://example.com/"), host("https://example.com:8443/"));
+    }
+}

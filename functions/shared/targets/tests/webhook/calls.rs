@@ -1,0 +1,73 @@
+//! What a service is sent.
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::Arc;
+
+use hmac::{Hmac, Mac};
+use rowmill_targets::lookup::SystemLookup;
+use rowmill_targets::webhook::{Endpoint, WebhookTarget};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::server::{Reply, Server};
+use crate::{LONG, SECRET, call, client, job_guid, webhook};
+
+#[tokio::test]
+async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
+    let server = Server::start(|_, _| Reply::well()).await;
+    let answer = call(&webhook(&server.url("/hook?a=b"), LONG)).await.unwrap();
+    assert_eq!(answer, br#"{"batchItemFailures": []}"#);
+    let [seen] = &server.seen()[..] else { panic!("one call") };
+    assert_eq!((seen.path.as_str(), seen.headers["content-type"].as_str()), ("/hook?a=b", "application/json"));
+    let body: Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!((&body["jobGuid"], &body["items"][1]["record"]), (&json!(job_guid()), &json!({ "name": "n2" })));
+
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(seen.headers["rowmill-timestamp"].as_bytes());
+    mac.update(b".");
+    mac.update(&seen.body);
+    let expected: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(seen.headers["rowmill-signature"], format!("v1={expected}"));
+    assert_eq!(seen.headers["rowmill-timestamp"], "1700000000", "the clock's");
+    assert!(!format!("{seen:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_repeated_call_has_the_same_idempotency_key_and_no_cookie_of_the_first() {
+    let well = || Reply::http(200, &[("set-cookie", "a=b; Path=/")], r#"{"batchItemFailures": []}"#);
+    let server = Server::start(move |_, _| well()).await;
+    let target = webhook(&server.url("/"), LONG);
+    for _ in 0..3 {
+        call(&target).await.unwrap();
+    }
+    let seen = server.seen();
+    assert_eq!(seen.iter().map(|seen| &seen.headers["idempotency-key"]).collect::<HashSet<_>>().len(), 1);
+    assert!(seen.iter().all(|seen| !seen.headers.contains_key("cookie")));
+    assert!(seen[0].headers["user-agent"].starts_with("rowmill/"));
+}
+
+/// The URL of the service that the child of the next test calls.
+const CHILD_URL: &str = "ROWMILL_TEST_URL";
+
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_not_used() {
+    let (service, proxy) = tokio::join!(Server::start(|_, _| Reply::well()), Server::start(|_, _| Reply::well()));
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "calls::child_that_has_a_proxy", "--include-ignored"]).env(CHILD_URL, service.url("/"));
+    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy"] {
+        child.env(name, proxy.url(""));
+    }
+    child.env_remove("NO_PROXY").env_remove("no_proxy").env_remove("REQUEST_METHOD");
+    let output = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!((service.seen().len(), proxy.seen().len()), (1, 0));
+}
+
+#[tokio::test]
+#[ignore = "run by the test above, in an environment with a proxy"]
+async fn child_that_has_a_proxy() {
+    let Ok(url) = std::env::var(CHILD_URL) else { return };
+    let target = WebhookTarget::new(client(Arc::new(SystemLookup)), Endpoint::new(&url, true).unwrap(), LONG);
+    call(&target).await.unwrap();
+}

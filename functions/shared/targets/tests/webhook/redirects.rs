@@ -1,0 +1,128 @@
+//! Where a call may go.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::TargetError;
+use rowmill_targets::webhook::{Endpoint, WebhookTarget};
+
+use crate::server::{Reply, Server};
+use crate::{LONG, Scripted, call, client, webhook};
+
+/// A service that redirects to this URL, and the error of a call to it.
+async fn redirected_to(location: &str) -> (TargetError, Server) {
+    let location = location.to_owned();
+    let server = Server::start(move |_, _| Reply::http(307, &[("location", &location)], "")).await;
+    let error = call(&webhook(&server.url("/"), LONG)).await.expect_err("an error");
+    (error, server)
+}
+
+#[tokio::test]
+async fn a_redirect_that_keeps_the_call_is_followed_with_all_that_belongs_to_it() {
+    let script = |seen: &crate::server::Seen, before| match before {
+        0 => Reply::http(308, &[("location", "/moved?to=here")], ""),
+        _ if seen.path == "/moved?to=here" => Reply::well(),
+        _ => Reply::http(404, &[], ""),
+    };
+    let server = Server::start(script).await;
+    assert!(call(&webhook(&server.url("/hook"), LONG)).await.is_ok());
+    let seen = server.seen();
+    assert_eq!(seen[0].body, seen[1].body);
+    for header in ["rowmill-signature", "rowmill-timestamp", "idempotency-key", "content-type"] {
+        assert_eq!(seen[0].headers[header], seen[1].headers[header]);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_lose_the_items_is_refused() {
+    for status in [301, 302, 303] {
+        let server = Server::start(move |_, _| Reply::http(status, &[("location", "/")], "")).await;
+        let error = call(&webhook(&server.url("/"), LONG)).await.unwrap_err();
+        assert!(matches!(error, TargetError::Refused { .. }), "{status}: {error}");
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn redirects_in_a_circle_come_to_an_end() {
+    let (error, server) = redirected_to("/").await;
+    assert!(matches!(error, TargetError::Refused { .. }), "{error}");
+    assert_eq!(server.seen().len(), 4, "the call and three redirects");
+}
+
+#[tokio::test]
+async fn a_redirect_is_checked_like_the_url_itself() {
+    let elsewhere = [
+        "https://169.254.169.254/latest/meta-data/",
+        "https://[fd00:ec2::254]/",
+        "https://[::ffff:169.254.169.254]/",
+        "http://10.0.0.1/",
+        "http://example.com/",
+        "https://user:password@example.com/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "https://",
+        "",
+    ];
+    for location in elsewhere {
+        // An empty one is the URL itself again, so a circle.
+        let (error, server) = redirected_to(location).await;
+        assert!(matches!(error, TargetError::Refused { .. }), "{location}: {error}");
+        assert_eq!(server.seen().len(), if location.is_empty() { 4 } else { 1 }, "{location}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_at_a_private_address_is_refused_before_anything_connects() {
+    let server = Server::start(|_, _| Reply::well()).await;
+    for address in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"] {
+        let lookup = Scripted::new(&[&[address]]);
+        let endpoint = Endpoint::new(&format!("https://hook.example:{}/", server.port), false).unwrap();
+        let target = WebhookTarget::new(client(lookup.clone()), endpoint, LONG);
+        let error = call(&target).await.unwrap_err();
+        assert!(matches!(&error, TargetError::Refused { told } if told.contains("private")), "{address}: {error}");
+        assert_eq!(lookup.asked(), ["hook.example"]);
+    }
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn only_the_allowed_ones_of_a_hosts_addresses_are_connected_to() {
+    let server = Server::start(|_, _| Reply::well()).await;
+    let lookup = Scripted::new(&[&["169.254.169.254", "127.0.0.1", "::ffff:127.0.0.1"]]);
+    let endpoint = Endpoint::new(&format!("http://localhost:{}/", server.port), true).unwrap();
+    assert!(call(&WebhookTarget::new(client(lookup), endpoint, LONG)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_address_does_not_get_around_the_check() {
+    // The connection is closed each time, so that each call makes one of its own.
+    let well = b"HTTP/1.1 200 OK\r\ncontent-length: 24\r\nconnection: close\r\n\r\n{\"batchItemFailures\":[]}";
+    let server = Server::start(|_, _| Reply::Cut(well.to_vec())).await;
+    let lookup = Scripted::new(&[&["127.0.0.1"], &["169.254.169.254"]]);
+    let endpoint = Endpoint::new(&format!("http://localhost:{}/", server.port), true).unwrap();
+    let target = WebhookTarget::new(client(lookup.clone()), endpoint, LONG);
+    assert!(call(&target).await.is_ok());
+    assert_eq!(lookup.asked().len(), 1, "what was checked is what was connected to");
+    let error = call(&target).await.unwrap_err();
+    assert!(matches!(error, TargetError::Refused { .. }), "{error}");
+    assert_eq!((lookup.asked().len(), server.seen().len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_name_at_a_private_address_is_refused() {
+    let server = Server::start(|_, _| Reply::http(307, &[("location", "https://metadata.example/")], "")).await;
+    let lookup = Scripted::new(&[&["169.254.169.254"]]);
+    let endpoint = Endpoint::new(&server.url("/"), true).unwrap();
+    let error = call(&WebhookTarget::new(client(lookup.clone()), endpoint, LONG)).await.unwrap_err();
+    assert!(matches!(error, TargetError::Refused { .. }), "{error}");
+    assert_eq!(lookup.asked(), ["metadata.example"]);
+}
+
+#[tokio::test]
+async fn tls_is_spoken_and_a_service_that_does_not_is_unreachable() {
+    let server = Server::start(|_, _| Reply::well()).await;
+    let endpoint = Endpoint::new(&format!("https://127.0.0.1:{}/", server.port), true).unwrap();
+    let target = WebhookTarget::new(client(Arc::new(rowmill_targets::lookup::SystemLookup)), endpoint, LONG);
+    let error = call(&target).await.unwrap_err();
+    assert!(matches!(error, TargetError::Unreachable { .. }), "{error}");
+}
