@@ -365,10 +365,7 @@ impl Composer {
         }
         if end < size && offset >= end {
             let limit = self.unprocessed_max_bytes;
-            now.leave_out(
-                &name,
-                format!("what lies behind byte {end}: more than {limit} bytes are not copied"),
-            );
+            now.leave_out(&name, format!("what lies behind byte {end}: more than {limit} bytes are not copied"));
         }
         now.files.push(writer.finish(false).await?);
         Ok(StepEnd::Next(Step::Outputs { after: 0 }))

@@ -10,11 +10,11 @@ use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::job::Job;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::messages::SplitMessage;
+use rowmill_core::packing::Packing;
 use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
     UploadStore,
 };
-use rowmill_core::packing::Packing;
 use rowmill_core::processor::{DRY_RUN, InputKind, JobType, ParamsError};
 use rowmill_core::spec::{Source, SourceFile, Spec};
 use rowmill_core::states::Status;

@@ -9,6 +9,7 @@ mod jobs;
 mod problems;
 mod redrives;
 mod repeats;
+mod results;
 mod stack;
 mod stops;
 mod uploads;

@@ -78,6 +78,8 @@ impl Clients {
             aws_sdk_eventbridge::Client::from_conf(config.interceptor(Meter(Service::EventBridge)).build())
         };
         self.eventbridge.get_or_init(build).clone()
+    }
+
     /// Lambda. Its requests are not counted: what they cost is the functions' that are invoked.
     pub fn lambda(&self) -> aws_sdk_lambda::Client {
         self.lambda.get_or_init(|| aws_sdk_lambda::Client::new(&self.config)).clone()

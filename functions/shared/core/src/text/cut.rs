@@ -138,7 +138,8 @@ impl ChunkCutter {
         let (border, record) = (self.packer.border.offset, self.scanner.record_start());
         let open = self.packer.open.map_or(border..border, |open| open.start..record.max(open.end));
         // Line ends included, which take two bytes at most.
-        let open = open.start..open.end.min(open.start.saturating_add(self.packer.limits.max_bytes.max(max_record_bytes) + 2));
+        let open =
+            open.start..open.end.min(open.start.saturating_add(self.packer.limits.max_bytes.max(max_record_bytes) + 2));
         [open, record..record.saturating_add(max_record_bytes + 2)]
     }
 

@@ -1,0 +1,134 @@
+//! What comes out of jobs, by the links of `GET …/results`; and what else than plain text goes in.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+
+use acceptance::local_stack::{LocalStack, answer};
+use crc_fast::{CrcAlgorithm, checksum};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use rowmill_core::results::crc64_text;
+use serde_json::{Value, json};
+
+use crate::stack::on_the_stack;
+
+/// The results of a job, each file held against its length and checksum.
+async fn results(stack: &LocalStack, job: &str) -> (Value, Vec<(String, Vec<u8>)>) {
+    let (status, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
+    assert_eq!(status, 200, "{results}");
+    let mut files = Vec::new();
+    for file in results["files"].as_array().expect("files") {
+        let link = file["url"].as_str().expect("a link");
+        let response = stack.request("GET", link).send().await.expect("an answer");
+        assert!(response.status().is_success(), "{link}");
+        let bytes = response.bytes().await.expect("a body").to_vec();
+        assert_eq!(file["bytes"], json!(bytes.len()), "{file}");
+        assert_eq!(file["crc64Nvme"], json!(crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &bytes))), "{file}");
+        files.push((file["name"].as_str().expect("a name").to_owned(), bytes));
+    }
+    (results, files)
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn five_thousand_failed_rows_of_two_hundred_thousand_are_in_the_file_once_and_in_order() {
+    on_the_stack(async |stack| {
+        let mut csv = String::from("n,=v\n");
+        for row in 1..=200_000 {
+            let _ = if row % 40 == 0 { writeln!(csv, "{row}") } else { writeln!(csv, "{row},a") };
+        }
+        let file = stack.upload("application/octet-stream", gzip(csv.as_bytes())).await;
+        let job = stack.create("validate", &file, json!({ "format": "csv" })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(200_000), &json!(5000)), "{ended}");
+        let (all, files) = results(stack, &job).await;
+        assert_eq!((files.len(), files[0].0.as_str()), (1, "failed-rows.csv"));
+        assert_eq!(all["files"][0]["items"], json!(5000));
+        let mut reader = csv::Reader::from_reader(&*files[0].1);
+        assert_eq!(reader.headers().unwrap(), vec!["n", "'=v", "row", "code", "message", "column"]);
+        let rows: Vec<u64> = reader.records().map(|row| row.unwrap()[2].parse().unwrap()).collect();
+        assert_eq!(rows, (1..=5000).map(|row| row * 40).collect::<Vec<u64>>());
+    });
+}
+
+#[test]
+fn records_imported_exported_and_imported_again_are_the_same() {
+    on_the_stack(async |stack| {
+        let mut lines = String::new();
+        for row in 0..3000 {
+            let record = json!({ "id": format!("k{row}"), "n": row, "nested": { "list": [row, null, "x\"\n"] } });
+            let _ = writeln!(lines, "{record}");
+        }
+        let file = stack.upload("application/x-ndjson", lines).await;
+        let import = stack.create("import", &file, json!({ "dataset": "first", "key": "id" })).await;
+        assert_eq!(stack.ended(&import).await["itemsSucceeded"], json!(3000));
+        let wish = json!({ "jobType": "export", "params": { "dataset": "first", "compress": "gzip" } });
+        let export = stack.create_from(&wish).await;
+        let ended = stack.ended(&export).await;
+        assert_eq!((&ended["itemCount"], &ended["itemProgress"]), (&json!(3000), &json!(3000)), "{ended}");
+        let (_, files) = results(stack, &export).await;
+        assert_eq!(files[0].0, "first.jsonl.gz");
+        let mut text = String::new();
+        MultiGzDecoder::new(&*files[0].1).read_to_string(&mut text).unwrap();
+        assert_eq!(text.lines().count(), 3000);
+        let file = stack.upload("application/gzip", files[0].1.clone()).await;
+        let params = json!({ "dataset": "second", "key": "id", "format": "jsonl" });
+        let import = stack.create("import", &file, params).await;
+        assert_eq!(stack.ended(&import).await["itemsSucceeded"], json!(3000));
+        let fields = |records: Vec<acceptance::local_stack::Row>| {
+            let mut fields: Vec<String> = records.iter().map(|record| format!("{:?}", record.text("key"))).collect();
+            fields.sort();
+            fields
+        };
+        assert_eq!(fields(stack.records("first").await), fields(stack.records("second").await));
+    });
+}
+
+#[test]
+fn a_transformation_is_a_file_in_the_order_of_the_input_whatever_its_character_set() {
+    on_the_stack(async |stack| {
+        let mut csv = String::from("first;last\n");
+        for row in 1..=1500 {
+            let _ = writeln!(csv, "Jürgen {row};Müller");
+        }
+        let utf16: Vec<u8> = "\u{feff}".encode_utf16().chain(csv.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let file = stack.upload("application/octet-stream", utf16).await;
+        let mapping = json!([{ "set": "name", "template": "{last}, {first}" }, { "drop": "last" }]);
+        let job = stack.create("transform", &file, json!({ "format": "csv", "mapping": mapping })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!(ended["outcome"], "succeeded", "{ended}");
+        let (_, files) = results(stack, &job).await;
+        let text = String::from_utf8(files[0].1.clone()).unwrap();
+        let mut expected = String::from("first,name\n");
+        for row in 1..=1500 {
+            let _ = writeln!(expected, "Jürgen {row},\"Müller, Jürgen {row}\"");
+        }
+        assert!(text == expected, "{}", &text[..200]);
+    });
+}
+
+#[test]
+fn a_decompression_bomb_ends_its_own_job_only() {
+    on_the_stack(async |stack| {
+        let mut bomb = b"a,b\n".to_vec();
+        bomb.resize(200 << 20, b'x');
+        let file = stack.upload("application/gzip", gzip(&bomb)).await;
+        let job = stack.create("validate", &file, json!({ "format": "csv" })).await;
+        let good = stack.upload("text/csv", "a,b\n1,2\n").await;
+        let good = stack.create("validate", &good, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!(
+            (&ended["status"], &ended["error"]["code"]),
+            (&json!("failed"), &json!("unreadable_file")),
+            "{ended}"
+        );
+        assert!(ended["error"]["message"].as_str().unwrap().contains("bomb"), "{ended}");
+        assert_eq!(stack.ended(&good).await["outcome"], "succeeded");
+    });
+}
