@@ -38,8 +38,12 @@ impl Endpoint {
         Self::at(Url::parse(url).map_err(|_| UrlRefused::NoUrl)?, allow_private)
     }
 
-    /// Where a redirect leads. It may not lead from a public host into a private network.
+    /// Where a redirect leads: not from a public host into a private network, and not from elsewhere to this machine, where
+    /// Lambda's runtime API listens.
     pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
+        if url.scheme() == "http" && self.url.scheme() != "http" {
+            return Err(UrlRefused::NotEncrypted);
+        }
         Self::at(url, self.allow_private)
     }
 
@@ -138,6 +142,19 @@ mod tests {
         for url in ["https://169.254.169.254/", "https://[::ffff:10.0.0.1]/", "https://[fd00:ec2::254]/"] {
             assert_eq!(refused(url), Some(UrlRefused::Address), "{url}");
         }
+    }
+
+    #[test]
+    fn a_redirect_leads_nowhere_that_the_webhook_itself_may_not_be_nor_to_this_machine() {
+        let from = |url, allow_private, to: &str| {
+            Endpoint::new(url, allow_private).unwrap().redirected(Url::parse(to).unwrap()).err()
+        };
+        assert_eq!(from("https://example.com/", false, "https://example.org/"), None);
+        assert_eq!(from("https://example.com/", false, "https://10.0.0.1/"), Some(UrlRefused::Address));
+        assert_eq!(from("https://example.com/", false, "http://example.com/"), Some(UrlRefused::NotEncrypted));
+        assert_eq!(from("https://10.0.0.1/", true, "https://10.0.0.2/"), None);
+        assert_eq!(from("https://10.0.0.1/", true, "http://127.0.0.1:9001/"), Some(UrlRefused::NotEncrypted));
+        assert_eq!(from("http://127.0.0.1:1/", true, "http://127.0.0.1:2/"), None);
     }
 
     #[test]
