@@ -3,6 +3,7 @@
 mod bucket;
 mod ears;
 mod processes;
+mod python;
 mod row;
 
 use std::collections::BTreeMap;

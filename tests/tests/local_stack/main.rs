@@ -10,6 +10,8 @@ mod problems;
 mod redrives;
 mod repeats;
 mod results;
+mod service;
 mod stack;
 mod stops;
+mod targets;
 mod uploads;

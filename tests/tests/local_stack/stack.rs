@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use acceptance::local_stack::{LocalStack, options};
 
+use crate::service::{SECRET, SERVICE, Service};
+use crate::targets;
+
 static STACK: OnceLock<LocalStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
 
@@ -17,12 +20,18 @@ pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static LocalStac
 }
 
 async fn up() -> LocalStack {
+    let service = Service::start().await;
+    SERVICE.get_or_init(|| service);
+    let (targets, arns) = (targets::config().to_string(), targets::arns());
     let parameters = [
         ("ProcessTimeoutSeconds", "10"),
         ("StopGraceSeconds", "12"),
         ("StaleSeconds", "20"),
         // Tests that run side by side are one owner's.
         ("OwnerJobCeiling", "50"),
+        ("JobTargets", &targets),
+        ("WebhookSecret", SECRET),
+        ("InvokeTargetArns", &arns),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;
     stack.hide_messages_for(&["ItemsQueueUrl", "IsolateQueueUrl"], Duration::from_secs(12)).await;

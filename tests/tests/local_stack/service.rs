@@ -1,0 +1,135 @@
+//! A web service that job types call as webhooks: one path does well, others hang, lie and break off.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+use futures::stream;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rowmill_targets::signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookSecret};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What the stack signs its calls with.
+pub const SECRET: &str = "correct horse battery staple";
+
+/// The service of this process. It runs on the runtime it was started on.
+pub static SERVICE: OnceLock<Service> = OnceLock::new();
+
+/// The service.
+pub struct Service {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    secret: WebhookSecret,
+    hangs: AtomicBool,
+    breaks_off: AtomicBool,
+    calls: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Service {
+    /// Starts the service. `/hang` hangs until [`recover`](Self::recover).
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("a listener has an address").port();
+        let state = Arc::new(State {
+            secret: WebhookSecret::new(SECRET).expect("long enough"),
+            hangs: AtomicBool::new(true),
+            breaks_off: AtomicBool::new(true),
+            calls: Mutex::default(),
+        });
+        let shared = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = Arc::clone(&shared);
+                let service = service_fn(move |request| answer(Arc::clone(&state), request));
+                tokio::spawn(async move {
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    // A caller that has gone away is none of its business.
+                    server.serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        Self { port, state }
+    }
+
+    /// A URL of it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// How many calls a path has had.
+    pub fn calls(&self, path: &str) -> usize {
+        self.state.calls.lock().expect("no panic").get(path).copied().unwrap_or_default()
+    }
+
+    /// From now on `/hang` does well.
+    pub fn recover(&self) {
+        self.state.hangs.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+) -> Result<Response<BoxBody<Bytes, io::Error>>, Infallible> {
+    let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
+    *state.calls.lock().expect("no panic").entry(path.clone()).or_default() += 1;
+    let Ok(body) = request.into_body().collect().await else { return Ok(whole(StatusCode::BAD_REQUEST, "")) };
+    let body = body.to_bytes();
+    if !is_signed(&state.secret, &headers, &body) {
+        return Ok(whole(StatusCode::UNAUTHORIZED, ""));
+    }
+    Ok(match path.as_str() {
+        "/hang" if state.hangs.load(Ordering::SeqCst) => std::future::pending().await,
+        "/lie" => whole(StatusCode::OK, r#"{"batchItemFailures": [{"itemIdentifier": "somebody's/1"}]}"#),
+        "/break-off" if state.breaks_off.swap(false, Ordering::SeqCst) => half(),
+        "/redirect" => {
+            let mut response = whole(StatusCode::TEMPORARY_REDIRECT, "");
+            let metadata = "https://169.254.169.254/latest/meta-data/".parse().expect("a header");
+            response.headers_mut().insert("location", metadata);
+            response
+        }
+        _ => whole(StatusCode::OK, &well(&body).to_string()),
+    })
+}
+
+fn is_signed(secret: &WebhookSecret, headers: &HeaderMap, body: &[u8]) -> bool {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let timestamp = header(TIMESTAMP_HEADER).and_then(|timestamp| timestamp.parse().ok());
+    timestamp.is_some_and(|timestamp| header(SIGNATURE_HEADER) == Some(&secret.sign(timestamp, body)))
+}
+
+/// Every item does well but those of amount 0.
+fn well(body: &[u8]) -> Value {
+    let request: Value = serde_json::from_slice(body).expect("JSON");
+    let items = request["items"].as_array().expect("items").iter().filter(|item| item["record"]["amount"] == "0");
+    let failure = |item: &Value| json!({ "itemIdentifier": item["itemIdentifier"], "code": "nothing_to_pay" });
+    json!({ "batchItemFailures": items.map(failure).collect::<Vec<_>>() })
+}
+
+fn whole(status: StatusCode, body: &str) -> Response<BoxBody<Bytes, io::Error>> {
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes())).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// The beginning of an answer, and then a broken connection.
+fn half() -> Response<BoxBody<Bytes, io::Error>> {
+    let begun = Ok(Frame::data(Bytes::from_static(b"{\"batchItemFailures\": [{\"itemId")));
+    let frames = stream::iter([begun, Err(io::Error::other("broken off"))]);
+    Response::new(BodyExt::boxed(StreamBody::new(frames)))
+}

@@ -1,0 +1,176 @@
+//! Job types by their targets: functions in Python, and web services that do well, hang, lie, break off and redirect.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use acceptance::files;
+use acceptance::local_stack::{LocalStack, answer};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::service::SERVICE;
+use crate::stack::on_the_stack;
+
+/// The stack's job types: two functions and five webhooks, all of which the tests have yet to bring about.
+pub fn config() -> Value {
+    let service = SERVICE.get().expect("the service runs");
+    let webhook = |path: &str, batch_items: u32| {
+        let url = service.url(path);
+        json!({ "webhook": url, "allowPrivate": true, "timeoutSeconds": 1, "batchItems": batch_items, "concurrency": 2 })
+    };
+    json!({
+        "measure": {"invoke": arn("measure"), "outputs": true, "batchItems": 100, "timeoutSeconds": 4},
+        "fragile": {"invoke": arn("fragile"), "batchItems": 100, "timeoutSeconds": 4},
+        "notify": webhook("/well", 100),
+        "hanging": webhook("/hang", 100),
+        "lying": webhook("/lie", 50),
+        "breaking-off": webhook("/break-off", 100),
+        "redirecting": webhook("/redirect", 100),
+    })
+}
+
+/// The functions' ARNs, as the template wants them.
+pub fn arns() -> String {
+    [arn("measure"), arn("fragile")].join(",")
+}
+
+fn arn(function: &str) -> String {
+    format!("arn:aws:lambda:us-east-1:000000000000:function:{function}")
+}
+
+/// A function that cannot cope with an empty name: it throws, and takes its whole batch along.
+const FRAGILE: &str = "def handler(event, context):\n    for item in event['items']:\n        item['record']['name'][0]\n    \
+    return {'batchItemFailures': []}\n";
+
+/// A file of so many rows, those of these numbers without a name.
+fn rows_without_names(rows: u64, without: &[u64]) -> String {
+    let mut text = String::from("id,name\n");
+    for row in 1..=rows {
+        let name = if without.contains(&row) { String::new() } else { format!("n{}", "x".repeat((row % 7) as usize)) };
+        let _ = writeln!(text, "{row},{name}");
+    }
+    text
+}
+
+/// The failed items of a job: row, code and column.
+async fn failures(stack: &LocalStack, job: &str) -> Vec<(u64, String, Option<String>)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let failed = stack.failed_items(job).await;
+    let failure = |item: &Value| {
+        (item["row"].as_u64().expect("a row"), text(&item["code"]).expect("a code"), text(&item["column"]))
+    };
+    failed.iter().map(failure).collect()
+}
+
+#[test]
+fn a_function_in_python_is_a_job_type_with_outputs() {
+    on_the_stack(async |stack| {
+        let example = include_str!("../../../infra/examples/measure.py");
+        stack.create_python_function("measure", example).await;
+        let without = [3, 700, 1200];
+        let file = stack.upload("text/csv", rows_without_names(1200, &without)).await;
+        let job = stack.create("measure", &file, json!({ "anything": "goes" })).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("partial")), "{ended}");
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(1197), &json!(3)));
+        let expected = without.map(|row| (row, "no_name".to_owned(), Some("name".to_owned())));
+        assert_eq!(failures(stack, &job).await, expected);
+
+        let (status, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
+        assert_eq!(status, StatusCode::OK, "{results}");
+        let files = results["files"].as_array().expect("files");
+        let outputs = files.iter().find(|file| file["kind"] == "output").expect("outputs");
+        assert_eq!((&outputs["name"], &outputs["items"]), (&json!("outputs.jsonl"), &json!(1197)));
+        let response = stack.request("GET", outputs["url"].as_str().expect("a URL")).send().await.expect("the file");
+        let text = response.text().await.expect("text");
+        let lengths: Vec<u64> = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["length"].as_u64().expect("a length"))
+            .collect();
+        let expected: Vec<u64> = (1..=1200).filter(|row| !without.contains(row)).map(|row| row % 7 + 1).collect();
+        assert_eq!(lengths, expected, "in row order, each once");
+    });
+}
+
+#[test]
+fn a_row_on_which_a_function_throws_costs_itself_alone() {
+    on_the_stack(async |stack| {
+        stack.create_python_function("fragile", FRAGILE).await;
+        let bad = [1, 2, 250, 800];
+        let file = stack.upload("text/csv", rows_without_names(800, &bad)).await;
+        let job = stack.create("fragile", &file, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(796), &json!(4)), "{ended}");
+        assert_eq!(failures(stack, &job).await, bad.map(|row| (row, "target_failed".to_owned(), None)));
+        assert!(stack.dead_letters(&job).await.is_empty());
+    });
+}
+
+#[test]
+fn a_webhook_is_called_with_signed_batches() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(2000)).await;
+        let job = stack.create("notify", &file, json!({})).await;
+        let ended = stack.ended(&job).await;
+        // The amount is `row * 7 % 1000`.
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(1998), &json!(2)), "{ended}");
+        let expected = [1000, 2000].map(|row| (row, "nothing_to_pay".to_owned(), None));
+        assert_eq!(failures(stack, &job).await, expected);
+        assert!(SERVICE.get().expect("the service").calls("/well") >= 20, "100 items a call");
+    });
+}
+
+#[test]
+fn a_webhook_that_hangs_does_no_harm_to_another_job_and_is_called_again_later() {
+    on_the_stack(async |stack| {
+        let service = SERVICE.get().expect("the service");
+        let file = stack.upload("text/csv", files::plain_csv(1500)).await;
+        let hanging = stack.create("hanging", &file, json!({})).await;
+        let started = std::time::Instant::now();
+        while service.calls("/hang") == 0 {
+            assert!(started.elapsed() < acceptance::local_stack::PATIENCE, "it is not called");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let other = stack.create("notify", &file, json!({})).await;
+        let ended = stack.ended(&other).await;
+        assert_eq!(ended["itemProgress"], 1500, "{ended}");
+        let still = stack.job(&hanging).await;
+        assert_eq!((&still["itemProgress"], &still["finishedAt"]), (&json!(0), &Value::Null), "{still}");
+        service.recover();
+        let ended = stack.ended_with_sweeps(&hanging).await;
+        assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(1499)), "{ended}");
+        assert_eq!(failures(stack, &hanging).await, [(1000, "nothing_to_pay".to_owned(), None)]);
+    });
+}
+
+#[test]
+fn lies_and_redirects_into_private_networks_fail_the_items_and_end_the_job() {
+    on_the_stack(async |stack| {
+        let service = SERVICE.get().expect("the service");
+        let file = stack.upload("text/csv", files::plain_csv(300)).await;
+        for (job_type, path, code) in [("lying", "/lie", "bad_answer"), ("redirecting", "/redirect", "target_refused")]
+        {
+            let job = stack.create(job_type, &file, json!({})).await;
+            let ended = stack.ended(&job).await;
+            assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("failed")), "{ended}");
+            let codes = failures(stack, &job).await.into_iter().fold(BTreeMap::new(), |mut codes, (_, code, _)| {
+                *codes.entry(code).or_insert(0) += 1;
+                codes
+            });
+            assert_eq!(codes, BTreeMap::from([(code.to_owned(), 300)]));
+            assert!(service.calls(path) > 0);
+        }
+        assert_eq!((service.calls("/lie"), service.calls("/redirect")), (12, 3), "a lie is asked for once more");
+    });
+}
+
+#[test]
+fn half_an_answer_is_asked_for_again() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(300)).await;
+        let job = stack.create("breaking-off", &file, json!({})).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(300)), "{ended}");
+        assert_eq!(SERVICE.get().expect("the service").calls("/break-off"), 4);
+    });
+}
