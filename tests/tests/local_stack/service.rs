@@ -70,6 +70,11 @@ impl Service {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
+    /// The same, by the name of this machine.
+    pub fn named_url(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.port)
+    }
+
     /// How many calls a path has had.
     pub fn calls(&self, path: &str) -> usize {
         self.state.calls.lock().expect("no panic").get(path).copied().unwrap_or_default()
