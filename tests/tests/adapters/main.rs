@@ -1,9 +1,10 @@
 //! The AWS adapters keep the contracts of their ports, against other implementations of the services, in process: DynamoDB
-//! by `dynoxide`, S3 by `s3s-fs`, SQS and EventBridge by connectors that answer as they do.
+//! by `dynoxide`, S3 by `s3s-fs`, SQS, EventBridge and Lambda by connectors that answer as they do.
 
 mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
+mod lambda;
 mod lost_replies;
 mod s3;
 mod s3_server;

@@ -1,0 +1,129 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_types::body::SdkBody;
+use rowmill_aws::lambda::LambdaTarget;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
+use rowmill_core::processor::Item;
+use rowmill_core::text::Record;
+use serde_json::{Map, Value, json};
+
+use crate::config;
+
+const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:geocode";
+
+/// What becomes of an invocation.
+#[derive(Clone, Debug)]
+enum Reply {
+    /// A response of this status, with these headers.
+    Http(u16, Vec<(&'static str, &'static str)>, Value),
+    /// None for ever.
+    Hang,
+    /// No connection.
+    Unreachable,
+}
+
+/// Lambda, with every invocation alike.
+#[derive(Clone, Debug)]
+struct FakeLambda {
+    reply: Reply,
+    invocations: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl HttpConnector for FakeLambda {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let payload: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+        self.invocations.lock().unwrap().push((request.uri().to_owned(), payload));
+        match self.reply.clone() {
+            Reply::Http(status, headers, body) => {
+                let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body.to_string()));
+                headers.into_iter().for_each(|(name, value)| drop(response.headers_mut().insert(name, value)));
+                HttpConnectorFuture::ready(Ok(response))
+            }
+            Reply::Hang => HttpConnectorFuture::new(std::future::pending()),
+            Reply::Unreachable => {
+                HttpConnectorFuture::ready(Err(ConnectorError::io(std::io::Error::other("refused").into())))
+            }
+        }
+    }
+}
+
+/// How a call ends where every invocation is answered like this, and the invocations.
+async fn call(reply: Reply, timeout: Duration) -> (Result<Vec<u8>, TargetError>, Vec<(String, Value)>) {
+    let lambda = FakeLambda { reply, invocations: Arc::default() };
+    let connector = SharedHttpConnector::new(lambda.clone());
+    let http = http_client_fn(move |_: &HttpConnectorSettings, _: &_| connector.clone());
+    let client = aws_sdk_lambda::Client::new(&config("http://127.0.0.1:9", http).await);
+    let job_guid: JobGuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+    let item = Item { job_guid, row: 7, record: Record::Json(json!({ "a": 1 })) };
+    let params = Map::new();
+    let items = vec![TargetItem::from(&item)];
+    let request = TargetRequest { job_guid, job_type: "geocode", params: &params, items };
+    let end = LambdaTarget::new(client, FUNCTION, timeout).call(&request).await;
+    let invocations = lambda.invocations.lock().unwrap().clone();
+    (end, invocations)
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn error(status: u16, headers: &[(&'static str, &'static str)], body: Value) -> TargetError {
+    call(Reply::Http(status, headers.to_vec(), body), LONG).await.0.expect_err("an error")
+}
+
+#[tokio::test]
+async fn a_function_is_invoked_with_the_items_and_its_payload_is_the_answer() {
+    let (end, invocations) = call(Reply::Http(200, vec![], json!({ "batchItemFailures": [] })), LONG).await;
+    assert_eq!(end.unwrap(), br#"{"batchItemFailures":[]}"#);
+    let [(uri, payload)] = &invocations[..] else { panic!("one invocation") };
+    assert!(uri.contains("/functions/arn") && uri.ends_with("geocode/invocations"), "{uri}");
+    assert_eq!((&payload["jobType"], &payload["items"][0]["record"]), (&json!("geocode"), &json!({ "a": 1 })));
+}
+
+#[tokio::test]
+async fn a_function_that_throws_has_failed() {
+    let thrown = json!({ "errorType": "KeyError", "errorMessage": "'x'" });
+    let failed = error(200, &[("x-amz-function-error", "Unhandled")], thrown).await;
+    assert!(matches!(&failed, TargetError::Failed { told } if told.contains("KeyError")), "{failed}");
+}
+
+#[tokio::test]
+async fn a_function_that_is_throttled_or_not_ready_is_busy() {
+    let throttled = [("x-amzn-errortype", "TooManyRequestsException"), ("retry-after", "7")];
+    let busy = error(429, &throttled, json!({ "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded" })).await;
+    let TargetError::Busy { retry_after, told } = &busy else { panic!("{busy}") };
+    assert_eq!(*retry_after, Some(Duration::from_secs(7)));
+    assert!(told.contains("TooManyRequestsException"), "{told}");
+    for (status, code) in
+        [(500, "ServiceException"), (502, "ENILimitReachedException"), (409, "ResourceConflictException")]
+    {
+        let busy = error(status, &[("x-amzn-errortype", code)], json!({})).await;
+        assert!(matches!(busy, TargetError::Busy { retry_after: None, .. }), "{code}: {busy}");
+    }
+}
+
+#[tokio::test]
+async fn what_lambda_does_not_allow_is_refused() {
+    for (status, code) in
+        [(403, "AccessDeniedException"), (404, "ResourceNotFoundException"), (413, "RequestTooLargeException")]
+    {
+        let refused = error(status, &[("x-amzn-errortype", code)], json!({ "Message": "no" })).await;
+        assert!(matches!(&refused, TargetError::Refused { told } if told.contains(code)), "{code}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_in_time_and_no_connection_are_no_answer() {
+    let (end, invocations) = call(Reply::Hang, Duration::from_millis(100)).await;
+    let error = end.unwrap_err();
+    assert!(matches!(&error, TargetError::Unreachable { told, .. } if told.contains("within")), "{error}");
+    assert_eq!(invocations.len(), 1, "its time is up for good");
+    let (end, _) = call(Reply::Unreachable, LONG).await;
+    let error = end.unwrap_err();
+    assert!(matches!(&error, TargetError::Unreachable { source: Some(_), .. }), "{error}");
+}
