@@ -54,7 +54,7 @@ pub struct ReceiveLimits {
 #[derive(Debug)]
 pub enum Received {
     /// It is this job, created now or before.
-    Job(Job),
+    Job(Box<Job>),
     /// It is none, and should be none.
     Nothing(Reason),
 }
@@ -131,7 +131,7 @@ impl Receiver {
         let request = wish.request(job_type, upload.file_guid)?;
         let key = idempotency_key(&upload);
         match self.creator.create(&upload.owner, &request, Some(&key)).await {
-            Ok(job) => Ok(Received::Job(job)),
+            Ok(job) => Ok(Received::Job(Box::new(job))),
             Err(CreateJobError::KeyReused) => Ok(Received::Nothing(Reason::Before)),
             Err(CreateJobError::UploadChanged(_) | CreateJobError::Port(PortError::Changed)) => {
                 Ok(Received::Nothing(Reason::Replaced))

@@ -15,7 +15,7 @@ const KEY: &str = "inbox/validate/2025/a b.csv";
 
 async fn received(inbox: &TestInbox, dropped: &Dropped) -> Job {
     match inbox.inbox.receiver.receive(dropped).await.unwrap() {
-        Received::Job(job) => job,
+        Received::Job(job) => *job,
         Received::Nothing(reason) => panic!("{reason:?}"),
     }
 }

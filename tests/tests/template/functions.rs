@@ -77,7 +77,7 @@ fn start_of(package: &str) -> String {
     let start = format!("functions/{package}/src/start.rs");
     let start = if workspace().join(&start).exists() { source(&start) } else { String::new() };
     // It creates jobs as create-job does, with all that takes.
-    let creates = start.contains("create_job::start::creator").then(|| start_of("create-job")).unwrap_or_default();
+    let creates = if start.contains("create_job::start::creator") { start_of("create-job") } else { String::new() };
     source(&format!("functions/{package}/src/main.rs")) + &start + &creates
 }
 

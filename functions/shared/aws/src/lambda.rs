@@ -120,7 +120,7 @@ mod tests {
 
     fn output(function_error: Option<&str>, payload: &str) -> InvokeOutput {
         let builder = InvokeOutput::builder().status_code(200).payload(Blob::new(payload));
-        builder.set_function_error(function_error.map(str::to_owned)).build().unwrap()
+        builder.set_function_error(function_error.map(str::to_owned)).build()
     }
 
     #[test]
