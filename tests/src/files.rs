@@ -5,7 +5,12 @@ use std::path::PathBuf;
 
 /// The real file that comes with the project: 11,231 characters of Unicode, one a row.
 pub fn unicode_csv() -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/unicode.csv");
+    data("unicode.csv")
+}
+
+/// A file of `tests/data`.
+pub fn data(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

@@ -27,7 +27,7 @@ use rowmill_core::in_memory::{
     ManualClock,
 };
 use rowmill_core::job::Job;
-use rowmill_core::job_types::{Import, JobTypes, Validate};
+use rowmill_core::job_types::JobTypes;
 use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{Ceilings, Clock, JobStore};
 use rowmill_core::processor::JobType;
@@ -104,8 +104,7 @@ pub struct WorldLimits {
 
 impl WorldLimits {
     fn job_types(&self, records: &Arc<InMemoryRecordStore>) -> JobTypes {
-        let built_in: [Arc<dyn JobType>; 2] = [Arc::new(Import::new(Some(records.clone()))), Arc::new(Validate)];
-        JobTypes::of(built_in.into_iter().chain(self.job_type.map(|make| make())))
+        JobTypes::built_in(Some(records.clone())).with(self.job_type.map(|make| make()))
     }
 }
 
@@ -331,13 +330,13 @@ impl World {
         any.then_some((splits, chunks, completions))
     }
 
-    /// Delivers every message until there are none; a splitter has `split_time` at a time. A message whose process dies is
-    /// delivered again, after everything a dead process may still have held has run out.
-    pub async fn run_through_crashes(&self, split_time: Duration) {
+    /// Delivers every message until there are none; a splitter or a completer has `time` at a time. A message whose process
+    /// dies is delivered again, after everything a dead process may still have held has run out.
+    pub async fn run_through_crashes(&self, time: Duration) {
         let mut redelivered = false;
         while let Some((splits, chunks, completions)) = self.queued() {
             for message in splits {
-                while self.splitter.split(&message, self.clock.now() + split_time).await.is_err() {
+                while self.splitter.split(&message, self.clock.now() + time).await.is_err() {
                     self.after_a_crash();
                 }
             }
@@ -348,7 +347,7 @@ impl World {
                 }
             }
             for message in completions {
-                while self.completer.complete(&message, self.deadline()).await.is_err() {
+                while self.completer.complete(&message, self.clock.now() + time).await.is_err() {
                     self.after_a_crash();
                 }
             }

@@ -19,6 +19,7 @@ use rowmill_core::job::Job;
 use rowmill_core::outputs::Outputs;
 use rowmill_core::ports::{Clock, JobStore, MultipartObjects, Objects, PortError};
 use rowmill_core::results::{LeftOut, ResultFile, ResultKind, result_key};
+use rowmill_core::skipped_items::SkippedItems;
 use rowmill_core::spec::{Source, Spec};
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Format;
@@ -29,9 +30,6 @@ use writer::{OpenFile, ResultWriter};
 
 /// How many outputs are written between two looks at the clock.
 const OUTPUTS_AT_ONCE: usize = 256;
-
-/// How many tallies are read at once.
-const TALLIES_READ: u32 = 64;
 
 /// The use case and the ports it works through.
 pub struct Composer {
@@ -69,9 +67,9 @@ enum Step {
     FailedRows {
         after: u64,
     },
-    /// The rows that were skipped, from this tally on.
+    /// The rows that were skipped behind this one.
     SkippedRows {
-        tally: u32,
+        after: u64,
     },
     /// What was never dispatched, from this byte on.
     Undispatched {
@@ -175,7 +173,7 @@ impl Composer {
             let tail = std::mem::take(&mut tail);
             let end = match now.step {
                 Step::FailedRows { after } => self.failed_rows(task, &mut now, tail, after).await?,
-                Step::SkippedRows { tally } => self.skipped_rows(task, &mut now, tail, tally).await?,
+                Step::SkippedRows { after } => self.skipped_rows(task, &mut now, tail, after).await?,
                 Step::Undispatched { offset } => self.undispatched(task, &mut now, tail, offset).await?,
                 Step::Outputs { after } => self.outputs(task, &mut now, tail, after).await?,
                 Step::Done => StepEnd::Next(Step::Done),
@@ -216,7 +214,7 @@ impl Composer {
         after: u64,
     ) -> Result<StepEnd, PortError> {
         if task.counts.failed == 0 {
-            return Ok(StepEnd::Next(Step::SkippedRows { tally: 0 }));
+            return Ok(StepEnd::Next(Step::SkippedRows { after: 0 }));
         }
         let (name, content_type) = rows_file("failed-rows", task.spec);
         let file = || OpenFile::new(name.clone(), ResultKind::FailedRows, content_type.to_owned(), false);
@@ -247,7 +245,7 @@ impl Composer {
             }
         }
         now.files.push(writer.finish(true).await?);
-        Ok(StepEnd::Next(Step::SkippedRows { tally: 0 }))
+        Ok(StepEnd::Next(Step::SkippedRows { after: 0 }))
     }
 
     async fn skipped_rows(
@@ -255,23 +253,22 @@ impl Composer {
         task: &Task<'_>,
         now: &mut Composition,
         tail: Vec<u8>,
-        tally: u32,
+        after: u64,
     ) -> Result<StepEnd, PortError> {
         let behind = task.job.unprocessed_from();
         let nothing = task.counts.skipped == 0 && behind.is_none();
         if nothing || matches!(task.spec.source, Source::Dataset { .. }) {
             return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
         }
-        let skipped = SkippedRows { jobs: &*self.jobs, objects: &self.objects, job: task.job, spec: task.spec };
         let (name, content_type) = rows_file("unprocessed-rows", task.spec);
         let file = || OpenFile::new(name.clone(), ResultKind::UnprocessedRows, content_type.to_owned(), false);
         let mut writer = self.writer(task, now, tail, file);
-        let end = self.copy_skipped(task, &skipped, &mut writer, tally).await;
+        let end = self.copy_skipped(task, &mut writer, after).await;
         match end {
             Ok(None) => {}
-            Ok(Some(tally)) => {
+            Ok(Some(after)) => {
                 let (file, tail) = writer.pause()?;
-                return Ok(StepEnd::OutOfTime(Step::SkippedRows { tally }, file, tail));
+                return Ok(StepEnd::OutOfTime(Step::SkippedRows { after }, file, tail));
             }
             Err(PortError::NotFound | PortError::Changed) => {
                 now.leave_out(&name, "the rows themselves: the upload is gone or was replaced");
@@ -292,40 +289,33 @@ impl Composer {
         }
     }
 
-    /// Copies the skipped rows of the tallies from this one on; the tally to go on with where time was up.
+    /// Copies the skipped rows behind this one; the row behind which to go on where time was up.
     async fn copy_skipped(
         &self,
         task: &Task<'_>,
-        skipped: &SkippedRows<'_>,
         writer: &mut ResultWriter<'_>,
-        first: u32,
-    ) -> Result<Option<u32>, PortError> {
+        after: u64,
+    ) -> Result<Option<u64>, PortError> {
+        let rows = SkippedRows { objects: &self.objects, job_guid: task.job.job_guid, spec: task.spec };
         if writer.is_empty() {
-            writer.write(&skipped.header().await?).await?;
+            writer.write(&rows.header().await?).await?;
         }
-        let (job_guid, count) = (task.job.job_guid, skipped.tallies().await?);
-        let mut first = first;
-        while first < count {
-            let next = first.saturating_add(TALLIES_READ).min(count);
-            for tally in self.jobs.tallies(job_guid, 1, first..next).await? {
-                for chunk in skipped.chunks(&tally).await? {
-                    let mut text = skipped.text(&tally, &chunk).await?;
-                    let mut last = b'\n';
-                    while let Some(bytes) = text.next().await {
-                        let bytes = bytes?;
-                        last = bytes.last().copied().unwrap_or(last);
-                        writer.write(&bytes).await?;
-                    }
-                    if !matches!(last, b'\n' | b'\r') {
-                        writer.write(b"\n").await?;
-                    }
-                    writer.count(chunk.rows());
-                }
-                if self.is_time_up(task) {
-                    return Ok(Some(tally.number + 1));
-                }
+        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
+        let mut walk = SkippedItems::of(jobs, objects, task.job, after).await?;
+        while let Some(skipped) = walk.next().await? {
+            let (mut text, mut last) = (rows.text(&skipped).await?, b'\n');
+            while let Some(bytes) = text.next().await {
+                let bytes = bytes?;
+                last = bytes.last().copied().unwrap_or(last);
+                writer.write(&bytes).await?;
             }
-            first = next;
+            if !matches!(last, b'\n' | b'\r') {
+                writer.write(b"\n").await?;
+            }
+            writer.count(skipped.rows.end - skipped.rows.start);
+            if self.is_time_up(task) {
+                return Ok(Some(skipped.rows.end - 1));
+            }
         }
         Ok(None)
     }

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use rowmill_core::chunk_index::ChunkIndex;
 use rowmill_core::failed_items::FailedItems;
 use rowmill_core::job::Job;
 use rowmill_core::ports::{JobStore, Objects, PortError};
-use rowmill_core::segment::{FailedItem, Segment};
-use rowmill_core::tally::{ChunkAddress, MarkKind, Tally};
+use rowmill_core::segment::FailedItem;
+use rowmill_core::skipped_items::SkippedItems;
 use serde::Serialize;
-
-/// How many tallies are read at once.
-const TALLIES_READ: u32 = 64;
 
 /// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped once more.
 const PAGE_MAX_BYTES: usize = 2_500_000;
@@ -69,57 +65,23 @@ impl ItemPages {
         Ok(ItemsPage { items: page.items, next: None })
     }
 
-    /// The skipped items behind row `after`, at most `limit` of them: those of the first attempt, since what a redrive skips
-    /// has failed before and still has.
+    /// The skipped items behind row `after`, at most `limit` of them.
     ///
     /// # Errors
     /// `Unavailable`.
     pub async fn skipped(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<SkippedItem>, PortError> {
-        let tallies = match job.attempt {
-            1 => job.split.tallies,
-            _ => self.jobs.totals(job.job_guid, 1).await?.final_tallies.unwrap_or(0),
-        };
+        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
+        let mut walk = SkippedItems::of(jobs, objects, job, after).await?;
         let mut rows = Vec::new();
-        let mut first = 0;
-        while first < tallies {
-            let next = first.saturating_add(TALLIES_READ).min(tallies);
-            for tally in self.jobs.tallies(job.job_guid, 1, first..next).await? {
-                // A tally ends at most so many items behind its start: most are passed over without a look at their chunks.
-                if tally.counts.skipped == 0 || tally.start.row + tally.items <= after.saturating_add(1) {
-                    continue;
-                }
-                for range in self.skipped_ranges(job, &tally).await? {
-                    rows.extend(range.filter(|row| *row > after).take(limit + 1 - rows.len()));
-                    if rows.len() > limit {
-                        rows.truncate(limit);
-                        let next = rows.last().copied();
-                        return Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next });
-                    }
-                }
-            }
-            first = next;
+        while rows.len() <= limit
+            && let Some(chunk) = walk.next().await?
+        {
+            rows.extend(chunk.rows.take(limit + 1 - rows.len()));
         }
-        Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next: None })
-    }
-
-    /// The rows of a tally that were skipped: of each chunk all, or those behind the one at which its run was stopped.
-    async fn skipped_ranges(&self, job: &Job, tally: &Tally) -> Result<Vec<std::ops::Range<u64>>, PortError> {
-        let index = ChunkIndex::of(&*self.objects, job.job_guid, tally).await?;
-        let mut ranges = Vec::new();
-        for (place, chunk) in (0_u8..).zip(&index.chunks) {
-            let rows = chunk.first_row..chunk.first_row + u64::from(chunk.items);
-            match tally.mark(place) {
-                Some(mark) if mark.kind == MarkKind::Stopped => {
-                    let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
-                    let segment = Segment::read(&*self.objects, job.job_guid, address, mark.run).await?;
-                    ranges.extend(segment.skipped_from.map(|from| from..rows.end));
-                }
-                Some(mark) if mark.kind == MarkKind::Skipped => ranges.push(rows),
-                None if tally.is_closed() => ranges.push(rows),
-                _ => {}
-            }
-        }
-        Ok(ranges)
+        let is_last = rows.len() <= limit;
+        rows.truncate(limit);
+        let next = rows.last().copied().filter(|_| !is_last);
+        Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next })
     }
 }
 

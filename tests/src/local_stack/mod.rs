@@ -251,6 +251,12 @@ impl LocalStack {
         records
     }
 
+    /// The fields of all records of a dataset, by their keys.
+    pub async fn record_fields(&self, dataset: &str) -> BTreeMap<String, Value> {
+        let records = self.records(dataset).await.into_iter();
+        records.map(|record| (record.text("key").to_owned(), record.json("fields"))).collect()
+    }
+
     /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
         let key = AttributeValue::S(scope.to_owned());

@@ -1,5 +1,6 @@
 //! The functions as processes: looked for, killed, run.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::json;
@@ -42,6 +43,28 @@ impl LocalStack {
     pub fn invocations_of(&self, function: &str) -> usize {
         let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
         log.lines().filter(|line| line.contains("invocation finished")).count()
+    }
+
+    /// No function has used more memory than the smallest of them has, by their logs.
+    ///
+    /// # Panics
+    /// Where one has, or where no log says anything.
+    pub fn memory_has_been_enough(&self) {
+        const MEMORY_BYTES: u64 = 256 * 1024 * 1024;
+        let mut peaks = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.logs).expect("the logs") {
+            let path = entry.expect("a log").path();
+            for line in std::fs::read_to_string(&path).unwrap_or_default().lines() {
+                let bytes = line.split_once("\"process.peak_rss_bytes\":").map(|(_, rest)| rest);
+                let digits = bytes.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+                if let Some(bytes) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
+                    let peak = peaks.entry(path.file_stem().unwrap_or_default().to_owned()).or_insert(0);
+                    *peak = bytes.max(*peak);
+                }
+            }
+        }
+        println!("peak memory in bytes: {peaks:?}");
+        assert!(peaks.len() > 3 && peaks.values().all(|peak| *peak <= MEMORY_BYTES), "{peaks:?}");
     }
 }
 

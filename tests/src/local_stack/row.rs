@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::Value;
 
 /// A row of a table.
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
@@ -39,5 +40,14 @@ impl Row {
     /// Where it has none of this name.
     pub fn text(&self, name: &str) -> &str {
         self.0.get(name).and_then(|value| value.as_s().ok()).unwrap_or_else(|| panic!("{name} in {:?}", self.0))
+    }
+
+    /// A document of it.
+    ///
+    /// # Panics
+    /// Where it has none of this name.
+    pub fn json(&self, name: &str) -> Value {
+        let document = self.0.get(name).unwrap_or_else(|| panic!("{name} in {:?}", self.0));
+        serde_dynamo::from_attribute_value(document.clone()).expect("a document")
     }
 }

@@ -4,6 +4,7 @@
 
 mod deaths;
 mod events;
+mod formats;
 mod inbox;
 mod jobs;
 mod problems;

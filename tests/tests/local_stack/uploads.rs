@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
 
-async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&str>) -> Value {
-    let wish = json!({ "fileName": name, "contentType": "text/csv", "size": size, "sha256": sha256 });
+/// Announces a file that is to go straight into the bucket.
+pub async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&str>) -> Value {
+    let content_type = if name.ends_with(".csv") { "text/csv" } else { "application/octet-stream" };
+    let wish = json!({ "fileName": name, "contentType": content_type, "size": size, "sha256": sha256 });
     let (status, upload) = answer(stack.post("/api/uploads").json(&wish)).await;
     assert_eq!(status, StatusCode::CREATED, "{upload}");
     assert_eq!(upload["status"], "pending");
@@ -23,7 +25,7 @@ async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&s
 }
 
 /// Sends bytes with a presigned request exactly as the API gave it.
-async fn send(stack: &LocalStack, signed: &Value, bytes: Vec<u8>) -> StatusCode {
+pub async fn send(stack: &LocalStack, signed: &Value, bytes: Vec<u8>) -> StatusCode {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let mut request = stack.request(&text(&signed["method"]), &text(&signed["url"]));
     for (name, value) in signed["headers"].as_object().expect("headers") {

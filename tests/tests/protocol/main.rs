@@ -4,6 +4,7 @@
 mod dead_letters;
 mod isolation;
 mod redrives;
+mod results;
 mod stops;
 mod sweeps;
 mod widths;

@@ -6,91 +6,49 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use rowmill_core::chunk_index::ChunkIndex;
+use rowmill_core::ids::JobGuid;
 use rowmill_core::input::stored_text_key;
-use rowmill_core::job::Job;
 use rowmill_core::packing::Packing;
-use rowmill_core::ports::{JobStore, Objects, PortError};
-use rowmill_core::segment::Segment;
+use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::skipped_items::SkippedChunk;
 use rowmill_core::spec::{Source, SourceFile, Spec};
-use rowmill_core::tally::{ChunkAddress, MarkKind, Tally};
-use rowmill_core::text::{Chunk, ChunkMode, read_items};
+use rowmill_core::text::{ChunkMode, read_items};
 use rowmill_formats::{Limits, TextStream, port_error};
 
 /// How much of the upload is read at once.
 const RANGE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where the rows of a stopped job are that it did not process.
+/// The text of the rows of a stopped job that it did not process.
 pub struct SkippedRows<'a> {
-    /// The jobs' rows.
-    pub jobs: &'a dyn JobStore,
     /// The upload, and what the job left.
     pub objects: &'a Arc<dyn Objects>,
     /// The job.
-    pub job: &'a Job,
+    pub job_guid: JobGuid,
     /// What it is.
     pub spec: &'a Spec,
 }
 
 impl SkippedRows<'_> {
-    /// How many tallies the first attempt has, in which alone anything is skipped for good.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub async fn tallies(&self) -> Result<u32, PortError> {
-        match self.job.attempt {
-            1 => Ok(self.job.split.tallies),
-            _ => Ok(self.jobs.totals(self.job.job_guid, 1).await?.final_tallies.unwrap_or(0)),
-        }
-    }
-
-    /// The chunks of a tally with rows that were skipped, each with the first such row.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub async fn chunks(&self, tally: &Tally) -> Result<Vec<SkippedChunk>, PortError> {
-        if tally.counts.skipped == 0 {
-            return Ok(Vec::new());
-        }
-        let index = ChunkIndex::of(&**self.objects, self.job.job_guid, tally).await?;
-        let mut skipped = Vec::new();
-        for (place, chunk) in (0_u8..).zip(&index.chunks) {
-            let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
-            let from = match tally.mark(place) {
-                Some(mark) if mark.kind == MarkKind::Stopped => {
-                    let segment = Segment::read(&**self.objects, self.job.job_guid, address, mark.run).await?;
-                    segment.skipped_from
-                }
-                Some(mark) if mark.kind == MarkKind::Skipped => Some(chunk.first_row),
-                None if tally.is_closed() => Some(chunk.first_row),
-                _ => None,
-            };
-            skipped.extend(from.map(|from_row| SkippedChunk { address, chunk: *chunk, from_row }));
-        }
-        Ok(skipped)
-    }
-
     /// The bytes of these rows, a range at a time.
     ///
     /// # Errors
     /// `NotFound` or `Changed` where the upload is gone or replaced; `Unavailable`.
     pub async fn text(
         &self,
-        tally: &Tally,
         skipped: &SkippedChunk,
     ) -> Result<BoxStream<'static, Result<Bytes, PortError>>, PortError> {
-        let SkippedChunk { address, chunk, from_row } = skipped;
+        let SkippedChunk { address, chunk, stored_by, rows } = skipped;
         let range = chunk.offset..chunk.offset + chunk.length;
-        let whole = match (tally.stored_by, self.spec.source.file()) {
-            (Some(by), _) => self.objects.read(&stored_text_key(self.job.job_guid, *address, by)).await?,
+        let whole = match (*stored_by, self.spec.source.file()) {
+            (Some(by), _) => self.objects.read(&stored_text_key(self.job_guid, *address, by)).await?,
             (None, None) => return Err(PortError::NotFound),
-            (None, Some(file)) if chunk.mode == ChunkMode::TooLong || *from_row == chunk.first_row => {
+            (None, Some(file)) if chunk.mode == ChunkMode::TooLong || rows.start == chunk.first_row => {
                 return Ok(ranges(Arc::clone(self.objects), file, range));
             }
             (None, Some(file)) => self.objects.read_range(&file.key, &file.etag, range).await?,
         };
         let columns: Arc<[String]> = self.spec.head.columns.clone().into();
-        let first = read_items(chunk, &whole, &self.spec.head.dialect, &columns).find(|item| item.row >= *from_row);
+        let first = read_items(chunk, &whole, &self.spec.head.dialect, &columns).find(|item| item.row >= rows.start);
         let start = first.map_or(whole.len(), |item| (item.offset - chunk.offset) as usize);
         Ok(stream::iter([Ok(whole.slice(start..))]).boxed())
     }
@@ -160,24 +118,6 @@ fn packed_text(
         }
     };
     stream::unfold((text, 0), next).boxed()
-}
-
-/// A chunk with rows that were skipped.
-#[derive(Clone, Copy, Debug)]
-pub struct SkippedChunk {
-    /// Which chunk.
-    pub address: ChunkAddress,
-    /// Where it is.
-    pub chunk: Chunk,
-    /// The first row that was skipped; all behind it were too.
-    pub from_row: u64,
-}
-
-impl SkippedChunk {
-    /// How many rows were skipped.
-    pub fn rows(&self) -> u64 {
-        self.chunk.first_row + u64::from(self.chunk.items) - self.from_row
-    }
 }
 
 /// The bytes of an upload from one place to another, a range at a time.

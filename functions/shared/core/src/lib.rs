@@ -2,8 +2,8 @@
 //! through which a function reaches the world.
 //!
 //! Nothing here knows AWS, a clock or an environment variable; adapters of the ports live in `rowmill-aws`, use cases in
-//! the function crates. Read [`states`] for the life of a job, [`tally`] for how its counts stay exact and [`processor`]
-//! for how to add a job type.
+//! the function crates. Read [`states`] for the life of a job, [`tally`] for how its counts stay exact and [`guide`] for
+//! how to write a job type.
 
 #![warn(missing_docs)]
 
@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod chunk_index;
 pub mod dead_letter;
 pub mod failed_items;
+pub mod guide;
 pub mod ids;
 pub mod input;
 pub mod job;
@@ -25,6 +26,7 @@ pub mod processor;
 pub mod progress;
 pub mod results;
 pub mod segment;
+pub mod skipped_items;
 pub mod spec;
 pub mod states;
 pub mod tally;

@@ -1,46 +1,7 @@
 //! Job types: what is done with each item.
 //!
 //! A job type is a [`JobType`], built once per process; for each job it makes an [`ItemProcessor`] from the job's params.
-//! Adding one is a file in [`job_types`](crate::job_types) and a line in
-//! [`JobTypes::built_in`](crate::job_types::JobTypes::built_in):
-//!
-//! ```
-//! use std::sync::Arc;
-//! use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
-//! use rowmill_core::spec::Spec;
-//! use rowmill_core::text::Record;
-//!
-//! /// Finds the items whose `email` has no `@`.
-//! struct CheckEmail;
-//!
-//! #[async_trait::async_trait]
-//! impl JobType for CheckEmail {
-//!     fn name(&self) -> &str {
-//!         "check-email"
-//!     }
-//!
-//!     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-//!         if !spec.head.columns.iter().any(|column| column == "email") {
-//!             return Err(ParamsError::new("fileGuid", "the file has no column `email`"));
-//!         }
-//!         Ok(Arc::new(Self))
-//!     }
-//! }
-//!
-//! #[async_trait::async_trait]
-//! impl ItemProcessor for CheckEmail {
-//!     async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
-//!         let email = match &item.record {
-//!             Record::Cells(cells) => cells.get("email"),
-//!             Record::Json(value) => value["email"].as_str(),
-//!         };
-//!         match email {
-//!             Some(email) if email.contains('@') => Ok(Outcome::Succeeded),
-//!             _ => Err(ItemError::permanent("invalid_email", "not an address").in_column("email")),
-//!         }
-//!     }
-//! }
-//! ```
+//! How to write one is told in the [guide](crate::guide).
 
 use std::sync::Arc;
 

@@ -58,8 +58,54 @@ fn key_column(params: &Map<String, Value>) -> Result<Option<String>, ParamsError
     }
 }
 
+/// What a schema of an object may hold. A schema ignores every other word, so a filter `{"city": "Rome"}` would let all pass.
+const KEYWORDS: [&str; 34] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "if",
+    "maxProperties",
+    "minProperties",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "properties",
+    "propertyNames",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedProperties",
+];
+
 fn filter(params: &Map<String, Value>) -> Result<Option<RowSchema>, ParamsError> {
     let Some(schema) = params.get("filter").filter(|schema| !schema.is_null()) else { return Ok(None) };
+    let mut words = schema.as_object().into_iter().flat_map(Map::keys);
+    if let Some(word) = words.find(|word| !KEYWORDS.contains(&word.as_str())) {
+        let message = format!(
+            "is a JSON Schema, in which `{word}` means nothing; records by a field: \
+             {{\"properties\": {{\"{word}\": {{\"const\": …}}}}, \"required\": [\"{word}\"]}}"
+        );
+        return Err(ParamsError::new("params.filter", message));
+    }
     let compiled = RowSchema::compile(Some(schema));
     compiled.map(Some).map_err(|error| ParamsError::new("params.filter", error.to_string()))
 }

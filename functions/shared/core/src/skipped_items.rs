@@ -1,0 +1,136 @@
+//! The items of a job that were dispatched and never processed, because it was stopped, in row order.
+//!
+//! Only the first attempt skips for good: an item that a redrive skips has failed before it, and still has.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::chunk_index::ChunkIndex;
+use crate::failed_items::first_tally;
+use crate::ids::{JobGuid, RunId};
+use crate::job::Job;
+use crate::ports::{JobStore, Objects, PortError};
+use crate::segment::Segment;
+use crate::tally::{ChunkAddress, MarkKind, Tally};
+use crate::text::Chunk;
+
+/// How many tallies are read at once.
+const TALLIES_READ: u32 = 64;
+
+/// A walk through the chunks of a job with items that were skipped.
+pub struct SkippedItems {
+    jobs: Arc<dyn JobStore>,
+    objects: Arc<dyn Objects>,
+    job_guid: JobGuid,
+    /// The tallies not read yet.
+    unread: Range<u32>,
+    /// Tallies with skipped items whose chunks are not known yet.
+    tallies: VecDeque<Tally>,
+    /// What has been read and not given out.
+    ready: VecDeque<SkippedChunk>,
+    /// Items up to this row are not given out.
+    after: u64,
+}
+
+/// A chunk with items that were skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SkippedChunk {
+    /// Which chunk.
+    pub address: ChunkAddress,
+    /// Where it is.
+    pub chunk: Chunk,
+    /// The run of the splitter that stored its text; none where it is a range of the upload.
+    pub stored_by: Option<RunId>,
+    /// The rows that were skipped, to the end of the chunk.
+    pub rows: Range<u64>,
+}
+
+impl SkippedItems {
+    /// The skipped items of this job behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn of(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let job_guid = job.job_guid;
+        let tallies = match job.attempt {
+            1 => job.split.tallies,
+            _ => jobs.totals(job_guid, 1).await?.final_tallies.unwrap_or(0),
+        };
+        let first = first_tally(&*jobs, job_guid, 1, tallies, after).await?;
+        Ok(Self {
+            jobs,
+            objects,
+            job_guid,
+            unread: first..tallies,
+            tallies: VecDeque::new(),
+            ready: VecDeque::new(),
+            after,
+        })
+    }
+
+    /// The next chunk; none at the end.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where the objects have expired.
+    pub async fn next(&mut self) -> Result<Option<SkippedChunk>, PortError> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Some(chunk));
+            }
+            if let Some(tally) = self.tallies.pop_front() {
+                self.read_chunks(&tally).await?;
+            } else if !self.unread.is_empty() {
+                self.read_tallies().await?;
+            } else {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn read_tallies(&mut self) -> Result<(), PortError> {
+        let next = self.unread.start.saturating_add(TALLIES_READ).min(self.unread.end);
+        let tallies = self.jobs.tallies(self.job_guid, 1, self.unread.start..next).await?;
+        self.tallies.extend(tallies.into_iter().filter(|tally| tally.counts.skipped > 0));
+        self.unread.start = next;
+        Ok(())
+    }
+
+    async fn read_chunks(&mut self, tally: &Tally) -> Result<(), PortError> {
+        let index = ChunkIndex::of(&*self.objects, self.job_guid, tally).await?;
+        for (place, chunk) in (0_u8..).zip(index.chunks) {
+            let end = chunk.first_row + u64::from(chunk.items);
+            if end <= self.after.saturating_add(1) {
+                continue;
+            }
+            let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
+            if let Some(first) = self.first_skipped(tally, address, &chunk).await? {
+                let rows = first.max(self.after.saturating_add(1))..end;
+                self.ready.push_back(SkippedChunk { address, chunk, stored_by: tally.stored_by, rows });
+            }
+        }
+        Ok(())
+    }
+
+    /// The row from which on a chunk was skipped: all of it, or what lies behind the item at which its run was stopped.
+    async fn first_skipped(
+        &self,
+        tally: &Tally,
+        address: ChunkAddress,
+        chunk: &Chunk,
+    ) -> Result<Option<u64>, PortError> {
+        Ok(match tally.mark(address.index) {
+            Some(mark) if mark.kind == MarkKind::Stopped => {
+                Segment::read(&*self.objects, self.job_guid, address, mark.run).await?.skipped_from
+            }
+            Some(mark) if mark.kind == MarkKind::Skipped => Some(chunk.first_row),
+            None if tally.is_closed() => Some(chunk.first_row),
+            _ => None,
+        })
+    }
+}

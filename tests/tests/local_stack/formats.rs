@@ -1,0 +1,167 @@
+//! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
+
+use std::fmt::Write as _;
+use std::io::{Cursor, Write as _};
+
+use acceptance::files;
+use acceptance::local_stack::{LocalStack, answer};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::StatusCode;
+use serde_json::json;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use crate::stack::on_the_stack;
+use crate::uploads::{announce, send};
+
+#[test]
+fn the_same_characters_come_out_of_every_format() {
+    on_the_stack(async |stack| {
+        let csv = files::unicode_csv();
+        let gzip = gzip(&csv);
+        let utf16 = String::from_utf8(csv.clone()).unwrap().encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let every = [
+            ("plain", csv, json!({})),
+            ("gzip", gzip, json!({ "format": "csv" })),
+            ("zstd", files::data("unicode.csv.zst"), json!({ "format": "csv" })),
+            ("utf16", utf16, json!({ "format": "csv", "encoding": "utf-16be" })),
+            ("xlsx", files::data("unicode.xlsx"), json!({ "sheet": "characters" })),
+            ("parquet", files::data("unicode.parquet"), json!({})),
+        ];
+        let mut jobs = Vec::new();
+        for (name, bytes, mut params) in every {
+            params["dataset"] = json!(format!("characters-{name}"));
+            params["key"] = json!("codepoint");
+            let file = stack.upload("application/octet-stream", bytes).await;
+            jobs.push((name, stack.create("import", &file, params).await));
+        }
+        let mut expected = None;
+        for (name, job) in jobs {
+            let ended = stack.ended(&job).await;
+            assert_eq!((&ended["outcome"], &ended["itemCount"]), (&json!("succeeded"), &json!(11_231)), "{ended}");
+            assert_eq!(ended["percent"], 100);
+            let records = stack.record_fields(&format!("characters-{name}")).await;
+            let expected = expected.get_or_insert_with(|| records.clone());
+            for (key, fields) in &*expected {
+                assert_eq!(records.get(key), Some(fields), "{key} out of {name}");
+            }
+            assert_eq!(records.len(), 11_231, "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_file_of_windows_1252_is_read_as_such() {
+    on_the_stack(async |stack| {
+        let text = b"id,city\n1,K\xf6ln\n2,\x80 5 in Orl\xe9ans\n";
+        let file = stack.upload("application/octet-stream", &text[..]).await;
+        let params = json!({ "format": "csv", "encoding": "windows-1252", "dataset": "cities", "key": "id" });
+        let job = stack.create("import", &file, params).await;
+        assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
+        let records = stack.record_fields("cities").await;
+        assert_eq!((&records["1"]["city"], &records["2"]["city"]), (&json!("Köln"), &json!("€ 5 in Orléans")));
+    });
+}
+
+#[test]
+fn a_sheet_of_ten_million_cells_is_a_million_items() {
+    on_the_stack(async |stack| {
+        let workbook = workbook(1_000_000, 10);
+        let upload = announce(stack, "cells.xlsx", workbook.len(), None).await;
+        assert_eq!(send(stack, &upload["upload"], workbook).await, StatusCode::OK);
+        let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
+        beside_it_goes_on(stack).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(1_000_000)), "{ended}");
+        stack.memory_has_been_enough();
+    });
+}
+
+#[test]
+fn a_decompression_bomb_ends_its_own_job_only() {
+    on_the_stack(async |stack| {
+        let mut bomb = b"a,b\n".to_vec();
+        bomb.resize(200 << 20, b'x');
+        let file = stack.upload("application/gzip", gzip(&bomb)).await;
+        let job = stack.create("validate", &file, json!({ "format": "csv" })).await;
+        beside_it_goes_on(stack).await;
+        let ended = stack.ended(&job).await;
+        let code = &ended["error"]["code"];
+        assert_eq!((&ended["status"], code), (&json!("failed"), &json!("unreadable_file")), "{ended}");
+        assert!(ended["error"]["message"].as_str().unwrap().contains("bomb"), "{ended}");
+    });
+}
+
+#[test]
+fn a_workbook_that_is_cut_off_is_an_error_that_says_so() {
+    on_the_stack(async |stack| {
+        let mut workbook = files::data("unicode.xlsx");
+        workbook.truncate(workbook.len() / 2);
+        let file = stack.upload("application/octet-stream", workbook).await;
+        let (status, answer) =
+            answer(stack.post("/api/jobs").json(&json!({ "jobType": "validate", "fileGuid": file }))).await;
+        assert_eq!(
+            (status, &answer["code"]),
+            (StatusCode::UNPROCESSABLE_ENTITY, &json!("unreadable_file")),
+            "{answer}"
+        );
+    });
+}
+
+async fn beside_it_goes_on(stack: &LocalStack) {
+    let good = stack.upload("text/csv", "a,b\n1,2\n").await;
+    let good = stack.create("validate", &good, json!({})).await;
+    assert_eq!(stack.ended(&good).await["outcome"], "succeeded");
+}
+
+/// A text, compressed.
+pub fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A workbook with one sheet of numbers under a header.
+fn workbook(rows: u32, columns: u32) -> Vec<u8> {
+    const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    const SHEETS: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006/relationships";
+    let relation = |kind: &str, target: &str| {
+        format!(
+            r#"<Relationships xmlns="{PACKAGE}"><Relationship Id="r" Type="{RELATIONS}/{kind}" Target="{target}"/></Relationships>"#
+        )
+    };
+    let book = format!(
+        r#"<workbook xmlns="{SHEETS}" xmlns:r="{RELATIONS}"><sheets><sheet name="s" sheetId="1" r:id="r"/></sheets></workbook>"#
+    );
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_level(Some(1));
+    let mut part = |name: &str, text: &str| {
+        zip.start_file(name, options).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    };
+    part("_rels/.rels", &relation("officeDocument", "xl/workbook.xml"));
+    part("xl/_rels/workbook.xml.rels", &relation("worksheet", "worksheets/sheet1.xml"));
+    part("xl/workbook.xml", &book);
+    part("xl/worksheets/sheet1.xml", &format!(r#"<worksheet xmlns="{SHEETS}"><sheetData><row>"#));
+    let mut text = String::new();
+    for column in 0..columns {
+        let _ = write!(text, r#"<c t="inlineStr"><is><t>c{column}</t></is></c>"#);
+    }
+    text.push_str("</row>");
+    for row in 0..rows {
+        text.push_str("<row>");
+        for column in 0..columns {
+            let _ = write!(text, "<c><v>{}</v></c>", u64::from(row * columns + column) * 7919 % 1_000_003);
+        }
+        text.push_str("</row>");
+        if text.len() > 1 << 20 {
+            zip.write_all(text.as_bytes()).unwrap();
+            text.clear();
+        }
+    }
+    text.push_str("</sheetData></worksheet>");
+    zip.write_all(text.as_bytes()).unwrap();
+    zip.finish().unwrap().into_inner()
+}

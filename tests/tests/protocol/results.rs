@@ -1,0 +1,268 @@
+//! What a job leaves: each item in it once and in order, whatever dies on the way and however often time runs out.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write as _};
+use std::time::Duration;
+
+use acceptance::faults::Death;
+use acceptance::files;
+use acceptance::world::{World, WorldLimits};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use rowmill_core::ids::JobGuid;
+use rowmill_core::job::Job;
+use rowmill_core::ports::{Clock, JobStore, Objects};
+use rowmill_core::results::Manifest;
+use rowmill_core::states::{Outcome, Status};
+use serde_json::{Value, json};
+
+use crate::chunks_of;
+
+/// Time for everything; and so little that a splitter hands over after a tally and a completer after a step.
+const TIMES: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(10)];
+
+/// A job's manifest and its files.
+async fn results(world: &World, job: JobGuid) -> (Manifest, BTreeMap<String, Vec<u8>>) {
+    let job = world.jobs.job(job).await.unwrap();
+    let results = job.results.expect("results");
+    let manifest = world.objects.read(&results.manifest_key(job.job_guid)).await.unwrap();
+    let manifest: Manifest = serde_json::from_slice(&manifest).unwrap();
+    let mut files = BTreeMap::new();
+    for file in &manifest.files {
+        let bytes = world.objects.read(&results.file_key(job.job_guid, &file.name)).await.unwrap();
+        assert_eq!(bytes.len() as u64, file.bytes, "{}", file.name);
+        files.insert(file.name.clone(), bytes.to_vec());
+    }
+    (manifest, files)
+}
+
+/// One of a job's files, as text.
+async fn result(world: &World, job: JobGuid, name: &str) -> String {
+    let (manifest, mut files) = results(world, job).await;
+    let file = files.remove(name).unwrap_or_else(|| panic!("no {name} in {:?}", manifest.files));
+    String::from_utf8(file).unwrap()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// 68 good rows and three that fail: 71 chunks of one item in two tallies.
+fn partly_bad() -> Vec<u8> {
+    let mut csv = String::from("id,name\n");
+    for row in 1..=71 {
+        csv += &if row % 23 == 0 { format!("{row}\n") } else { format!("{row},\"name\n{row}\"\n") };
+    }
+    csv.into_bytes()
+}
+
+async fn create(world: &World, wish: Value) -> Job {
+    world.creator.create(&World::owner(), &serde_json::from_value(wish).unwrap(), None).await.unwrap()
+}
+
+/// Runs a job with a process dying at every call there is; its end must be the same each time. How many crashes there were.
+async fn the_same_through_every_crash(times: &[Duration], start: impl AsyncFn(&World) -> JobGuid) -> u64 {
+    let (mut undisturbed, mut crashes) = (None, 0);
+    for (time, death) in times.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let job = start(&world).await;
+            if undisturbed.is_some() {
+                world.faults.plan(call, death);
+            }
+            world.run_through_crashes(time).await;
+            let row = world.jobs.job(job).await.unwrap();
+            let when = format!("{death:?} call {call} with {time:?}");
+            assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "{when}");
+            let (manifest, files) = results(&world, job).await;
+            let end = (row.status, row.counts, manifest.files, manifest.left_out, files);
+            match &undisturbed {
+                Some(undisturbed) => assert_eq!(&end, undisturbed, "{when}"),
+                None => undisturbed = Some(end),
+            }
+            if world.faults.is_pending() {
+                break;
+            }
+            crashes += 1;
+        }
+    }
+    crashes
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_changes_no_byte_of_the_results() {
+    let (plain, packed) = (partly_bad(), gzip(&partly_bad()));
+    for (content_type, file, times) in [("text/csv", plain, &TIMES[1..]), ("application/gzip", packed, &TIMES)] {
+        let crashes = the_same_through_every_crash(times, async |world| {
+            let file = world.store(content_type, file.clone()).await;
+            let params = json!({ "format": "csv", "mapping": [{ "drop": "name" }] });
+            world.create("transform", file, params).await.unwrap().job_guid
+        });
+        let crashes = crashes.await;
+        assert!(crashes > 900 * times.len() as u64, "only {crashes} crashes");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_changes_no_byte_of_an_export() {
+    let crashes = the_same_through_every_crash(&TIMES, async |world| {
+        import(world, "people", 100).await;
+        create(world, json!({ "jobType": "export", "params": { "dataset": "people" } })).await.job_guid
+    });
+    let crashes = crashes.await;
+    assert!(crashes > 1000, "only {crashes} crashes");
+}
+
+async fn import(world: &World, dataset: &str, rows: u64) {
+    let file = world.store("text/csv", files::plain_csv(rows)).await;
+    world.create("import", file, json!({ "dataset": dataset, "key": "id" })).await.unwrap();
+    world.run().await;
+}
+
+#[tokio::test]
+async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done() {
+    let world = World::new(chunks_of(7));
+    import(&world, "people", 300).await;
+    let params = json!({ "dataset": "people", "filter": { "amount": "7" } });
+    let slip = serde_json::from_value(json!({ "jobType": "export", "params": params })).unwrap();
+    let refused = world.creator.create(&World::owner(), &slip, None).await.unwrap_err();
+    assert!(refused.to_string().contains("`amount`"), "{refused}");
+    let params = json!({
+        "dataset": "people", "format": "csv", "columns": ["amount", "id"], "compress": "gzip", "filter": { "properties": { "amount": { "const": "7" } } },
+    });
+    let job = create(&world, json!({ "jobType": "export", "params": params })).await.job_guid;
+    world.run_through_crashes(TIMES[1]).await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.item_count, shown.items_succeeded, shown.outcome), (300, 300, Some(Outcome::Succeeded)));
+    let (manifest, files) = results(&world, job).await;
+    let mut text = String::new();
+    MultiGzDecoder::new(&*files["people.csv.gz"]).read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), manifest.files[0].items), ("amount,id\n7,1\n", Some(1)));
+
+    let job = create(&world, json!({ "jobType": "export", "params": { "dataset": "people" } })).await.job_guid;
+    world.run_through_crashes(TIMES[1]).await;
+    let text = result(&world, job, "people.jsonl").await;
+    let mut ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=300).collect::<Vec<_>>());
+}
+
+fn id(record: &Value) -> u64 {
+    record["id"].as_str().expect("an id").parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_a_stopped_job_did_not_process_is_a_file_that_can_be_run() {
+    for (content_type, file) in [("text/csv", partly_bad()), ("application/gzip", gzip(&partly_bad()))] {
+        let world = World::new(chunks_of(3));
+        let file = world.store(content_type, file).await;
+        let job = world.create("import", file, json!({ "format": "csv", "dataset": "d", "key": "id" })).await.unwrap();
+        // Of the 24 chunks some are done, one is stopped on its way, and the others are skipped.
+        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+        let chunks = world.chunks.take();
+        for message in &chunks[..10] {
+            world.process(message, false).await;
+        }
+        world.canceller.cancel(&World::owner(), job.job_guid).await.unwrap();
+        for message in &chunks[10..] {
+            world.process(message, false).await;
+        }
+        world.run_through_crashes(TIMES[1]).await;
+        let shown = world.show(job.job_guid).await;
+        assert_eq!((shown.status, shown.items_failed, shown.items_skipped), (Status::Cancelled, 1, 41));
+        let rest = result(&world, job.job_guid, "unprocessed-rows.csv").await;
+        let expected = String::from_utf8(partly_bad()).unwrap();
+        let (header, from) = ("id,name\n", expected.find("31,").unwrap());
+        assert_eq!(rest, format!("{header}{}", &expected[from..]));
+
+        let rest = world.store("text/csv", rest).await;
+        let second = world.create("import", rest, json!({ "dataset": "d", "key": "id" })).await.unwrap();
+        world.run().await;
+        assert_eq!(world.show(second.job_guid).await.item_count, 41);
+        assert_eq!(world.records.dataset("d").len(), 68, "every good row, by one job or the other");
+    }
+}
+
+#[tokio::test]
+async fn what_was_never_dispatched_is_copied_as_far_as_is_allowed_and_as_long_as_it_is_there() {
+    for (limit, is_gone) in [(1 << 20, false), (40, false), (1 << 20, true)] {
+        let world = World::new(WorldLimits { unprocessed_max_bytes: limit, ..chunks_of(1) });
+        let file = world.store("text/csv", files::plain_csv(100)).await;
+        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+        // A tally is dispatched, then it is cancelled.
+        let message = world.splits.take().remove(0);
+        world.splitter.split(&message, world.clock.now() + TIMES[1]).await.unwrap();
+        for message in world.chunks.take() {
+            world.process(&message, false).await;
+        }
+        world.canceller.cancel(&World::owner(), job).await.unwrap();
+        if is_gone {
+            world.objects.delete(&rowmill_core::upload::object_key(file));
+        }
+        world.run_through_crashes(TIMES[1]).await;
+        assert_eq!(world.show(job).await.items_succeeded, 64);
+        let (manifest, files) = results(&world, job).await;
+        let copied = files.get("unprocessed-rows.csv").map(|file| String::from_utf8_lossy(file).into_owned());
+        let left_out: Vec<&str> = manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect();
+        match (limit, is_gone) {
+            (40, _) => {
+                assert!(left_out[0].contains("more than 40 bytes"), "{left_out:?}");
+                assert_eq!(copied.unwrap().len(), "id,name,amount\n".len() + 40);
+            }
+            (_, true) => assert!(left_out[0].contains("gone"), "{left_out:?}"),
+            _ => {
+                let rows: Vec<String> = copied.unwrap().lines().map(str::to_owned).collect();
+                assert_eq!((rows.len(), rows[1].split(',').next(), left_out), (37, Some("65"), Vec::new()));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn failed_rows_are_shown_as_far_as_they_can_be_and_come_back_as_they_were() {
+    let world = World::new(chunks_of(2));
+    let long = "x".repeat(400);
+    let mut csv = format!("row,=v\n=1+1\n2,b,c,d\n+3\n5,{long}\n\"6\"\"\n\",'=x,\n").into_bytes();
+    csv.extend_from_slice(b"\xff,7\n8\n");
+    let file = world.store("text/csv", csv).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.run().await;
+    let failed = result(&world, job, "failed-rows.csv").await;
+    let mut reader = csv::Reader::from_reader(failed.as_bytes());
+    let ours = ["rowmill_row", "rowmill_code", "rowmill_message", "rowmill_column"];
+    assert_eq!(reader.headers().unwrap(), [&["row", "'=v"], &ours[..]].concat());
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let shown: Vec<[&str; 4]> = rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]]).collect();
+    assert_eq!(
+        shown,
+        [
+            ["'=1+1", "", "1", "ragged_row"],
+            ["2", "b,c,d", "2", "ragged_row"],
+            ["+3", "", "3", "ragged_row"],
+            ["", "", "4", "row_too_long"],
+            ["6\"\n", "''=x,", "5", "ragged_row"],
+            ["\u{fffd}", "7", "6", "invalid_utf8"],
+            ["8", "", "7", "ragged_row"],
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_up() {
+    let world = World::new(chunks_of(2));
+    let file = world.store("text/csv", "a,b\n=1\n2,3,4\n5,6\n").await;
+    let job = world.create("transform", file, json!({ "mapping": [{ "drop": "b" }] })).await.unwrap().job_guid;
+    world.run().await;
+    let failed = result(&world, job, "failed-rows.csv").await;
+    let corrected = world.store("text/csv", failed).await;
+    let wish = serde_json::from_value(json!({ "fileGuid": corrected })).unwrap();
+    world.redriver.redrive(&World::owner(), job, &wish).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 3));
+    // In the order of the input, though its first rows are of the second attempt.
+    assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
+}
