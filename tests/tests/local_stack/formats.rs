@@ -22,7 +22,7 @@ fn the_same_characters_come_out_of_every_format() {
         let gzip = gzip(&csv);
         let utf16 = String::from_utf8(csv.clone()).unwrap().encode_utf16().flat_map(u16::to_be_bytes).collect();
         let every = [
-            ("plain", csv, json!({})),
+            ("plain", csv, json!({ "format": "csv" })),
             ("gzip", gzip, json!({ "format": "csv" })),
             ("zstd", files::data("unicode.csv.zst"), json!({ "format": "csv" })),
             ("utf16", utf16, json!({ "format": "csv", "encoding": "utf-16be" })),
