@@ -1,6 +1,6 @@
 //! What a job leaves: each item in it once and in order, whatever dies on the way and however often time runs out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write as _};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::job::Job;
-use rowmill_core::ports::{Clock, JobStore, Objects};
+use rowmill_core::ports::{Clock, JobStore, Objects, RecordStore, RecordVersion, Upsert, Upserted};
 use rowmill_core::results::Manifest;
 use rowmill_core::states::{Outcome, Status};
 use serde_json::{Value, json};
@@ -148,6 +148,48 @@ async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done(
     let mut ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
     ids.sort_unstable();
     assert_eq!(ids, (1..=300).collect::<Vec<_>>());
+}
+
+/// A run of the splitter that goes on finds records before, among and behind those that another one found.
+#[tokio::test]
+async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
+    for (time, death) in TIMES.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            import(&world, "people", 100).await;
+            let job = create(&world, json!({ "jobType": "export", "params": { "dataset": "people" } })).await.job_guid;
+            let message = world.splits.take().remove(0);
+            world.faults.plan(call, death);
+            let has_died = world.splitter.split(&message, world.clock.now() + time).await.is_err();
+            if has_died {
+                world.faults.revive();
+                world.clock.advance(Duration::from_secs(600));
+                add_records(&world, "people", 101..=150).await;
+                world.splitter.split(&message, world.clock.now() + time).await.unwrap();
+            }
+            world.run_through_crashes(time).await;
+            let text = result(&world, job, "people.jsonl").await;
+            let ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
+            let each: BTreeSet<u64> = ids.iter().copied().collect();
+            let when = format!("{death:?} call {call} with {time:?}");
+            assert_eq!(each.len(), ids.len(), "none is there twice: {when}");
+            assert_eq!(each.range(..=100).count(), 100, "none is left out that was there all the time: {when}");
+            let shown = world.show(job).await;
+            assert_eq!((shown.item_count, shown.items_succeeded), (each.len() as u64, each.len() as u64), "{when}");
+            if !has_died {
+                break;
+            }
+        }
+    }
+}
+
+async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64>) {
+    let version = RecordVersion { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
+    let fields = |id: u64| json!({ "id": id.to_string() }).as_object().unwrap().clone();
+    let upserts: Vec<_> = ids.map(|id| Upsert { key: id.to_string(), version, fields: fields(id) }).collect();
+    for upserted in world.records.upsert(dataset, &upserts).await {
+        assert_eq!(upserted.unwrap(), Upserted::Written);
+    }
 }
 
 fn id(record: &Value) -> u64 {
