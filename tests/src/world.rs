@@ -185,6 +185,8 @@ impl World {
                 entropy: entropy.clone(),
                 limits: SplitLimits {
                     range_bytes: limits.range_bytes,
+                    // Nearly every file of a test has several.
+                    part_bytes: 100,
                     packed: rowmill_formats::Limits::default(),
                     margin: Duration::from_secs(20),
                     lease: A_WHILE,
@@ -214,6 +216,9 @@ impl World {
                     multipart: mortal_objects.clone(),
                     clock: clock.clone(),
                     unprocessed_max_bytes: limits.unprocessed_max_bytes,
+                    // Nearly every file of a test has several.
+                    part_bytes: 100,
+                    packed: rowmill_formats::Limits::default(),
                 },
                 jobs: mortal_jobs.clone(),
                 completions: Mortal::new(completions.clone(), &faults),

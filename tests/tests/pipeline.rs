@@ -33,7 +33,7 @@ async fn every_character_of_the_real_file_becomes_a_record() {
     let shown = world.show(job.job_guid).await;
     assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(Outcome::Succeeded), 100));
     assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (11_231, 11_231, 0));
-    let records = world.records.dataset("unicode");
+    let records = world.records.dataset("local/unicode");
     assert_eq!(records.len(), 11_231);
     assert_eq!(world.jobs.active("system"), 0);
 }
@@ -53,7 +53,7 @@ async fn a_dry_run_says_what_an_import_would_and_writes_nothing() {
         assert_eq!(world.show(job).await.items_succeeded, 1);
         let codes = world.all_failed(job).await.into_iter().map(|item| (item.row, item.code));
         failed.push(codes.collect::<Vec<_>>());
-        assert_eq!(world.records.dataset("d").len(), usize::from(!dry_run));
+        assert_eq!(world.records.dataset("local/d").len(), usize::from(!dry_run));
     }
     assert_eq!(failed[0], failed[1]);
     let wrong = world.create("import", file, json!({ "dataset": "d", "dryRun": "yes" })).await;
@@ -230,7 +230,7 @@ async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() 
     world.run().await;
     let shown = world.show(job.job_guid).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (5, 0), "a superseded row counts as succeeded");
-    let values: Vec<_> = world.records.dataset("d").iter().map(|record| record.fields["value"].clone()).collect();
+    let values: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.fields["value"].clone()).collect();
     assert_eq!(values, ["5", "2", "4"]);
 }
 

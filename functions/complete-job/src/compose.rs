@@ -6,27 +6,26 @@
 //! the same.
 
 pub mod failed_rows;
-pub mod unprocessed;
+mod input_text;
+mod unprocessed;
 pub mod writer;
 
 use std::sync::Arc;
 
-use futures::StreamExt;
 use jiff::Timestamp;
 use rowmill_core::failed_items::FailedItems;
 use rowmill_core::ids::{JobGuid, RunId};
 use rowmill_core::job::Job;
-use rowmill_core::outputs::Outputs;
+use rowmill_core::outputs::{Found, Outputs};
 use rowmill_core::ports::{Clock, JobStore, MultipartObjects, Objects, PortError};
-use rowmill_core::results::{LeftOut, ResultFile, ResultKind, result_key};
-use rowmill_core::skipped_items::SkippedItems;
-use rowmill_core::spec::{Source, Spec};
+use rowmill_core::results::{FAILED_ROWS, LeftOut, ResultFile, ResultKind, result_key};
+use rowmill_core::spec::Spec;
 use rowmill_core::tally::Counts;
 use rowmill_core::text::Format;
+use rowmill_formats::Limits;
 use serde::{Deserialize, Serialize};
 
-use unprocessed::{SkippedRows, source_text};
-use writer::{OpenFile, ResultWriter};
+use writer::{Destination, OpenFile, ResultWriter};
 
 /// How many outputs are written between two looks at the clock.
 const OUTPUTS_AT_ONCE: usize = 256;
@@ -43,6 +42,10 @@ pub struct Composer {
     pub clock: Arc<dyn Clock>,
     /// The most bytes of an upload that are copied because they were not processed.
     pub unprocessed_max_bytes: u64,
+    /// How long a part of a result is, see [`PART_BYTES`](writer::PART_BYTES).
+    pub part_bytes: usize,
+    /// How much a packed upload may take; as the splitter's.
+    pub packed: Limits,
 }
 
 /// How far a composition is.
@@ -57,6 +60,9 @@ pub struct Composition {
     pub left_out: Vec<LeftOut>,
     step: Step,
     open: Option<OpenFile>,
+    /// How many skipped rows were too long to be copied.
+    #[serde(default)]
+    too_long: u64,
 }
 
 /// What is to be done next.
@@ -93,11 +99,15 @@ pub enum Composed {
 impl Composition {
     fn new(files_of: RunId) -> Self {
         let (files, left_out) = (Vec::new(), Vec::new());
-        Self { files_of, files, left_out, step: Step::FailedRows { after: 0 }, open: None }
+        Self { files_of, files, left_out, step: Step::FailedRows { after: 0 }, open: None, too_long: 0 }
     }
 
+    /// Notes what is not in a file, once.
     fn leave_out(&mut self, file: &str, message: impl Into<String>) {
-        self.left_out.push(LeftOut { file: file.to_owned(), message: message.into() });
+        let left_out = LeftOut { file: file.to_owned(), message: message.into() };
+        if !self.left_out.contains(&left_out) {
+            self.left_out.push(left_out);
+        }
     }
 }
 
@@ -203,7 +213,8 @@ impl Composer {
     ) -> ResultWriter<'_> {
         let file = now.open.take().unwrap_or_else(file);
         let key = result_key(task.job.job_guid, task.job.attempt, now.files_of, &file.name);
-        ResultWriter::new(&*self.objects, &*self.multipart, key, file, tail)
+        let to = Destination { objects: &*self.objects, multipart: &*self.multipart, part_bytes: self.part_bytes };
+        ResultWriter::new(to, key, file, tail)
     }
 
     async fn failed_rows(
@@ -216,7 +227,7 @@ impl Composer {
         if task.counts.failed == 0 {
             return Ok(StepEnd::Next(Step::SkippedRows { after: 0 }));
         }
-        let (name, content_type) = rows_file("failed-rows", task.spec);
+        let (name, content_type) = rows_file(FAILED_ROWS, task.spec);
         let file = || OpenFile::new(name.clone(), ResultKind::FailedRows, content_type.to_owned(), false);
         let mut writer = self.writer(task, now, tail, file);
         if writer.is_empty() {
@@ -248,119 +259,6 @@ impl Composer {
         Ok(StepEnd::Next(Step::SkippedRows { after: 0 }))
     }
 
-    async fn skipped_rows(
-        &self,
-        task: &Task<'_>,
-        now: &mut Composition,
-        tail: Vec<u8>,
-        after: u64,
-    ) -> Result<StepEnd, PortError> {
-        let behind = task.job.unprocessed_from();
-        let nothing = task.counts.skipped == 0 && behind.is_none();
-        if nothing || matches!(task.spec.source, Source::Dataset { .. }) {
-            return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
-        }
-        let (name, content_type) = rows_file("unprocessed-rows", task.spec);
-        let file = || OpenFile::new(name.clone(), ResultKind::UnprocessedRows, content_type.to_owned(), false);
-        let mut writer = self.writer(task, now, tail, file);
-        let end = self.copy_skipped(task, &mut writer, after).await;
-        match end {
-            Ok(None) => {}
-            Ok(Some(after)) => {
-                let (file, tail) = writer.pause()?;
-                return Ok(StepEnd::OutOfTime(Step::SkippedRows { after }, file, tail));
-            }
-            Err(PortError::NotFound | PortError::Changed) => {
-                now.leave_out(&name, "the rows themselves: the upload is gone or was replaced");
-                return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
-            }
-            Err(error) => return Err(error),
-        }
-        match behind {
-            None => {
-                now.files.push(writer.finish(true).await?);
-                Ok(StepEnd::Next(Step::Outputs { after: 0 }))
-            }
-            Some(from) => {
-                let (file, tail) = writer.pause()?;
-                now.open = Some(file);
-                self.undispatched(task, now, tail, from.offset).await
-            }
-        }
-    }
-
-    /// Copies the skipped rows behind this one; the row behind which to go on where time was up.
-    async fn copy_skipped(
-        &self,
-        task: &Task<'_>,
-        writer: &mut ResultWriter<'_>,
-        after: u64,
-    ) -> Result<Option<u64>, PortError> {
-        let rows = SkippedRows { objects: &self.objects, job_guid: task.job.job_guid, spec: task.spec };
-        if writer.is_empty() {
-            writer.write(&rows.header().await?).await?;
-        }
-        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
-        let mut walk = SkippedItems::of(jobs, objects, task.job, after).await?;
-        while let Some(skipped) = walk.next().await? {
-            let (mut text, mut last) = (rows.text(&skipped).await?, b'\n');
-            while let Some(bytes) = text.next().await {
-                let bytes = bytes?;
-                last = bytes.last().copied().unwrap_or(last);
-                writer.write(&bytes).await?;
-            }
-            if !matches!(last, b'\n' | b'\r') {
-                writer.write(b"\n").await?;
-            }
-            writer.count(skipped.rows.end - skipped.rows.start);
-            if self.is_time_up(task) {
-                return Ok(Some(skipped.rows.end - 1));
-            }
-        }
-        Ok(None)
-    }
-
-    async fn undispatched(
-        &self,
-        task: &Task<'_>,
-        now: &mut Composition,
-        tail: Vec<u8>,
-        offset: u64,
-    ) -> Result<StepEnd, PortError> {
-        let (name, content_type) = rows_file("unprocessed-rows", task.spec);
-        let file = || OpenFile::new(name.clone(), ResultKind::UnprocessedRows, content_type.to_owned(), false);
-        let mut writer = self.writer(task, now, tail, file);
-        let from = task.job.unprocessed_from().map_or(offset, |from| from.offset);
-        // Nobody knows how long the text of a packed upload is.
-        let size = match &task.spec.source {
-            Source::File(file) => file.size,
-            Source::Packed { .. } | Source::Dataset { .. } => u64::MAX,
-        };
-        let end = size.min(from.saturating_add(self.unprocessed_max_bytes));
-        let (mut offset, mut text) = (offset, source_text(&self.objects, &task.spec.source, offset..end));
-        while let Some(bytes) = text.next().await {
-            let bytes = match bytes {
-                Err(PortError::NotFound | PortError::Changed) => {
-                    now.leave_out(&name, format!("what lies behind byte {offset}: the upload is gone or was replaced"));
-                    break;
-                }
-                bytes => bytes?,
-            };
-            writer.write(&bytes).await?;
-            offset += bytes.len() as u64;
-            if self.is_time_up(task) {
-                let (file, tail) = writer.pause()?;
-                return Ok(StepEnd::OutOfTime(Step::Undispatched { offset }, file, tail));
-            }
-        }
-        if end < size && offset >= end {
-            let limit = self.unprocessed_max_bytes;
-            now.leave_out(&name, format!("what lies behind byte {end}: more than {limit} bytes are not copied"));
-        }
-        now.files.push(writer.finish(false).await?);
-        Ok(StepEnd::Next(Step::Outputs { after: 0 }))
-    }
-
     async fn outputs(
         &self,
         task: &Task<'_>,
@@ -376,18 +274,29 @@ impl Composer {
         }
         let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
         let (mut walk, mut written) = (Outputs::of(jobs, objects, task.job, after).await?, 0_usize);
-        while let Some(item) = walk.next().await? {
-            writer.write(item.output.as_bytes()).await?;
-            writer.write(b"\n").await?;
-            writer.count(1);
-            written += 1;
-            if written.is_multiple_of(OUTPUTS_AT_ONCE) && self.is_time_up(task) {
-                let (file, tail) = writer.pause()?;
-                return Ok(StepEnd::OutOfTime(Step::Outputs { after: item.row }, file, tail));
+        loop {
+            let found = walk.next().await?;
+            for attempt in walk.missing() {
+                now.leave_out(&output.name, format!("outputs of attempt {attempt}: they are not kept any more"));
             }
-        }
-        for attempt in walk.missing() {
-            now.leave_out(&output.name, format!("outputs of attempt {attempt}: they are not kept any more"));
+            match found {
+                Found::End => break,
+                Found::Nothing => {}
+                Found::Output(item) => {
+                    writer.write(item.output.as_bytes()).await?;
+                    writer.write(b"\n").await?;
+                    writer.count(1);
+                    written += 1;
+                    if !written.is_multiple_of(OUTPUTS_AT_ONCE) {
+                        continue;
+                    }
+                }
+            }
+            // Not before it has come any further, or the next invocation would begin where this one did.
+            if self.is_time_up(task) && walk.after() > after {
+                let (file, tail) = writer.pause()?;
+                return Ok(StepEnd::OutOfTime(Step::Outputs { after: walk.after() }, file, tail));
+            }
         }
         now.files.push(writer.finish(true).await?);
         Ok(StepEnd::Next(Step::Done))

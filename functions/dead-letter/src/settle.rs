@@ -208,6 +208,11 @@ impl DeadLetters {
         if !job.split.done || !totals.is_complete() {
             return Ok(DeadLetterEnd::Obsolete);
         }
+        // A letter of a message that was one too many, while the results are being composed. Should that have died, the
+        // sweep finds it.
+        if job.composing.is_some() && job.moved_at + self.patience > self.clock.now() {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
         let job = self.lease(job, run).await?;
         let said = "every try to end the job failed; the logs of complete-job say why";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());

@@ -89,15 +89,17 @@ impl Isolated<'_> {
             }
             // An item that was begun in time may end within the margin: that is no hanging, and costs no delivery.
             let patience = delivery.time_limit + processor.limits.margin / 2;
-            match run.before(patience, run.process(std::slice::from_mut(&mut item))).await {
+            match run.before(patience, run.process_alone(&mut item)).await {
+                // It had what others had left of the time: the next run has all of it for this item.
+                None if self.has_progress() => return self.hand_over().await,
                 // The note stays: an item that hangs is as bad as one that kills.
                 None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+                Some(Err(RunError::TryAgain(_))) if self.has_progress() => return self.hand_over().await,
                 Some(Err(error)) => {
                     let moved = self.move_on(None).await?;
                     return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };
                 }
-                Some(Ok(results)) => {
-                    let result = results.into_iter().next().unwrap_or(Ok(Outcome::Succeeded));
+                Some(Ok(result)) => {
                     self.add(&item, result);
                     self.deaths = 0;
                 }
@@ -124,6 +126,11 @@ impl Isolated<'_> {
             return self.processor.commit_progress(self.delivery, self.prepared, progress).await;
         }
         self.hand_over().await
+    }
+
+    /// Whether this run has done any item.
+    fn has_progress(&self) -> bool {
+        self.progress.done > self.delivery.ledger.done
     }
 
     fn add(&mut self, item: &InputItem, result: Result<Outcome, ItemError>) {

@@ -131,6 +131,11 @@ impl ChunkProcessor {
         match run.run(&mut items, &mut progress).await {
             Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
             Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
+            // Items that cannot be done now do not cost those before them: what is done is kept, and tries are counted anew.
+            Err(RunError::TryAgain(why)) if progress.done > delivery.ledger.done => {
+                tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, why, "chunk done in part");
+                self.hand_over(delivery, progress).await
+            }
             Err(error) => Err(error),
         }
     }
@@ -158,7 +163,7 @@ impl ChunkProcessor {
         }
     }
 
-    /// Time is up: what is done is noted in the ledger, for the next run to go on from.
+    /// The run gets no further: what is done is noted in the ledger, for the next run to go on from.
     async fn hand_over(&self, delivery: &Delivery<'_>, progress: Progress) -> Result<ChunkEnd, RunError> {
         let (message, ledger) = (delivery.message, &delivery.ledger);
         if progress.done == ledger.done {

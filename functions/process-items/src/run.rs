@@ -123,6 +123,15 @@ pub enum RunError {
     Port(#[from] PortError),
 }
 
+/// Who else is with the items that are processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Company {
+    /// Others of their chunk.
+    Batch,
+    /// Nobody: the chunk is isolated.
+    Alone,
+}
+
 /// A run over one chunk.
 pub struct ChunkRun<'a> {
     /// The job.
@@ -185,12 +194,29 @@ impl ChunkRun<'_> {
         }
     }
 
+    /// Processes an item of an isolated chunk, whose record is taken out of it.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn process_alone(&self, item: &mut InputItem) -> Result<Result<Outcome, ItemError>, RunError> {
+        let results = self.process_as(std::slice::from_mut(item), Company::Alone).await?;
+        Ok(results.into_iter().next().unwrap_or(Ok(Outcome::Succeeded)))
+    }
+
     /// Processes a batch: a result for each of its items, whose records are taken out of them. Malformed items are not
     /// handed over.
     ///
     /// # Errors
     /// See [`RunError`].
     pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<Outcome, ItemError>>, RunError> {
+        self.process_as(batch, Company::Batch).await
+    }
+
+    async fn process_as(
+        &self,
+        batch: &mut [InputItem],
+        company: Company,
+    ) -> Result<Vec<Result<Outcome, ItemError>>, RunError> {
         let mut settled: Vec<Result<Outcome, ItemError>> = vec![Ok(Outcome::Succeeded); batch.len()];
         let well_formed: Vec<(usize, Item)> = (0..)
             .zip(batch)
@@ -204,7 +230,8 @@ impl ChunkRun<'_> {
             if items.is_empty() {
                 break;
             }
-            let results = self.results(&items).await;
+            let began = self.clock.now();
+            let results = self.results(&items, company).await;
             if results.len() != items.len() {
                 let message = format!("the processor answered {} of {} items", results.len(), items.len());
                 return Err(RunError::TryAgain(message));
@@ -221,26 +248,32 @@ impl ChunkRun<'_> {
                 }
             }
             if let Some(error) = last_error {
-                self.before_retry(retry, open_items.len(), &error).await?;
+                let took = Duration::try_from(self.clock.now().duration_since(began)).unwrap_or_default();
+                self.before_retry(retry, took, open_items.len(), &error).await?;
             }
             (places, items) = (open_places, open_items);
         }
         Ok(settled)
     }
 
-    async fn results(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
+    async fn results(&self, items: &[Item], company: Company) -> Vec<Result<Outcome, ItemError>> {
         let processor = &self.prepared.processor;
         if self.prepared.spec.is_dry_run() {
             let checks: Vec<_> = items.iter().map(|item| processor.dry_run(item)).collect();
             return stream::iter(checks).buffered(processor.concurrency().max(1)).collect().await;
         }
-        processor.process_batch(items).await
+        match (company, items) {
+            (Company::Alone, [item]) => vec![processor.process_alone(item).await],
+            _ => processor.process_batch(items).await,
+        }
     }
 
-    async fn before_retry(&self, retry: u32, open: usize, error: &ItemError) -> Result<(), RunError> {
+    /// Waits before items are tried once more, unless there have been enough tries, or one that `took` so long would not end
+    /// in time.
+    async fn before_retry(&self, retry: u32, took: Duration, open: usize, error: &ItemError) -> Result<(), RunError> {
         let doubled = self.limits.backoff.saturating_mul(2_u32.saturating_pow(retry));
         let wait = doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0);
-        if retry >= self.limits.transient_retries || self.clock.now() + wait >= self.time_limit {
+        if retry >= self.limits.transient_retries || self.clock.now() + wait + took >= self.time_limit {
             return Err(RunError::TryAgain(format!("{open} items still fail: {error}")));
         }
         self.clock.sleep(wait).await;

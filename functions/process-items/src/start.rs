@@ -36,7 +36,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
             backoff: Duration::from_millis(200),
             margin: Duration::from_secs(runtime.setting("ROWMILL_PROCESS_MARGIN_SECONDS", 5)?),
             poison_max: runtime.setting("ROWMILL_POISON_MAX", 10)?,
-            output_max_bytes: runtime.setting("ROWMILL_CHUNK_OUTPUT_MAX_BYTES", 8 * 1024 * 1024)?,
+            output_max_bytes: runtime.setting("ROWMILL_CHUNK_OUTPUT_MAX_BYTES", 4 * 1024 * 1024)?,
         },
     });
     runtime

@@ -7,13 +7,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::chunk_index::RecordPosition;
-use rowmill_core::ports::{Clock, PortError, RECORD_PARTITIONS, RecordStore, StoredRecord};
+use rowmill_core::ports::{Clock, PortError, RECORD_PARTITIONS, RecordStore};
 use rowmill_core::tally::CHUNKS_PER_TALLY;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
-use crate::cut::{CutError, CutTally, StoredCut};
+use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
 
 /// How many records are asked for at once. A page of DynamoDB has 1 MB at most, whatever is asked for.
 const PAGE_RECORDS: usize = 1000;
@@ -30,10 +31,20 @@ pub struct DatasetCut {
     at: RecordPosition,
     /// Behind the last record read.
     read_to: RecordPosition,
-    /// Records read and not yet in a chunk, with their partitions.
-    read: VecDeque<(u32, StoredRecord)>,
+    /// Records read and not yet in a chunk.
+    read: VecDeque<ReadRecord>,
+    /// The bytes of their lines.
+    read_bytes: u64,
     /// How many partitions are behind the last chunk, or in it.
     partitions_weighed: u32,
+}
+
+/// A record that was read.
+struct ReadRecord {
+    partition: u32,
+    key: String,
+    /// The record as a line of JSON.
+    line: Vec<u8>,
 }
 
 impl DatasetCut {
@@ -47,24 +58,36 @@ impl DatasetCut {
         at: RecordPosition,
     ) -> Self {
         let (read_to, partitions_weighed) = (at.clone(), at.partition);
-        Self { records, clock, dataset, limits, start, at, read_to, read: VecDeque::new(), partitions_weighed }
+        Self {
+            records,
+            clock,
+            dataset,
+            limits,
+            start,
+            at,
+            read_to,
+            read: VecDeque::new(),
+            read_bytes: 0,
+            partitions_weighed,
+        }
     }
 
     /// Goes on behind this record instead: another run's chunks count.
     pub fn go_on_behind(&mut self, at: RecordPosition, start: Position) {
         (self.start, self.partitions_weighed) = (start, at.partition);
         self.read.clear();
+        self.read_bytes = 0;
         (self.read_to, self.at) = (at.clone(), at);
     }
 
-    /// The next 64 chunks; fewer at the end, none behind it.
+    /// The next 64 chunks; fewer where they are big, and at the end; none behind it.
     ///
     /// # Errors
     /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        let (mut tally, mut stored) = (CutTally::default(), StoredCut::default());
-        while tally.chunks.len() < CHUNKS_PER_TALLY {
-            while self.read.len() < self.limits.max_items.max(1) as usize && !self.is_read() {
+        let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
+        while tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {
+            while !self.fills_a_chunk() && !self.is_read() {
                 if self.clock.now() >= time_limit {
                     return Err(CutError::OutOfTime);
                 }
@@ -73,11 +96,16 @@ impl DatasetCut {
             if self.read.is_empty() {
                 break;
             }
-            self.cut_chunk(&mut tally, &mut stored).map_err(CutError::Port)?;
+            self.cut_chunk(&mut tally, &mut stored);
+            bytes += tally.inputs.last().map_or(0, Bytes::len);
         }
         stored.next = Some(self.at.clone());
         tally.stored = Some(stored);
         Ok(tally)
+    }
+
+    fn fills_a_chunk(&self) -> bool {
+        self.read.len() >= self.limits.max_items.max(1) as usize || self.read_bytes >= self.limits.max_bytes.max(1)
     }
 
     const fn is_read(&self) -> bool {
@@ -88,7 +116,13 @@ impl DatasetCut {
         let RecordPosition { partition, after } = &self.read_to;
         let partition = *partition;
         let page = self.records.page(&self.dataset, partition, after.as_deref(), PAGE_RECORDS).await?;
-        self.read.extend(page.records.into_iter().map(|record| (partition, record)));
+        for record in page.records {
+            let mut line =
+                serde_json::to_vec(&record).map_err(|error| PortError::invalid("writing a record", error))?;
+            line.push(b'\n');
+            self.read_bytes += line.len() as u64;
+            self.read.push_back(ReadRecord { partition, key: record.key, line });
+        }
         self.read_to = match page.next {
             Some(key) => RecordPosition { partition, after: Some(key) },
             None => RecordPosition { partition: partition + 1, after: None },
@@ -96,26 +130,24 @@ impl DatasetCut {
         Ok(())
     }
 
-    fn cut_chunk(&mut self, tally: &mut CutTally, stored: &mut StoredCut) -> Result<(), PortError> {
+    fn cut_chunk(&mut self, tally: &mut CutTally, stored: &mut StoredCut) {
         let (mut lines, mut items) = (Vec::new(), 0);
         while items < self.limits.max_items.max(1)
             && (items == 0 || (lines.len() as u64) < self.limits.max_bytes)
-            && let Some((partition, record)) = self.read.pop_front()
+            && let Some(ReadRecord { partition, key, line }) = self.read.pop_front()
         {
-            serde_json::to_writer(&mut lines, &record)
-                .map_err(|error| PortError::invalid("writing a record", error))?;
-            lines.push(b'\n');
+            lines.extend_from_slice(&line);
+            self.read_bytes -= line.len() as u64;
             items += 1;
-            self.at = RecordPosition { partition, after: Some(record.key) };
+            self.at = RecordPosition { partition, after: Some(key) };
         }
         let (Position { offset, row: first_row }, length) = (self.start, lines.len() as u64);
         tally.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });
         tally.inputs.push(lines.into());
         self.start = Position { offset: offset + length, row: first_row + u64::from(items) };
         // A partition is done with the chunk that its last record is in.
-        let done = self.read.front().map_or(self.read_to.partition, |(partition, _)| *partition);
+        let done = self.read.front().map_or(self.read_to.partition, |record| record.partition);
         stored.weights.push(u64::from(done - self.partitions_weighed));
         self.partitions_weighed = done;
-        Ok(())
     }
 }

@@ -17,7 +17,7 @@ use rowmill_core::tally::CHUNKS_PER_TALLY;
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position};
 use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
 
-use crate::cut::{CutError, CutTally, StoredCut, never_closed};
+use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
 
 /// A packed upload, being cut.
 pub struct PackedCut {
@@ -63,12 +63,12 @@ impl PackedCut {
         }
     }
 
-    /// The next 64 chunks; fewer at the end of the text, none behind it.
+    /// The next 64 chunks; fewer where they are big, and at the end of the text; none behind it.
     ///
     /// # Errors
     /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
+        while self.tally_len().is_none() && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
             }
@@ -83,7 +83,7 @@ impl PackedCut {
         {
             return Err(CutError::Stopped(stop));
         }
-        let count = self.ready.len().min(CHUNKS_PER_TALLY);
+        let count = self.tally_len().unwrap_or(self.ready.len());
         let (mut tally, mut stored) = (CutTally::default(), StoredCut::default());
         for (chunk, text, weight) in self.ready.drain(..count) {
             tally.chunks.push(chunk);
@@ -92,6 +92,16 @@ impl PackedCut {
         }
         tally.stored = Some(stored);
         Ok(tally)
+    }
+
+    /// How many of the chunks that are ready make a tally; none where they do not fill one.
+    fn tally_len(&self) -> Option<usize> {
+        let mut bytes = 0;
+        let is_last = |(place, (_, text, _)): (usize, &(Chunk, Bytes, u64))| {
+            bytes += text.len();
+            (place + 1 == CHUNKS_PER_TALLY || bytes >= STORED_TALLY_BYTES).then_some(place + 1)
+        };
+        self.ready.iter().enumerate().find_map(is_last)
     }
 
     fn push(&mut self, block: TextBlock) {

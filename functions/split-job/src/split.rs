@@ -17,7 +17,9 @@ use rowmill_core::ids::RunId;
 use rowmill_core::input::{input_key, stored_text_key};
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::{ChunkMessage, Handling, SplitMessage};
-use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
+use rowmill_core::ports::{
+    Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost, dataset_of,
+};
 use rowmill_core::spec::{Source, Spec};
 use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use rowmill_core::text::{Position, SCANNER_VERSION};
@@ -184,7 +186,7 @@ impl Splitter {
             }
             (None, Source::Dataset { dataset }) => {
                 let at = self.records_before(job, point).await?;
-                let (records, dataset) = (Arc::clone(&self.records), dataset.clone());
+                let (records, dataset) = (Arc::clone(&self.records), dataset_of(&spec.owner, dataset));
                 Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, spec.limits, start, at)))
             }
         })

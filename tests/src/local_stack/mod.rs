@@ -235,11 +235,11 @@ impl LocalStack {
         Row(answer.expect("the table answers").item.expect("the job's row"))
     }
 
-    /// All records of a dataset.
+    /// All records of a dataset of the only owner.
     pub async fn records(&self, dataset: &str) -> Vec<Row> {
         let mut records = Vec::new();
         for bucket in 0..16 {
-            let key = AttributeValue::S(format!("{dataset}#{bucket}"));
+            let key = AttributeValue::S(format!("local/{dataset}#{bucket}"));
             let query = self.dynamodb.query().table_name(self.output("RecordsTable")).consistent_read(true);
             let query = query
                 .key_condition_expression("#bucket = :bucket")

@@ -256,6 +256,7 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
         entropy: ports.entropy(),
         limits: SplitLimits {
             range_bytes: plan.range_bytes,
+            part_bytes: 100,
             packed: rowmill_formats::Limits::default(),
             margin: MARGIN,
             lease: LEASE,
@@ -274,6 +275,8 @@ fn completer(ports: &Ports) -> Completer {
             multipart: ports.objects.clone(),
             clock: ports.clock(),
             unprocessed_max_bytes: 1 << 20,
+            part_bytes: 100,
+            packed: rowmill_formats::Limits::default(),
         },
         completions: ports.queue(QueueName::Completions),
         margin: MARGIN,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::World;
+use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::dead_letter::DeadLetterKind;
 use rowmill_core::ids::JobGuid;
@@ -97,4 +98,28 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed));
     assert_eq!((shown.items_succeeded, shown.item_count, world.jobs.active("system")), (9, 9, 0));
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+}
+
+#[tokio::test]
+async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_results_are_being_composed() {
+    for (pause, end) in [(0, DeadLetterEnd::Obsolete), (600, DeadLetterEnd::JobStopped)] {
+        let world = World::new(chunks_of(1));
+        let file = world.store("text/csv", "a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
+        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+        for message in world.chunks.take() {
+            world.process(&message, false).await;
+        }
+        let message = world.completions.take().remove(0);
+        let short = world.clock.now() + Duration::from_secs(10);
+        assert_eq!(world.completer.complete(&message, short).await.unwrap(), CompletionEnd::Continued);
+        // Once nothing has moved for long, the composition has died.
+        world.clock.advance(Duration::from_secs(pause));
+        let letter = DeadMessage::Completion(message);
+        assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), end);
+        world.run().await;
+        let shown = world.show(job).await;
+        let status = if end == DeadLetterEnd::Obsolete { Status::Completed } else { Status::Failed };
+        assert_eq!((shown.status, shown.items_failed), (status, 20));
+    }
 }

@@ -8,6 +8,7 @@ use acceptance::faults::Death;
 use acceptance::world::{World, WorldLimits};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
+use process_items::process::ChunkEnd;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::ports::JobStore;
 use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
@@ -110,6 +111,23 @@ async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
     world.run_with_dead_letters().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Failed, 2));
+}
+
+/// An item that has what others left of an invocation's time is not blamed for it, and what was done is not done again.
+#[tokio::test]
+async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
+    let world = told(6);
+    let file = world.store("text/csv", "what\ngood\nonce\nbusy\ngood\n").await;
+    let job = world.create("told", file, json!({})).await.unwrap().job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let message = world.chunks.take().remove(0);
+    assert_eq!(world.process(&message, false).await, ChunkEnd::Continued);
+    let ledger = world.jobs.ledger(job, message.address).await.unwrap().unwrap();
+    assert_eq!((ledger.done, ledger.counts.succeeded, ledger.counts.failed), (2, 1, 1));
+    let next = world.chunks.take().remove(0);
+    assert!(world.try_process(&next, false).await.is_err(), "it gets no further, so this counts as a try");
+    world.clock.advance(Duration::from_secs(600));
+    assert!(world.chunks.take().is_empty());
 }
 
 /// Takes ten seconds of the test's time for each item.

@@ -66,7 +66,7 @@ async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (5, 1, 6));
     assert_eq!(failed_rows(&world, job).await, [4]);
-    let mut keys: Vec<_> = world.records.dataset("d").iter().map(|record| record.key.clone()).collect();
+    let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
     keys.sort();
     assert_eq!(keys, ["1", "3", "5", "6", "t,wo"]);
     // Once more, with the last one.

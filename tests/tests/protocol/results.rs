@@ -10,11 +10,12 @@ use acceptance::world::{World, WorldLimits};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use rowmill_core::ids::JobGuid;
+use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::Job;
 use rowmill_core::ports::{Clock, JobStore, Objects, RecordStore, RecordVersion, Upsert, Upserted};
 use rowmill_core::results::Manifest;
 use rowmill_core::states::{Outcome, Status};
+use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
 use crate::chunks_of;
@@ -164,7 +165,7 @@ async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
             if has_died {
                 world.faults.revive();
                 world.clock.advance(Duration::from_secs(600));
-                add_records(&world, "people", 101..=150).await;
+                add_records(&world, "local/people", 101..=150).await;
                 world.splitter.split(&message, world.clock.now() + time).await.unwrap();
             }
             world.run_through_crashes(time).await;
@@ -224,7 +225,7 @@ async fn what_a_stopped_job_did_not_process_is_a_file_that_can_be_run() {
         let second = world.create("import", rest, json!({ "dataset": "d", "key": "id" })).await.unwrap();
         world.run().await;
         assert_eq!(world.show(second.job_guid).await.item_count, 41);
-        assert_eq!(world.records.dataset("d").len(), 68, "every good row, by one job or the other");
+        assert_eq!(world.records.dataset("local/d").len(), 68, "every good row, by one job or the other");
     }
 }
 
@@ -307,4 +308,100 @@ async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 3));
     // In the order of the input, though its first rows are of the second attempt.
     assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
+}
+
+#[tokio::test]
+async fn failed_json_lines_are_corrected_in_their_file_and_handed_back() {
+    let world = World::new(chunks_of(2));
+    let lines = "{\"n\":\"one\"}\n{\"n\":2}\n{\"n\": 12345678901234567890123}\n{\"n\":\n";
+    let file = world.store("application/x-ndjson", lines).await;
+    let schema = json!({ "properties": { "n": { "type": "integer", "maximum": 9 } } });
+    let job = world.create("validate", file, json!({ "schema": schema })).await.unwrap().job_guid;
+    world.run().await;
+    let failed = result(&world, job, "failed-rows.jsonl").await;
+    assert!(failed.contains("\"record\":{\"n\": 12345678901234567890123}"), "no digit is lost: {failed}");
+    assert!(failed.lines().nth(2).unwrap().contains("\"raw\":\"{\\\"n\\\":\""), "{failed}");
+    let corrected = failed.replace("\"one\"", "1").replace("12345678901234567890123", "3");
+    let corrected = world.store("application/x-ndjson", corrected.replace("{\\\"n\\\":", "{\\\"n\\\":4}")).await;
+    let wish = serde_json::from_value(json!({ "fileGuid": corrected })).unwrap();
+    world.redriver.redrive(&World::owner(), job, &wish).await.unwrap();
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 4));
+    let (manifest, _) = results(&world, job).await;
+    assert!(manifest.files.is_empty(), "{:?}", manifest.files);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
+    let crashes = the_same_through_every_crash(&TIMES[1..], async |world| {
+        let file = world.store("text/csv", partly_bad()).await;
+        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+        world.splitter.split(&world.splits.take()[0], world.clock.now() + TIMES[1]).await.unwrap();
+        world.canceller.cancel(&World::owner(), job).await.unwrap();
+        for message in world.chunks.take() {
+            world.process(&message, false).await;
+        }
+        job
+    });
+    let crashes = crashes.await;
+    assert!(crashes > 200, "only {crashes} crashes");
+}
+
+#[tokio::test]
+async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
+    let mut csv = format!("a,b\n{},1\n", "x".repeat(20_000));
+    (1..100).for_each(|row| csv += &format!("{row},{}\n", "y".repeat(9000)));
+    let whole = gzip(csv.as_bytes());
+    // With time for everything it is copied; with none for decoding once more what was cut, it is not.
+    for (time, lines, left_out) in [(TIMES[0], 37, None), (TIMES[1], 1, Some("takes too long"))] {
+        let chunks = ChunkLimits { max_items: 1, max_bytes: 10_000, max_record_bytes: 10_000 };
+        let world = World::new(WorldLimits { chunks, ..WorldLimits::default() });
+        let file = world.store("application/gzip", whole.clone()).await;
+        let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
+        // A tally is cut, whose first row is too long, then the job is cancelled.
+        world.splitter.split(&world.splits.take()[0], world.clock.now() + TIMES[1]).await.unwrap();
+        let chunks = world.chunks.take();
+        for message in &chunks[1..] {
+            world.process(message, false).await;
+        }
+        world.canceller.cancel(&World::owner(), job).await.unwrap();
+        world.process(&chunks[0], false).await;
+        world.run_through_crashes(time).await;
+        assert_eq!(world.show(job).await.items_skipped, 1);
+        let (manifest, files) = results(&world, job).await;
+        let copied = String::from_utf8(files["unprocessed-rows.csv"].clone()).unwrap();
+        assert_eq!(copied.lines().count(), lines, "the header, and the rows behind the tally");
+        let messages: Vec<&str> = manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect();
+        assert_eq!(messages[0], "1 rows that are too long to be read");
+        assert_eq!(messages.len(), 1 + usize::from(left_out.is_some()), "{messages:?}");
+        assert!(left_out.is_none_or(|left_out| messages[1].contains(left_out)), "{messages:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_packed_upload_that_cannot_be_read_on_says_so_in_what_is_left() {
+    let csv: String = (0..2000).fold("a,b\n".to_owned(), |csv, row| csv + &format!("{row},{}\n", row * 7919 % 10_007));
+    let mut file = gzip(csv.as_bytes());
+    file.truncate(file.len() / 2);
+    let world = World::new(chunks_of(50));
+    let file = world.store("application/gzip", file).await;
+    let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
+    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.run().await;
+    let (manifest, files) = results(&world, job).await;
+    assert!(files["unprocessed-rows.csv"].starts_with(b"a,b\n0,0\n1,7919\n"));
+    assert!(manifest.left_out[0].message.contains("gzip"), "{:?}", manifest.left_out);
+}
+
+#[tokio::test]
+async fn a_dataset_is_its_owners() {
+    let world = World::new(chunks_of(7));
+    import(&world, "people", 9).await;
+    let wish = serde_json::from_value(json!({ "jobType": "export", "params": { "dataset": "people" } })).unwrap();
+    let stranger = Owner("somebody else".to_owned());
+    let theirs = world.creator.create(&stranger, &wish, None).await.unwrap().job_guid;
+    let mine = world.creator.create(&World::owner(), &wish, None).await.unwrap().job_guid;
+    world.run().await;
+    assert_eq!((world.show(theirs).await.item_count, world.show(mine).await.item_count), (0, 9));
 }

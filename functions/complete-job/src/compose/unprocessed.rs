@@ -1,143 +1,173 @@
 //! What a stopped job did not process, as a file that a new job can run over: the input's header, the rows that were
 //! skipped, and everything that was never dispatched, byte for byte.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt};
-use rowmill_core::ids::JobGuid;
-use rowmill_core::input::stored_text_key;
-use rowmill_core::packing::Packing;
-use rowmill_core::ports::{Objects, PortError};
-use rowmill_core::skipped_items::SkippedChunk;
-use rowmill_core::spec::{Source, SourceFile, Spec};
-use rowmill_core::text::{ChunkMode, read_items};
-use rowmill_formats::{Limits, TextStream, port_error};
+use futures::StreamExt;
+use rowmill_core::ports::PortError;
+use rowmill_core::results::{ResultKind, UNPROCESSED_ROWS};
+use rowmill_core::skipped_items::SkippedItems;
+use rowmill_core::spec::Source;
+use rowmill_core::text::ChunkMode;
 
-/// How much of the upload is read at once.
-const RANGE_BYTES: u64 = 4 * 1024 * 1024;
+use super::input_text::{InputText, TextError};
+use super::writer::{OpenFile, ResultWriter};
+use super::{Composer, Composition, Step, StepEnd, Task, rows_file};
 
-/// The text of the rows of a stopped job that it did not process.
-pub struct SkippedRows<'a> {
-    /// The upload, and what the job left.
-    pub objects: &'a Arc<dyn Objects>,
-    /// The job.
-    pub job_guid: JobGuid,
-    /// What it is.
-    pub spec: &'a Spec,
+/// How copying the skipped rows ended.
+enum Copied {
+    Whole,
+    /// Time was up behind this row.
+    OutOfTime(u64),
+    /// The upload is gone or was replaced, or what the job left has expired.
+    Gone,
 }
 
-impl SkippedRows<'_> {
-    /// The bytes of these rows, a range at a time.
-    ///
-    /// # Errors
-    /// `NotFound` or `Changed` where the upload is gone or replaced; `Unavailable`.
-    pub async fn text(
+impl Composer {
+    fn unprocessed_file(&self, task: &Task<'_>, now: &mut Composition, tail: Vec<u8>) -> ResultWriter<'_> {
+        let (name, content_type) = rows_file(UNPROCESSED_ROWS, task.spec);
+        let file = || OpenFile::new(name, ResultKind::UnprocessedRows, content_type.to_owned(), false);
+        self.writer(task, now, tail, file)
+    }
+
+    fn input_text(&self, task: &Task<'_>) -> InputText {
+        InputText { objects: Arc::clone(&self.objects), spec: task.spec.clone(), packed: self.packed }
+    }
+
+    /// The rows that were skipped behind this one.
+    pub(super) async fn skipped_rows(
         &self,
-        skipped: &SkippedChunk,
-    ) -> Result<BoxStream<'static, Result<Bytes, PortError>>, PortError> {
-        let SkippedChunk { address, chunk, stored_by, rows } = skipped;
-        let range = chunk.offset..chunk.offset + chunk.length;
-        let whole = match (*stored_by, self.spec.source.file()) {
-            (Some(by), _) => self.objects.read(&stored_text_key(self.job_guid, *address, by)).await?,
-            (None, None) => return Err(PortError::NotFound),
-            (None, Some(file)) if chunk.mode == ChunkMode::TooLong || rows.start == chunk.first_row => {
-                return Ok(ranges(Arc::clone(self.objects), file, range));
+        task: &Task<'_>,
+        now: &mut Composition,
+        tail: Vec<u8>,
+        after: u64,
+    ) -> Result<StepEnd, PortError> {
+        let behind = task.job.unprocessed_from();
+        let nothing = task.counts.skipped == 0 && behind.is_none();
+        if nothing || matches!(task.spec.source, Source::Dataset { .. }) {
+            return Ok(StepEnd::Next(Step::Outputs { after: 0 }));
+        }
+        let (name, _) = rows_file(UNPROCESSED_ROWS, task.spec);
+        let mut writer = self.unprocessed_file(task, now, tail);
+        let copied = self.copy_skipped(task, now, &mut writer, after).await?;
+        if let Copied::OutOfTime(after) = copied {
+            let (file, tail) = writer.pause()?;
+            return Ok(StepEnd::OutOfTime(Step::SkippedRows { after }, file, tail));
+        }
+        if now.too_long > 0 {
+            now.leave_out(&name, format!("{} rows that are too long to be read", now.too_long));
+        }
+        match (copied, behind) {
+            (Copied::Gone, _) => {
+                now.leave_out(&name, "the rows themselves: the upload is gone or was replaced");
+                Ok(StepEnd::Next(Step::Outputs { after: 0 }))
             }
-            (None, Some(file)) => self.objects.read_range(&file.key, &file.etag, range).await?,
+            (_, None) => {
+                now.files.push(writer.finish(true).await?);
+                Ok(StepEnd::Next(Step::Outputs { after: 0 }))
+            }
+            (_, Some(from)) => {
+                let (file, tail) = writer.pause()?;
+                now.open = Some(file);
+                self.undispatched(task, now, tail, from.offset).await
+            }
+        }
+    }
+
+    async fn copy_skipped(
+        &self,
+        task: &Task<'_>,
+        now: &mut Composition,
+        writer: &mut ResultWriter<'_>,
+        after: u64,
+    ) -> Result<Copied, PortError> {
+        let input = self.input_text(task);
+        if writer.is_empty() {
+            let Some(header) = if_there(input.header().await)? else { return Ok(Copied::Gone) };
+            writer.write(&header).await?;
+        }
+        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
+        let mut walk = SkippedItems::of(jobs, objects, task.job, after).await?;
+        loop {
+            let Some(skipped) = if_there(walk.next().await)? else { return Ok(Copied::Gone) };
+            let Some(skipped) = skipped else { return Ok(Copied::Whole) };
+            if skipped.chunk.mode == ChunkMode::TooLong {
+                now.too_long += 1;
+            } else {
+                let text = if_there(input.skipped(task.job.job_guid, &skipped).await)?;
+                let Some(text) = text else { return Ok(Copied::Gone) };
+                writer.write(&text).await?;
+                if !matches!(text.last(), None | Some(b'\n' | b'\r')) {
+                    writer.write(b"\n").await?;
+                }
+                writer.count(skipped.rows.end - skipped.rows.start);
+            }
+            if self.is_time_up(task) {
+                return Ok(Copied::OutOfTime(skipped.rows.end - 1));
+            }
+        }
+    }
+
+    /// What was never dispatched, from this byte on.
+    pub(super) async fn undispatched(
+        &self,
+        task: &Task<'_>,
+        now: &mut Composition,
+        tail: Vec<u8>,
+        offset: u64,
+    ) -> Result<StepEnd, PortError> {
+        let (name, _) = rows_file(UNPROCESSED_ROWS, task.spec);
+        let mut writer = self.unprocessed_file(task, now, tail);
+        let from = task.job.unprocessed_from().map_or(offset, |from| from.offset);
+        // Nobody knows how long the text of a packed upload is.
+        let size = match &task.spec.source {
+            Source::File(file) => file.size,
+            Source::Packed { .. } | Source::Dataset { .. } => u64::MAX,
         };
-        let columns: Arc<[String]> = self.spec.head.columns.clone().into();
-        let first = read_items(chunk, &whole, &self.spec.head.dialect, &columns).find(|item| item.row >= rows.start);
-        let start = first.map_or(whole.len(), |item| (item.offset - chunk.offset) as usize);
-        Ok(stream::iter([Ok(whole.slice(start..))]).boxed())
-    }
-
-    /// The header of the input, if it has one.
-    ///
-    /// # Errors
-    /// As [`text`](Self::text).
-    pub async fn header(&self) -> Result<Vec<u8>, PortError> {
-        match &self.spec.source {
-            Source::File(file) if self.spec.head.data_start > 0 => {
-                let header = self.objects.read_range(&file.key, &file.etag, 0..self.spec.head.data_start).await?;
-                Ok(header.to_vec())
-            }
-            Source::Packed { file, packing } if self.spec.head.data_start > 0 => {
-                let mut text = packed_text(self.objects, file, packing, 0..self.spec.head.data_start);
-                let mut header = Vec::new();
-                while let Some(bytes) = text.next().await {
-                    header.extend_from_slice(&bytes?);
+        let end = size.min(from.saturating_add(self.unprocessed_max_bytes));
+        // A packed upload is decoded from its beginning each time. What takes most of an invocation to get to is left out, or
+        // the invocations would have no end.
+        let begun = self.clock.now();
+        let patience = begun + task.time_limit.duration_since(begun) / 2;
+        let (mut offset, mut text) = (offset, self.input_text(task).range(offset..end));
+        let why = loop {
+            match text.next().await {
+                None if end < size && offset >= end => {
+                    break Some(format!("more than {} bytes are not copied", self.unprocessed_max_bytes));
                 }
-                Ok(header)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
-}
-
-/// What an upload holds from one place to another: a range of it, or where it is packed a range of its text.
-pub fn source_text(
-    objects: &Arc<dyn Objects>,
-    source: &Source,
-    range: Range<u64>,
-) -> BoxStream<'static, Result<Bytes, PortError>> {
-    match source {
-        Source::File(file) => ranges(Arc::clone(objects), file, range),
-        Source::Packed { file, packing } => packed_text(objects, file, packing, range),
-        Source::Dataset { .. } => stream::empty().boxed(),
-    }
-}
-
-/// A range of the text of a packed upload, which is decoded from its beginning. What cannot be decoded ends it.
-fn packed_text(
-    objects: &Arc<dyn Objects>,
-    file: &SourceFile,
-    packing: &Packing,
-    range: Range<u64>,
-) -> BoxStream<'static, Result<Bytes, PortError>> {
-    let text = TextStream::open(Arc::clone(objects), file, packing, Limits::default());
-    let next = move |(mut text, at): (TextStream, u64)| {
-        let (start, end) = (range.start, range.end);
-        async move {
-            let mut at = at;
-            while at < end {
-                let block = match text.next().await {
-                    Ok(block) => block?.bytes,
-                    Err(error) => return port_error(error).ok().map(|error| (Err(error), (text, end))),
-                };
-                let place = at;
-                at += block.len() as u64;
-                if at > start {
-                    let from = (start.max(place) - place) as usize;
-                    let to = (end.min(at) - place) as usize;
-                    return Some((Ok(block.slice(from..to)), (text, at)));
+                None => break None,
+                Some(Ok(passed_over)) if passed_over.is_empty() => {
+                    if self.clock.now() >= patience {
+                        break Some("to decode the upload that far takes too long".to_owned());
+                    }
                 }
+                Some(Ok(bytes)) => {
+                    writer.write(&bytes).await?;
+                    offset += bytes.len() as u64;
+                    if self.is_time_up(task) {
+                        let (file, tail) = writer.pause()?;
+                        return Ok(StepEnd::OutOfTime(Step::Undispatched { offset }, file, tail));
+                    }
+                }
+                Some(Err(TextError::Unreadable(error))) => break Some(error.to_string()),
+                Some(Err(TextError::Port(error))) => match if_there::<()>(Err(error))? {
+                    Some(()) => {}
+                    None => break Some("the upload is gone or was replaced".to_owned()),
+                },
             }
-            None
+        };
+        if let Some(why) = why {
+            now.leave_out(&name, format!("what lies behind byte {offset}: {why}"));
         }
-    };
-    stream::unfold((text, 0), next).boxed()
+        now.files.push(writer.finish(false).await?);
+        Ok(StepEnd::Next(Step::Outputs { after: 0 }))
+    }
 }
 
-/// The bytes of an upload from one place to another, a range at a time.
-fn ranges(
-    objects: Arc<dyn Objects>,
-    file: &SourceFile,
-    range: Range<u64>,
-) -> BoxStream<'static, Result<Bytes, PortError>> {
-    let (key, etag) = (file.key.clone(), file.etag.clone());
-    let next = move |at: u64| {
-        let (objects, key, etag, end) = (Arc::clone(&objects), key.clone(), etag.clone(), range.end);
-        async move {
-            if at >= end {
-                return None;
-            }
-            let next = (at + RANGE_BYTES).min(end);
-            let read = objects.read_range(&key, &etag, at..next).await;
-            let failed = read.is_err();
-            Some((read, if failed { end } else { next }))
-        }
-    };
-    stream::unfold(range.start, next).boxed()
+/// What was read, unless it is not there any more.
+fn if_there<T>(read: Result<T, PortError>) -> Result<Option<T>, PortError> {
+    match read {
+        Err(PortError::NotFound | PortError::Changed) => Ok(None),
+        read => read.map(Some),
+    }
 }

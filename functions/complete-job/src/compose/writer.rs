@@ -10,8 +10,9 @@ use rowmill_core::ports::{MultipartObjects, Objects, PortError, UploadedPart};
 use rowmill_core::results::{ResultFile, ResultKind, crc64_text};
 use serde::{Deserialize, Serialize};
 
-/// How long a part is. Beyond [`SHORT_PARTS`] of them parts are twice as long, since S3 takes 10,000 of them at most.
-const PART_BYTES: usize = 8 * 1024 * 1024;
+/// How long a part is, in bytes; S3 takes no shorter ones than 5 MiB, but for the last. Beyond 1,000 of them parts are twice as
+/// long, since S3 takes 10,000 of them at most.
+pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
 /// See [`PART_BYTES`].
 const SHORT_PARTS: u32 = 1000;
@@ -50,13 +51,23 @@ impl OpenFile {
     }
 }
 
+/// Where files are written to.
+#[derive(Clone, Copy)]
+pub struct Destination<'a> {
+    /// Where a file goes that is no longer than a part.
+    pub objects: &'a dyn Objects,
+    /// Where others go.
+    pub multipart: &'a dyn MultipartObjects,
+    /// How long a part is, see [`PART_BYTES`].
+    pub part_bytes: usize,
+}
+
 /// Writes a file.
 ///
 /// What is stored under a part's number follows from what was written before it alone, so two runs that go on from the same
 /// place write the same parts.
 pub struct ResultWriter<'a> {
-    objects: &'a dyn Objects,
-    multipart: &'a dyn MultipartObjects,
+    to: Destination<'a>,
     key: String,
     file: OpenFile,
     /// Bytes of the file that are not stored yet.
@@ -67,14 +78,8 @@ pub struct ResultWriter<'a> {
 
 impl<'a> ResultWriter<'a> {
     /// Goes on with this file, of which these bytes are not stored yet.
-    pub fn new(
-        objects: &'a dyn Objects,
-        multipart: &'a dyn MultipartObjects,
-        key: String,
-        file: OpenFile,
-        tail: Vec<u8>,
-    ) -> Self {
-        Self { objects, multipart, key, file, tail, text: Vec::new() }
+    pub const fn new(to: Destination<'a>, key: String, file: OpenFile, tail: Vec<u8>) -> Self {
+        Self { to, key, file, tail, text: Vec::new() }
     }
 
     /// Whether nothing has been written.
@@ -110,7 +115,7 @@ impl<'a> ResultWriter<'a> {
     }
 
     const fn part_bytes(&self) -> usize {
-        if self.file.parts < SHORT_PARTS { PART_BYTES } else { 2 * PART_BYTES }
+        if self.file.parts < SHORT_PARTS { self.to.part_bytes } else { 2 * self.to.part_bytes }
     }
 
     /// Makes a member of the text so far. An empty file has one too, or it would not be a compressed one.
@@ -135,14 +140,14 @@ impl<'a> ResultWriter<'a> {
         let multipart = match &self.file.multipart {
             Some(multipart) => multipart.clone(),
             None => {
-                let multipart = self.multipart.begin_multipart(&self.key, &self.file.content_type).await?;
+                let multipart = self.to.multipart.begin_multipart(&self.key, &self.file.content_type).await?;
                 self.file.multipart.insert(multipart).clone()
             }
         };
         self.add_to_checksum();
         self.file.parts += 1;
         let part = Bytes::from(std::mem::take(&mut self.tail));
-        self.multipart.put_part(&self.key, &multipart, self.file.parts, part).await?;
+        self.to.multipart.put_part(&self.key, &multipart, self.file.parts, part).await?;
         Ok(())
     }
 
@@ -173,7 +178,7 @@ impl<'a> ResultWriter<'a> {
         } else {
             self.add_to_checksum();
             let bytes = Bytes::from(std::mem::take(&mut self.tail));
-            self.objects.put(&self.key, &self.file.content_type, bytes, None).await?;
+            self.to.objects.put(&self.key, &self.file.content_type, bytes, None).await?;
         }
         let OpenFile { name, kind, content_type, bytes, crc, items, .. } = self.file;
         let items = are_counted.then_some(items);
@@ -182,16 +187,16 @@ impl<'a> ResultWriter<'a> {
 
     async fn join_parts(&self) -> Result<(), PortError> {
         let multipart = self.file.multipart.as_deref().unwrap_or_default();
-        let joined = match self.multipart.parts(&self.key, multipart).await {
+        let joined = match self.to.multipart.parts(&self.key, multipart).await {
             Ok(mut parts) => {
                 parts.retain(|part: &UploadedPart| part.number <= self.file.parts);
-                self.multipart.complete_multipart(&self.key, multipart, &parts).await
+                self.to.multipart.complete_multipart(&self.key, multipart, &parts).await
             }
             Err(error) => Err(error),
         };
         match joined {
             // Joined before: by a request whose reply was lost, or by a run that was taken for dead.
-            Err(PortError::NotFound) if self.objects.head(&self.key).await?.size == self.file.bytes => Ok(()),
+            Err(PortError::NotFound) if self.to.objects.head(&self.key).await?.size == self.file.bytes => Ok(()),
             joined => joined,
         }
     }
@@ -206,6 +211,10 @@ mod tests {
 
     use super::*;
 
+    fn to(objects: &InMemoryObjects) -> Destination<'_> {
+        Destination { objects, multipart: objects, part_bytes: PART_BYTES }
+    }
+
     fn open(gzip: bool) -> OpenFile {
         OpenFile::new("f".into(), ResultKind::Output, "text/csv".into(), gzip)
     }
@@ -213,11 +222,11 @@ mod tests {
     /// Writes lines, pausing at some of them; the file as described and its bytes.
     async fn written(gzip: bool, lines: usize, pauses: &[usize]) -> (ResultFile, Vec<u8>) {
         let objects = InMemoryObjects::default();
-        let mut writer = ResultWriter::new(&objects, &objects, "k".into(), open(gzip), Vec::new());
+        let mut writer = ResultWriter::new(to(&objects), "k".into(), open(gzip), Vec::new());
         for line in 0..lines {
             if pauses.contains(&line) {
                 let (file, tail) = writer.pause().unwrap();
-                writer = ResultWriter::new(&objects, &objects, "k".into(), file, tail);
+                writer = ResultWriter::new(to(&objects), "k".into(), file, tail);
             }
             writer.write(format!("{line:0>99}\n").as_bytes()).await.unwrap();
         }
@@ -252,10 +261,10 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_another_run_has_joined_is_there() {
         let objects = InMemoryObjects::default();
-        let mut first = ResultWriter::new(&objects, &objects, "k".into(), open(false), Vec::new());
+        let mut first = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
         first.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
         let (file, tail) = first.pause().unwrap();
-        let resumed = || ResultWriter::new(&objects, &objects, "k".into(), file.clone(), tail.clone());
+        let resumed = || ResultWriter::new(to(&objects), "k".into(), file.clone(), tail.clone());
         let expected = resumed().finish(true).await.unwrap();
         assert_eq!(resumed().finish(true).await.unwrap_err().to_string(), PortError::NotFound.to_string());
         let mut late = resumed();

@@ -7,7 +7,6 @@
 //! attempt that dispatched all of them says is all there is: the objects of those before it may have expired.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
@@ -19,12 +18,10 @@ use crate::job::Job;
 use crate::ports::{JobStore, Objects, PortError};
 use crate::segment::{FailedItem, Segment};
 use crate::tally::{ChunkAddress, Mark, MarkKind, Tally};
+use crate::tally_pages::TallyPages;
 
-/// How many tallies are read at once.
-const TALLIES_READ: u32 = 64;
-
-/// How many objects are read at once: each may hold a whole chunk.
-const OBJECTS_READ: usize = 16;
+/// How many objects are read at once: each may hold a whole chunk, and all of its outputs.
+const OBJECTS_READ: usize = 8;
 
 /// A walk through the failed items of a job.
 pub struct FailedItems {
@@ -35,8 +32,7 @@ pub struct FailedItems {
     attempt: u32,
     /// The attempt at which the walk ends.
     base: u32,
-    /// Its tallies not read yet.
-    tallies: Range<u32>,
+    pages: TallyPages,
     /// Its chunks that may hold items, not read yet.
     chunks: VecDeque<ChunkItems>,
     /// What has been read and not given out.
@@ -94,21 +90,21 @@ impl FailedItems {
         tallies: u32,
         after: u64,
     ) -> Result<Self, PortError> {
-        let mut walk = Self {
+        let job_guid = job.job_guid;
+        let pages = TallyPages::behind(Arc::clone(&jobs), job_guid, attempt, tallies, after).await?;
+        Ok(Self {
             jobs,
             objects,
-            job_guid: job.job_guid,
+            job_guid,
             attempt,
             base,
-            tallies: 0..0,
+            pages,
             chunks: VecDeque::new(),
             ready: VecDeque::new(),
             after,
-            tally_count: 0,
+            tally_count: tallies,
             objects_read: 0,
-        };
-        walk.enter(attempt, tallies).await?;
-        Ok(walk)
+        })
     }
 
     /// How many objects have been read so far.
@@ -135,20 +131,12 @@ impl FailedItems {
                 }
             } else if !self.chunks.is_empty() {
                 self.read_objects().await?;
-            } else if !self.tallies.is_empty() {
-                self.read_tallies().await?;
+            } else if let Some(tallies) = self.pages.next().await? {
+                self.chunks.extend(tallies.iter().flat_map(chunks_of));
             } else if !self.leave().await? {
                 return Ok(None);
             }
         }
-    }
-
-    /// Begins with the tallies of an attempt that may hold items behind `after`.
-    async fn enter(&mut self, attempt: u32, tallies: u32) -> Result<(), PortError> {
-        self.attempt = attempt;
-        self.tally_count = tallies;
-        self.tallies = first_tally(&*self.jobs, self.job_guid, attempt, tallies, self.after).await?..tallies;
-        Ok(())
     }
 
     /// Goes over to the attempt before, for the items that this one did not dispatch; whether there is one.
@@ -162,17 +150,10 @@ impl FailedItems {
         }
         let before = self.attempt - 1;
         let totals = self.jobs.totals(self.job_guid, before).await?;
-        self.enter(before, totals.final_tallies.unwrap_or(0)).await?;
+        (self.attempt, self.tally_count) = (before, totals.final_tallies.unwrap_or(0));
+        let jobs = Arc::clone(&self.jobs);
+        self.pages = TallyPages::behind(jobs, self.job_guid, before, self.tally_count, self.after).await?;
         Ok(true)
-    }
-
-    async fn read_tallies(&mut self) -> Result<(), PortError> {
-        let next = self.tallies.start.saturating_add(TALLIES_READ).min(self.tallies.end);
-        for tally in self.jobs.tallies(self.job_guid, self.attempt, self.tallies.start..next).await? {
-            self.chunks.extend(chunks_of(&tally));
-        }
-        self.tallies.start = next;
-        Ok(())
     }
 
     async fn read_objects(&mut self) -> Result<(), PortError> {
@@ -184,28 +165,6 @@ impl FailedItems {
         self.ready.extend(try_join_all(reads).await?);
         Ok(())
     }
-}
-
-/// The last of these tallies of an attempt before which nothing lies behind row `after`.
-///
-/// # Errors
-/// `Unavailable`.
-pub(crate) async fn first_tally(
-    jobs: &dyn JobStore,
-    job: JobGuid,
-    attempt: u32,
-    tallies: u32,
-    after: u64,
-) -> Result<u32, PortError> {
-    let (mut first, mut last) = (0, tallies.saturating_sub(1));
-    while first < last && after > 0 {
-        let middle = first + (last - first).div_ceil(2);
-        let tally = jobs.tally(job, attempt, middle).await?;
-        // Of the first attempt a tally says its first row, of a redrive the last row before it.
-        let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
-        if before <= after { first = middle } else { last = middle - 1 }
-    }
-    Ok(first)
 }
 
 async fn read_chunk(objects: &dyn Objects, job: JobGuid, chunk: ChunkItems) -> Result<Vec<FailedItem>, PortError> {

@@ -30,6 +30,7 @@ pub mod skipped_items;
 pub mod spec;
 pub mod states;
 pub mod tally;
+mod tally_pages;
 pub mod text;
 pub mod upload;
 

@@ -4,28 +4,35 @@
 //! item's output is there once. An item succeeds in one attempt only, so the attempts' outputs are merged by their rows.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
-use crate::failed_items::first_tally;
 use crate::ids::JobGuid;
 use crate::job::Job;
 use crate::ports::{JobStore, Objects, PortError};
 use crate::segment::{ItemOutput, Segment};
 use crate::tally::{ChunkAddress, Mark, MarkKind, Tally};
+use crate::tally_pages::TallyPages;
 
-/// How many tallies are read at once.
-const TALLIES_READ: u32 = 64;
-
-/// How many objects of an attempt are read at once: each may hold the outputs of a whole chunk.
-const OBJECTS_READ: usize = 4;
+/// How many objects of an attempt are read at once: each may hold the outputs of a whole chunk, for every attempt.
+const OBJECTS_READ: usize = 2;
 
 /// A walk through the outputs of a job.
 pub struct Outputs {
     attempts: Vec<AttemptOutputs>,
     missing: Vec<u32>,
+}
+
+/// What a step of the walk found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// The next output.
+    Output(ItemOutput),
+    /// Nothing in what was read; more is to be read.
+    Nothing,
+    /// There are no more.
+    End,
 }
 
 impl Outputs {
@@ -45,16 +52,16 @@ impl Outputs {
                 true => job.split.tallies,
                 false => jobs.totals(job.job_guid, attempt).await?.final_tallies.unwrap_or(0),
             };
-            let first = first_tally(&*jobs, job.job_guid, attempt, tallies, after).await?;
             attempts.push(AttemptOutputs {
-                jobs: Arc::clone(&jobs),
                 objects: Arc::clone(&objects),
                 job_guid: job.job_guid,
                 attempt,
-                tallies: first..tallies,
+                pages: TallyPages::behind(Arc::clone(&jobs), job.job_guid, attempt, tallies, after).await?,
                 chunks: VecDeque::new(),
                 ready: VecDeque::new(),
                 after,
+                read_to: after,
+                is_read: false,
             });
         }
         Ok(Self { attempts, missing: Vec::new() })
@@ -65,77 +72,84 @@ impl Outputs {
         &self.missing
     }
 
-    /// The next output; none at the end.
+    /// The row up to which all outputs have been given out.
+    pub fn after(&self) -> u64 {
+        self.attempts.iter().filter_map(AttemptOutputs::given_to).min().unwrap_or(u64::MAX)
+    }
+
+    /// The next output, or a step towards it: a few objects are read at a time, and many may have none.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn next(&mut self) -> Result<Option<ItemOutput>, PortError> {
-        let mut first: Option<(usize, u64)> = None;
-        for (place, attempt) in self.attempts.iter_mut().enumerate() {
-            let row = match attempt.first_row().await {
-                Err(PortError::NotFound) => {
-                    self.missing.push(attempt.attempt);
-                    attempt.give_up();
-                    None
+    pub async fn next(&mut self) -> Result<Found, PortError> {
+        for attempt in &mut self.attempts {
+            if attempt.ready.is_empty() && !attempt.is_read {
+                match attempt.read().await {
+                    Err(PortError::NotFound) => {
+                        self.missing.push(attempt.attempt);
+                        attempt.give_up();
+                    }
+                    read => read?,
                 }
-                row => row?,
-            };
-            if let Some(row) = row
-                && first.is_none_or(|(_, before)| row < before)
-            {
-                first = Some((place, row));
+                return Ok(Found::Nothing);
             }
         }
-        Ok(first.and_then(|(place, _)| self.attempts[place].ready.pop_front()))
+        let first = self.attempts.iter_mut().filter(|attempt| !attempt.ready.is_empty());
+        let first = first.min_by_key(|attempt| attempt.ready.front().map(|output| output.row));
+        Ok(first.and_then(AttemptOutputs::give).map_or(Found::End, Found::Output))
     }
 }
 
 /// The outputs of one attempt.
 struct AttemptOutputs {
-    jobs: Arc<dyn JobStore>,
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,
     attempt: u32,
-    /// Its tallies not read yet.
-    tallies: Range<u32>,
+    pages: TallyPages,
     /// Its chunks that may hold outputs, not read yet.
     chunks: VecDeque<(ChunkAddress, Mark)>,
     /// What has been read and not given out.
     ready: VecDeque<ItemOutput>,
     /// Outputs up to this row are not given out.
     after: u64,
+    /// What lies up to this row has been read or given out.
+    read_to: u64,
+    /// Whether there is nothing left to read.
+    is_read: bool,
 }
 
 impl AttemptOutputs {
-    /// The row of the first output that is left.
-    async fn first_row(&mut self) -> Result<Option<u64>, PortError> {
-        loop {
-            if let Some(first) = self.ready.front() {
-                return Ok(Some(first.row));
-            }
-            if !self.chunks.is_empty() {
-                self.read_objects().await?;
-            } else if !self.tallies.is_empty() {
-                self.read_tallies().await?;
-            } else {
-                return Ok(None);
-            }
+    /// The row up to which its outputs have been given out; none where all have.
+    fn given_to(&self) -> Option<u64> {
+        match self.ready.front() {
+            Some(next) => Some(next.row - 1),
+            None if self.is_read => None,
+            None => Some(self.read_to),
         }
+    }
+
+    fn give(&mut self) -> Option<ItemOutput> {
+        let output = self.ready.pop_front()?;
+        self.read_to = output.row;
+        Some(output)
+    }
+
+    /// Reads a page of tallies, or a few objects.
+    async fn read(&mut self) -> Result<(), PortError> {
+        if !self.chunks.is_empty() {
+            return self.read_objects().await;
+        }
+        match self.pages.next().await? {
+            Some(tallies) => self.chunks.extend(tallies.iter().flat_map(chunks_of)),
+            None => self.is_read = true,
+        }
+        Ok(())
     }
 
     fn give_up(&mut self) {
-        self.tallies = 0..0;
+        self.is_read = true;
         self.chunks.clear();
         self.ready.clear();
-    }
-
-    async fn read_tallies(&mut self) -> Result<(), PortError> {
-        let next = self.tallies.start.saturating_add(TALLIES_READ).min(self.tallies.end);
-        for tally in self.jobs.tallies(self.job_guid, self.attempt, self.tallies.start..next).await? {
-            self.chunks.extend(chunks_of(&tally));
-        }
-        self.tallies.start = next;
-        Ok(())
     }
 
     async fn read_objects(&mut self) -> Result<(), PortError> {
@@ -145,6 +159,8 @@ impl AttemptOutputs {
         let reads: Vec<_> =
             chunks.into_iter().map(|(address, mark)| Segment::read(objects, job_guid, address, mark.run)).collect();
         for segment in try_join_all(reads).await? {
+            // Where none of a chunk's items has an output, it is only these rows that tell how far the walk has come.
+            self.read_to = self.read_to.max(segment.failed.last().map_or(0, |failed| failed.row));
             self.ready.extend(segment.outputs.into_iter().filter(|output| output.row > self.after));
         }
         Ok(())

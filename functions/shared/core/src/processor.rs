@@ -83,6 +83,15 @@ pub trait ItemProcessor: Send + Sync {
     /// A permanent error makes the item a failed one; a transient error is tried again.
     async fn process(&self, item: &Item) -> Result<Outcome, ItemError>;
 
+    /// Processes an item by itself whose chunk failed at every delivery, so long that an outage is an unlikely reason; as
+    /// [`process`](Self::process) by default.
+    ///
+    /// # Errors
+    /// As `process`. What can be blamed on nothing but the item is better permanent here.
+    async fn process_alone(&self, item: &Item) -> Result<Outcome, ItemError> {
+        self.process(item).await
+    }
+
     /// Says of one item what [`process`](Self::process) would, without its effects: for jobs with `dryRun`. By default nothing
     /// more is known before it is processed than that the item is well-formed.
     ///

@@ -14,6 +14,12 @@ use crate::ids::{JobGuid, RunId};
 /// The name of the file that lists the others.
 pub const MANIFEST: &str = "manifest.json";
 
+/// What the file of the failed rows is called, without its ending.
+pub const FAILED_ROWS: &str = "failed-rows";
+
+/// What the file of the rows that were not processed is called, without its ending.
+pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
+
 /// Where the results of an attempt are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,24 +7,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::chunk_index::ChunkIndex;
-use crate::failed_items::first_tally;
 use crate::ids::{JobGuid, RunId};
 use crate::job::Job;
 use crate::ports::{JobStore, Objects, PortError};
 use crate::segment::Segment;
 use crate::tally::{ChunkAddress, MarkKind, Tally};
+use crate::tally_pages::TallyPages;
 use crate::text::Chunk;
-
-/// How many tallies are read at once.
-const TALLIES_READ: u32 = 64;
 
 /// A walk through the chunks of a job with items that were skipped.
 pub struct SkippedItems {
-    jobs: Arc<dyn JobStore>,
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,
-    /// The tallies not read yet.
-    unread: Range<u32>,
+    pages: TallyPages,
     /// Tallies with skipped items whose chunks are not known yet.
     tallies: VecDeque<Tally>,
     /// What has been read and not given out.
@@ -62,16 +57,8 @@ impl SkippedItems {
             1 => job.split.tallies,
             _ => jobs.totals(job_guid, 1).await?.final_tallies.unwrap_or(0),
         };
-        let first = first_tally(&*jobs, job_guid, 1, tallies, after).await?;
-        Ok(Self {
-            jobs,
-            objects,
-            job_guid,
-            unread: first..tallies,
-            tallies: VecDeque::new(),
-            ready: VecDeque::new(),
-            after,
-        })
+        let pages = TallyPages::behind(jobs, job_guid, 1, tallies, after).await?;
+        Ok(Self { objects, job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
     }
 
     /// The next chunk; none at the end.
@@ -85,20 +72,12 @@ impl SkippedItems {
             }
             if let Some(tally) = self.tallies.pop_front() {
                 self.read_chunks(&tally).await?;
-            } else if !self.unread.is_empty() {
-                self.read_tallies().await?;
+            } else if let Some(page) = self.pages.next().await? {
+                self.tallies.extend(page.into_iter().filter(|tally| tally.counts.skipped > 0));
             } else {
                 return Ok(None);
             }
         }
-    }
-
-    async fn read_tallies(&mut self) -> Result<(), PortError> {
-        let next = self.unread.start.saturating_add(TALLIES_READ).min(self.unread.end);
-        let tallies = self.jobs.tallies(self.job_guid, 1, self.unread.start..next).await?;
-        self.tallies.extend(tallies.into_iter().filter(|tally| tally.counts.skipped > 0));
-        self.unread.start = next;
-        Ok(())
     }
 
     async fn read_chunks(&mut self, tally: &Tally) -> Result<(), PortError> {

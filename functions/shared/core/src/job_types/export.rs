@@ -12,12 +12,13 @@ use super::import::dataset;
 use super::row_writer::{RowParams, RowWriter};
 use crate::ports::StoredRecord;
 use crate::processor::{InputKind, Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
+use crate::results::{FAILED_ROWS, UNPROCESSED_ROWS};
 use crate::spec::Spec;
 use crate::text::{Format, Record, RowSchema};
 
 /// The job type `export`.
 ///
-/// Params: `dataset`; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this order (of CSV required,
+/// Params: `dataset`, one of the owner's; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this order (of CSV required,
 /// by default all that a record has); `keyColumn`, a column for the record's key; `filter`, a JSON Schema (2020-12): records
 /// that do not keep it are left out; `compress`, `gzip`; `escapeFormulas`, for CSV that people open. Every record counts as
 /// an item, written or left out.
@@ -148,7 +149,12 @@ impl ItemProcessor for RecordExport {
     }
 
     fn output(&self) -> Option<OutputFile> {
-        Some(self.rows.output(&self.dataset, self.gzip))
+        // The files of the results have names of their own.
+        let name = match self.dataset.as_str() {
+            FAILED_ROWS | UNPROCESSED_ROWS => format!("dataset-{}", self.dataset),
+            dataset => dataset.to_owned(),
+        };
+        Some(self.rows.output(&name, self.gzip))
     }
 
     /// A row takes microseconds.

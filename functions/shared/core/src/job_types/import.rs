@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::size::json_bytes;
 use super::validate::{check, compile_schema};
-use crate::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted};
+use crate::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted, dataset_of};
 use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
 use crate::spec::Spec;
 use crate::text::{Format, RowSchema};
@@ -29,7 +29,7 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 
 /// The job type `import`.
 ///
-/// Params: `dataset`, where the records go; `key`, the columns whose values name a record (one name or a list; default:
+/// Params: `dataset`, where the records go, one of the owner's; `key`, the columns whose values name a record (one name or a list; default:
 /// the row number); `schema`, as of `validate`.
 pub struct Import {
     records: Option<Arc<dyn RecordStore>>,
@@ -54,7 +54,7 @@ impl JobType for Import {
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         Ok(Arc::new(RowImport {
             records: self.records.clone(),
-            dataset: dataset(spec)?,
+            dataset: dataset_of(&spec.owner, &dataset(spec)?),
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
             job_created_at: spec.created_at,

@@ -125,6 +125,8 @@ async fn an_export_writes_the_fields_that_are_asked_for_of_the_records_that_are(
     let all = Export.prepare(&spec(Format::Jsonl, &[], json!({ "dataset": "d", "compress": "gzip" }))).unwrap();
     let file = all.output().unwrap();
     assert_eq!((file.name.as_str(), file.gzip, file.header), ("d.jsonl.gz", true, None));
+    let named_like_ours = Export.prepare(&spec(Format::Jsonl, &[], json!({ "dataset": "failed-rows" }))).unwrap();
+    assert_eq!(named_like_ours.output().unwrap().name, "dataset-failed-rows.jsonl");
     let lines = outputs(&all, records()).await;
     let parsed: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(parsed, [json!({ "a": 1, "b": "x\"y", "nested": { "c": null } }), json!({ "a": 20, "b": null })]);
@@ -147,5 +149,6 @@ fn an_export_that_cannot_work_is_refused() {
     assert_eq!(field(json!({ "dataset": "d", "columns": ["a", "a"] })), "params.columns");
     assert_eq!(field(json!({ "dataset": "d", "compress": "zip" })), "params.compress");
     assert_eq!(field(json!({ "dataset": "d", "filter": { "type": 7 } })), "params.filter");
+    assert_eq!(field(json!({ "dataset": "d", "filter": { "city": "Rome" } })), "params.filter");
     assert_eq!(field(json!({ "dataset": "d", "keyColumn": 1 })), "params.keyColumn");
 }

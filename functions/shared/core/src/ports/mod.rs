@@ -22,7 +22,9 @@ pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
 pub use queue::{Deliveries, Queue};
-pub use record_store::{RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
+pub use record_store::{
+    RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted, dataset_of,
+};
 pub use target::{ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest};
 pub use upload_store::UploadStore;
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ids::JobGuid;
+use crate::ids::{JobGuid, Owner};
 use crate::ports::PortError;
 
 /// The records that `import` writes: per dataset, one for each key.
@@ -31,6 +31,12 @@ pub trait RecordStore: Send + Sync {
         after: Option<&str>,
         limit: usize,
     ) -> Result<RecordPage, PortError>;
+}
+
+/// What the record store calls a dataset of this owner's. Two owners' datasets of one name are two; a dataset's name has no
+/// slash, so no two are called alike.
+pub fn dataset_of(owner: &Owner, name: &str) -> String {
+    format!("{owner}/{name}")
 }
 
 /// How many partitions the records of a dataset are spread over, so that none of them takes all the load.

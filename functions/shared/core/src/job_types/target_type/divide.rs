@@ -12,7 +12,7 @@ use crate::ports::TargetError;
 use crate::processor::{ItemError, Outcome};
 
 /// Code of an item that the target fails on, or may fail on.
-const TARGET_FAILED: &str = "target_failed";
+pub(super) const TARGET_FAILED: &str = "target_failed";
 
 /// Code of an item whose target does not answer.
 pub(super) const TARGET_UNAVAILABLE: &str = "target_unavailable";

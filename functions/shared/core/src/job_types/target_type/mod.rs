@@ -35,7 +35,7 @@ use serde_json::{Map, Value};
 
 pub use answer::{BadAnswer, Results, read_answer};
 
-use self::divide::{Division, TARGET_UNAVAILABLE};
+use self::divide::{Division, TARGET_FAILED, TARGET_UNAVAILABLE};
 use super::size::json_bytes;
 use crate::ids::JobGuid;
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
@@ -44,6 +44,9 @@ use crate::spec::Spec;
 
 /// How often a target is asked before its answer counts as bad.
 const ASKED_MAX: usize = 2;
+
+/// How often a target is asked about an item of an isolated chunk before the item is to blame for its failing.
+const ALONE_ASKED_MAX: usize = 3;
 
 /// A job type whose items are processed by a target.
 pub struct TargetType {
@@ -104,6 +107,22 @@ impl ItemProcessor for TargetProcessor {
     async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
         let mut results = self.process_batch(std::slice::from_ref(item)).await;
         results.pop().unwrap_or_else(|| Err(ItemError::transient(TARGET_UNAVAILABLE, "there is no answer")))
+    }
+
+    /// A target that fails on a single item whenever it is asked, after all the time it took to get here, fails on that item.
+    async fn process_alone(&self, item: &Item) -> Result<Outcome, ItemError> {
+        let mut asked = 1;
+        loop {
+            match self.process(item).await {
+                Err(error) if error.transient && error.code == TARGET_FAILED => {
+                    if asked == ALONE_ASKED_MAX {
+                        return Err(ItemError { transient: false, ..error });
+                    }
+                    asked += 1;
+                }
+                result => return result,
+            }
+        }
     }
 
     fn output(&self) -> Option<OutputFile> {

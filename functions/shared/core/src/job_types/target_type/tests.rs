@@ -268,3 +268,13 @@ fn outputs_make_up_a_file_of_json_lines() {
     let file = processor(target, 1, 1).output().unwrap();
     assert_eq!((file.name.as_str(), file.content_type.as_str()), ("outputs.jsonl", "application/x-ndjson"));
 }
+
+#[tokio::test]
+async fn an_item_alone_is_to_blame_for_a_target_that_fails_on_it_but_not_for_an_outage() {
+    let target = Scripted::new(|_| Err(TargetError::Failed { told: "boom".into() }));
+    let error = processor(Arc::clone(&target), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.transient, target.rows().len()), ("target_failed", false, 3));
+    let silent = Scripted::new(|_| Err(TargetError::Unreachable { told: "no answer".into(), source: None }));
+    let error = processor(Arc::clone(&silent), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
+    assert_eq!((error.transient, silent.rows().len()), (true, 1));
+}
