@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill::template::Template;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::permissions::granted;
 use crate::{event_sources, properties, target, template};
@@ -19,7 +19,7 @@ fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
         let redrive = &properties(template, queue)["RedrivePolicy"];
         (!redrive.is_null()).then(|| target(&redrive["deadLetterTargetArn"]))
     };
-    let woken_by = |function: &str| {
+    let woken_by = |function: &str| -> BTreeSet<String> {
         let permissions = granted(properties(template, target(&properties(template, function)["Role"])));
         let queues = permissions.into_iter().filter(|(action, _)| action == "sqs:SendMessage").map(|(_, queue)| queue);
         let both = queues.flat_map(|queue| [reader(&queue), dead_letters_of(&queue).and_then(reader)]);
@@ -52,7 +52,7 @@ fn exactly_the_functions_whose_messages_come_back_to_them_may_be_invoked_in_a_lo
 
     let functions = template.resources_of("AWS::Serverless::Function");
     let exempt = functions.filter(|(_, function)| function["Properties"].get("RecursiveLoop").is_some());
-    let exempt: Vec<(&str, &serde_json::Value)> =
+    let exempt: Vec<(&str, &Value)> =
         exempt.map(|(name, function)| (name, &function["Properties"]["RecursiveLoop"])).collect();
     assert!(exempt.iter().all(|(_, value)| **value == json!("Allow")), "{exempt:?}");
     assert_eq!(exempt.into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), coming_back);
