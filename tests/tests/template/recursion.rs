@@ -1,5 +1,5 @@
-//! Functions whose own messages lead back to them. Lambda takes that for a loop, and after some 16 turns drops the message,
-//! unless the function is exempt from it.
+//! Functions whose own messages lead back to them. Lambda takes that for a loop, and stops it after some 16 turns, unless
+//! the function is exempt from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
