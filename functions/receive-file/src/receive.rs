@@ -23,7 +23,7 @@ pub const INBOX: &str = "inbox/";
 pub const PROBLEMS: &str = "inbox-problems/";
 
 /// The longest key S3 takes, in bytes.
-const KEY_MAX_BYTES: usize = 1024;
+pub(crate) const KEY_MAX_BYTES: usize = 1024;
 
 /// The longest file name and content type an upload has, in bytes.
 const NAME_MAX_BYTES: usize = 255;
@@ -126,8 +126,7 @@ impl Receiver {
             return Err(ReceiveError::TooLarge { size: head.size, limit: self.limits.max_bytes });
         }
         let wish = Wish::of(&*self.creator.objects, &drop.key, &head, &self.default_owner).await?;
-        let upload = self.upload(drop, &head, name, &wish.owner);
-        self.creator.uploads.create(&upload).await?;
+        let upload = self.remember(self.upload(drop, &head, name, &wish.owner)).await?;
         let request = wish.request(job_type, upload.file_guid)?;
         let key = idempotency_key(&upload);
         match self.creator.create(&upload.owner, &request, Some(&key)).await {
@@ -143,6 +142,17 @@ impl Receiver {
                 Ok(Received::Nothing(Reason::Gone))
             }
             Err(error) => Err(ReceiveError::Create(error)),
+        }
+    }
+
+    /// Remembers the upload. One that an earlier delivery of the drop has stored stands, whomever a sidecar names by now:
+    /// under another owner the upload would not be found, and the file be lost.
+    async fn remember(&self, upload: Upload) -> Result<Upload, PortError> {
+        self.creator.uploads.create(&upload).await?;
+        match self.creator.uploads.upload(upload.file_guid, self.creator.clock.now()).await {
+            // It has expired.
+            Err(PortError::NotFound) => Ok(upload),
+            stored => stored,
         }
     }
 

@@ -108,8 +108,32 @@ async fn a_sidecar_that_changes_later_makes_no_second_job_of_the_same_drop() {
     store(&inbox, &format!("{KEY}.job.json"), r#"{"metadata":{"late":true}}"#);
     assert_eq!(nothing(&inbox, &dropped).await, Reason::Before);
     store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"ann"}"#);
-    assert_eq!(nothing(&inbox, &dropped).await, Reason::Gone, "the upload stays whose it was");
+    assert_eq!(received(&inbox, &dropped).await.owner, Owner("nobody".into()), "the upload stays whose it was");
     assert_eq!(inbox.every_job().len(), 1);
+}
+
+#[tokio::test]
+async fn a_drop_that_met_a_ceiling_becomes_its_first_owner_s_job_though_a_sidecar_names_another_since() {
+    let mut inbox = TestInbox::with_ceiling(0);
+    let dropped = inbox.drop_file(KEY, "a\n", &[], 1);
+    assert!(matches!(refused(&inbox, &dropped).await, ReceiveError::Create(CreateJobError::Full(_))));
+    store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"ann","metadata":{"late":true}}"#);
+    inbox.inbox.receiver.creator.limits.ceilings.owner = 1;
+    let job = received(&inbox, &dropped).await;
+    assert_eq!((job.owner.as_str(), job.file_guid), ("nobody", Some(dropped.file_guid())));
+    assert_eq!(job.metadata.unwrap()["late"], true, "the rest of the sidecar counts");
+}
+
+#[tokio::test]
+async fn no_sidecar_is_looked_for_that_no_key_is_long_enough_to_name() {
+    let inbox = TestInbox::new();
+    let mut owners = Vec::new();
+    for (sequence, bytes) in [(1, 1015), (2, 1016), (3, 1024)] {
+        let key = format!("inbox/validate/{}", "x".repeat(bytes - "inbox/validate/".len()));
+        store(&inbox, &format!("{key}.job.json"), r#"{"owner":"ann"}"#);
+        owners.push(received(&inbox, &inbox.drop_file(&key, "a\n", &[], sequence)).await.owner.0);
+    }
+    assert_eq!(owners, ["ann", "nobody", "nobody"]);
 }
 
 #[tokio::test]

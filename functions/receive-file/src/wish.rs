@@ -8,6 +8,8 @@ use rowmill_core::ids::{FileGuid, Owner};
 use rowmill_core::ports::{ObjectHead, Objects, PortError};
 use serde_json::{Map, Value, json};
 
+use crate::receive::KEY_MAX_BYTES;
+
 /// The note that names the owner: `x-amz-meta-rowmill-owner`.
 pub const OWNER_NOTE: &str = "rowmill-owner";
 
@@ -89,7 +91,10 @@ impl Wish {
         let (owner, request) = (head.metadata.get(OWNER_NOTE), head.metadata.get(REQUEST_NOTE));
         let mut sidecar = match (owner, request) {
             (Some(_), Some(_)) => None,
-            _ => read_sidecar(objects, &format!("{key}{SIDECAR_SUFFIX}")).await?,
+            _ => match sidecar_key(key) {
+                Some(key) => read_sidecar(objects, &key).await?,
+                None => None,
+            },
         };
         let named_beside = sidecar.as_mut().and_then(|(place, wish)| Some((place.clone(), wish.remove("owner")?)));
         let owner = match (owner, named_beside) {
@@ -125,6 +130,11 @@ impl Wish {
             WishError::Shape { place, field, message: error.into_inner().to_string() }
         })
     }
+}
+
+/// Where the sidecar of a file lies; none where no key can be that long, which S3 refuses even to look for.
+fn sidecar_key(key: &str) -> Option<String> {
+    Some(format!("{key}{SIDECAR_SUFFIX}")).filter(|key| key.len() <= KEY_MAX_BYTES)
 }
 
 /// The sidecar of this key and what it says, if it is there.

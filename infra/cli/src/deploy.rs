@@ -41,8 +41,18 @@ pub struct Deployment<'a> {
 pub struct Deployed {
     /// The template's outputs.
     pub outputs: BTreeMap<String, String>,
+    /// The template's parameters as they are now, those among them that were not set included.
+    pub parameters: BTreeMap<String, String>,
     /// Whether anything had to be changed.
     pub changed: bool,
+}
+
+impl Deployed {
+    /// Whether the stack's HTTP API answers anybody at all: it has one, and no issuer of tokens.
+    pub fn is_open(&self) -> bool {
+        let value = |name: &str| self.parameters.get(name).map_or("", String::as_str);
+        value("WithHttpApi") != "false" && value("JwtIssuer").is_empty()
+    }
 }
 
 /// Why a deployment did not come about.
@@ -134,10 +144,28 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
     if aws.is_emulator() {
         expiry::enable(aws, stack_name, &template).await?;
     }
-    Ok(Deployed { outputs: stack.outputs().await?, changed })
+    let (outputs, parameters) = stack.outputs_and_parameters().await?;
+    Ok(Deployed { outputs, parameters, changed })
 }
 
 /// How long a change may take on this target, and how often to look.
 fn patience(aws: &Aws) -> (Duration, Duration) {
     if aws.is_emulator() { (EMULATOR_LIMIT, Duration::from_millis(100)) } else { (AWS_LIMIT, Duration::from_secs(2)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_without_an_issuer_of_tokens_is_open() {
+        let is_open = |parameters: &[(&str, &str)]| {
+            let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Deployed { outputs: BTreeMap::new(), parameters, changed: true }.is_open()
+        };
+        assert!(is_open(&[]));
+        assert!(is_open(&[("WithHttpApi", "true"), ("JwtIssuer", "")]));
+        assert!(!is_open(&[("WithHttpApi", "true"), ("JwtIssuer", "https://issuer.example")]));
+        assert!(!is_open(&[("WithHttpApi", "false"), ("JwtIssuer", "")]));
+    }
 }

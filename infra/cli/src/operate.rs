@@ -39,6 +39,11 @@ pub enum OperateError {
     Output(#[source] io::Error),
 }
 
+/// What is told of a stack on AWS whose API lets everybody in.
+const OPEN_API: &str = "warning: the HTTP API is open: whoever knows its URL may read and start jobs, as the owner `local`. \
+    Deploy again with --parameter JwtIssuer=https://ISSUER --parameter JwtAudience=AUDIENCE to let in only who has a token of \
+    that issuer, or with --parameter WithHttpApi=false to have no API.";
+
 /// Starts the embedded local stack, or brings a running one up to date.
 ///
 /// Stays in the foreground until Ctrl-C and then stops the stack; with --detach it returns when the API answers. The
@@ -232,6 +237,9 @@ impl Deploy {
         let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
         if !deployed.changed {
             Progress::Shown.line("Nothing has changed.");
+        }
+        if !aws.is_emulator() && deployed.is_open() {
+            Progress::Shown.line(OPEN_API);
         }
         if self.json {
             print_line(&serde_json::to_string(&deployed.outputs).expect("outputs are JSON"))?;

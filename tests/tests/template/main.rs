@@ -7,6 +7,7 @@ mod http_api;
 mod inbox;
 mod permissions;
 mod queues;
+mod recursion;
 mod schedule;
 mod storage;
 mod time;

@@ -174,7 +174,7 @@ fn list(value: &Value) -> Vec<&Value> {
 }
 
 /// (action, resource) of every statement of a role, those among them that are there on a condition.
-fn granted(role: &Value) -> BTreeSet<(String, String)> {
+pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
     let mut granted = BTreeSet::new();
     assert_eq!(role["ManagedPolicyArns"], Value::Null, "managed policies grant on every resource");
     for policy in list(&role["Policies"]) {

@@ -13,8 +13,12 @@
 //! | `concurrency` | calls at once of one chunk | 1, 16 | 1 |
 //! | `timeoutSeconds` | how long a call may take | 1, 60 | 30 of a function, 10 of a web service |
 //! | `outputs` | whether items have outputs | | false |
-//! | `hostConcurrency` | calls at once to the webhook's host, from one process; of several types at one host the lowest counts | 1, 100 | 10 |
+//! | `hostConcurrency` | calls at once to the webhook's host, from one process; of several types at one host the lowest counts | 1, 16 | 10 |
 //! | `allowPrivate` | whether the webhook may be in a private network; then `http://` will do on this machine | | false |
+//!
+//! Of all targets and chunks together a process has at most [`CALLS_MAX`] (16) calls out at once, whatever stands here: their
+//! requests take 96 MB at most, their answers 96 MiB. Beside those it holds the outputs of the chunks that it works on side by
+//! side, ten at most: at most 32 MiB of each.
 //!
 //! A call that takes longer than `process-items` has left is given up and made again; so `timeoutSeconds` stays well below
 //! the template's `ProcessTimeoutSeconds`.
@@ -27,6 +31,7 @@ use rowmill_core::job_types::target_type::TargetCalls;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+use crate::gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
 /// A job type and its target.
@@ -170,7 +175,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     let count = |field, value, default, max| number(field, value, default, 1..=max).map(|count| count as usize);
     let calls = TargetCalls {
         batch_items: count("batchItems", fields.batch_items, 100, 1000)?,
-        concurrency: count("concurrency", fields.concurrency, 1, 16)?,
+        concurrency: count("concurrency", fields.concurrency, 1, CALLS_MAX as u64)?,
         outputs: fields.outputs.unwrap_or(false),
     };
     let seconds =
@@ -184,7 +189,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         (Some(_), None) => return Err(Problem::NoFunction),
         (None, Some(url)) => Reach::Webhook {
             endpoint: Endpoint::new(&url, fields.allow_private.unwrap_or(false)).map_err(Problem::Url)?,
-            host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, 100)?,
+            host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
     };
     Ok(TargetConfig { name, calls, timeout: Duration::from_secs(seconds), reach })

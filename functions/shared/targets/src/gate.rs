@@ -1,6 +1,7 @@
 //! What stands before every target: how many calls go out at once, when one goes out again, and when none does.
 //!
-//! A gate belongs to a host, or to a function, and all job types that call it share it, within a process. A call that finds
+//! A gate belongs to a host, or to a function, and all job types that call it share it, within a process. All gates of a
+//! process share its [`ProcessTurns`], so that what calls hold in memory is bounded too. A call that finds
 //! the target silent (see [`SILENT_MAX`]) fails at once, for a passing reason. One that is told by the target when to come
 //! back does so by itself if that is soon, so that a batch need not go back to the queue for a second's rest.
 
@@ -20,18 +21,33 @@ pub const WAIT_MAX: Duration = Duration::from_secs(20);
 /// How often one call is made in all where the target says when to come back.
 pub const TRIES_MAX: u32 = 4;
 
+/// How many calls of a process are out at once, whatever they call. Each may hold a request of 6 MB and an answer of 6 MiB:
+/// 16 of them at most 96 MB and 96 MiB.
+pub const CALLS_MAX: usize = 16;
+
+/// The turns that all gates of a process share: [`CALLS_MAX`].
+#[derive(Clone, Debug)]
+pub struct ProcessTurns(Arc<Semaphore>);
+
+impl Default for ProcessTurns {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(CALLS_MAX)))
+    }
+}
+
 /// A gate before a host or a function.
 pub struct Gate {
     clock: Arc<dyn Clock>,
     turns: Semaphore,
+    process: ProcessTurns,
     breaker: Mutex<Breaker>,
 }
 
 impl Gate {
-    /// A gate that lets so many calls through at once.
-    pub fn new(clock: Arc<dyn Clock>, at_once: usize) -> Self {
+    /// A gate that lets so many calls through at once, as far as the process has turns left.
+    pub fn new(clock: Arc<dyn Clock>, at_once: usize, process: ProcessTurns) -> Self {
         let turns = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
-        Self { clock, turns, breaker: Mutex::default() }
+        Self { clock, turns, process, breaker: Mutex::default() }
     }
 
     /// How many more calls it would let through now.
@@ -47,9 +63,10 @@ impl Gate {
     async fn turn(&self) -> Result<Turn<'_>, Shut> {
         let shut = self.breaker().shut(self.clock.now());
         shut.map_or(Ok(()), Err)?;
-        let permit = self.turns.acquire().await.ok();
+        // One of the process comes last: who waits for the host must not keep calls of other hosts from going out.
+        let permits = [self.turns.acquire().await.ok(), self.process.0.acquire().await.ok()];
         let pass = self.breaker().admit(self.clock.now())?;
-        Ok(Turn { gate: self, looks: pass == Pass::Look, _permit: permit })
+        Ok(Turn { gate: self, looks: pass == Pass::Look, _permits: permits })
     }
 }
 
@@ -58,7 +75,7 @@ struct Turn<'a> {
     gate: &'a Gate,
     /// Whether others wait for what it sees.
     looks: bool,
-    _permit: Option<SemaphorePermit<'a>>,
+    _permits: [Option<SemaphorePermit<'a>>; 2],
 }
 
 impl Turn<'_> {

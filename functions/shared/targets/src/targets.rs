@@ -9,13 +9,14 @@ use rowmill_core::ports::{Clock, Target};
 use rowmill_core::processor::JobType;
 
 use crate::config::{self, ConfigError, Reach, TargetConfig};
-use crate::gate::{Gate, GatedTarget};
+use crate::gate::{CALLS_MAX, Gate, GatedTarget, ProcessTurns};
 use crate::lookup::{Lookup, SystemLookup};
 use crate::signature::{SECRET_MIN_CHARS, WebhookSecret};
 use crate::webhook::{WebhookClient, WebhookTarget};
 
-/// How many calls of one function go out at once, from one process: the function's own limits are Lambda's to keep.
-const FUNCTION_CONCURRENCY: usize = 1000;
+/// How many calls of one function go out at once, from one process: as many as of all there are. The function's own limits
+/// are Lambda's to keep.
+const FUNCTION_CONCURRENCY: usize = CALLS_MAX;
 
 /// The targets there are.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -99,7 +100,8 @@ impl Targets {
         Ok(self.0.iter().filter_map(connect).collect())
     }
 
-    /// A gate for every host and every function. What a host bears is the least that any of its types says.
+    /// A gate for every host and every function. What a host bears is the least that any of its types says; all gates
+    /// together let [`CALLS_MAX`] calls through.
     fn gates(&self, clock: &Arc<dyn Clock>) -> HashMap<String, Arc<Gate>> {
         let mut at_once: HashMap<String, usize> = HashMap::new();
         for config in &self.0 {
@@ -109,7 +111,8 @@ impl Targets {
             };
             at_once.entry(gate_name(config)).and_modify(|least| *least = own.min(*least)).or_insert(own);
         }
-        let gate = |(name, at_once)| (name, Arc::new(Gate::new(Arc::clone(clock), at_once)));
+        let process = ProcessTurns::default();
+        let gate = |(name, at_once)| (name, Arc::new(Gate::new(Arc::clone(clock), at_once, process.clone())));
         at_once.into_iter().map(gate).collect()
     }
 }

@@ -247,11 +247,17 @@ impl<'a> Stack<'a> {
         Ok(())
     }
 
-    /// The stack's outputs.
-    pub(super) async fn outputs(&self) -> Result<BTreeMap<String, String>, DeployError> {
-        let stack = self.describe().await?;
-        let outputs = stack.and_then(|stack| stack.outputs).unwrap_or_default().into_iter();
-        Ok(outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect())
+    /// The stack's outputs, and its parameters.
+    pub(super) async fn outputs_and_parameters(
+        &self,
+    ) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>), DeployError> {
+        let Some(stack) = self.describe().await? else { return Ok(Default::default()) };
+        let outputs = stack.outputs.unwrap_or_default().into_iter();
+        let parameters = stack.parameters.unwrap_or_default().into_iter();
+        Ok((
+            outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect(),
+            parameters.filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?))).collect(),
+        ))
     }
 }
 

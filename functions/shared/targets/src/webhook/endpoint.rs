@@ -38,13 +38,15 @@ impl Endpoint {
         Self::at(Url::parse(url).map_err(|_| UrlRefused::NoUrl)?, allow_private)
     }
 
-    /// Where a redirect leads: not from a public host into a private network, and not from elsewhere to this machine, where
-    /// Lambda's runtime API listens.
+    /// Where a redirect leads. `allowPrivate` is for the host and port that are configured: at any other, and at whatever that
+    /// one redirects to, only public addresses will do. So no host can lead a call into a private network it is not in, nor
+    /// to this machine, where Lambda's runtime API listens.
     pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
         if url.scheme() == "http" && self.url.scheme() != "http" {
             return Err(UrlRefused::NotEncrypted);
         }
-        Self::at(url, self.allow_private)
+        let stays = host_of(&url) == self.host();
+        Self::at(url, self.allow_private && stays)
     }
 
     fn at(url: Url, allow_private: bool) -> Result<Self, UrlRefused> {
@@ -76,8 +78,12 @@ impl Endpoint {
 
     /// Its host and port: what a service is known by.
     pub fn host(&self) -> String {
-        format!("{}:{}", self.url.host_str().unwrap_or_default(), self.url.port_or_known_default().unwrap_or_default())
+        host_of(&self.url)
     }
+}
+
+fn host_of(url: &Url) -> String {
+    format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -152,9 +158,32 @@ mod tests {
         assert_eq!(from("https://example.com/", false, "https://example.org/"), None);
         assert_eq!(from("https://example.com/", false, "https://10.0.0.1/"), Some(UrlRefused::Address));
         assert_eq!(from("https://example.com/", false, "http://example.com/"), Some(UrlRefused::NotEncrypted));
-        assert_eq!(from("https://10.0.0.1/", true, "https://10.0.0.2/"), None);
         assert_eq!(from("https://10.0.0.1/", true, "http://127.0.0.1:9001/"), Some(UrlRefused::NotEncrypted));
-        assert_eq!(from("http://127.0.0.1:1/", true, "http://127.0.0.1:2/"), None);
+    }
+
+    #[test]
+    fn a_redirect_may_stay_in_a_private_network_only_at_the_host_that_is_configured() {
+        let from = |url, to: &str| Endpoint::new(url, true).unwrap().redirected(Url::parse(to).unwrap());
+        for (url, to) in [
+            ("https://10.0.0.1/", "https://10.0.0.1/moved"),
+            ("https://10.0.0.1/", "https://10.0.0.1:443/moved"),
+            ("http://127.0.0.1:1/", "http://127.0.0.1:1/moved"),
+            ("https://hook.example/", "https://hook.example/moved"),
+        ] {
+            assert!(from(url, to).unwrap().allows_private(), "{url} to {to}");
+        }
+        for (url, to) in [
+            ("https://hook.example/", "https://10.0.0.1/"),
+            ("https://10.0.0.1/", "https://10.0.0.2/"),
+            ("https://10.0.0.1/", "https://10.0.0.1:8443/"),
+        ] {
+            assert_eq!(from(url, to).err(), Some(UrlRefused::Address), "{url} to {to}");
+        }
+        assert_eq!(from("http://127.0.0.1:1/", "http://127.0.0.1:2/").err(), Some(UrlRefused::NotEncrypted));
+        let elsewhere = from("https://hook.example/", "https://intranet.example/").unwrap();
+        assert!(!elsewhere.allows_private(), "its name may be at a private address");
+        let back = elsewhere.redirected(Url::parse("https://hook.example/").unwrap()).unwrap();
+        assert!(!back.allows_private(), "another host chose the URL");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
-use rowmill_targets::gate::{Gate, GatedTarget, HOLD_MAX, OPEN_FOR, SILENT_MAX, TRIES_MAX, WAIT_MAX};
+use rowmill_targets::gate::{
+    CALLS_MAX, Gate, GatedTarget, HOLD_MAX, OPEN_FOR, ProcessTurns, SILENT_MAX, TRIES_MAX, WAIT_MAX,
+};
 use tokio::sync::Semaphore;
 
 use crate::server::{Reply, Server};
@@ -41,7 +43,7 @@ impl Target for Scripted {
 
 fn gated(target: Arc<dyn Target>, clock: &Arc<ManualClock>) -> GatedTarget {
     let clock: Arc<dyn Clock> = clock.clone();
-    GatedTarget::new(Arc::new(Gate::new(clock, 10)), target)
+    GatedTarget::new(Arc::new(Gate::new(clock, 10, ProcessTurns::default())), target)
 }
 
 fn later(seconds: u64) -> TargetError {
@@ -115,7 +117,7 @@ async fn a_service_that_hangs_is_left_alone_until_it_is_there_again() {
     let hangs_now = hangs.clone();
     let script = move |_: &_, _| if hangs_now.load(Ordering::SeqCst) { Reply::Hang } else { Reply::well() };
     let server = Server::start(script).await;
-    let gate = Arc::new(Gate::new(clock.clone(), 10));
+    let gate = Arc::new(Gate::new(clock.clone(), 10, ProcessTurns::default()));
     let with_patience = |patience| GatedTarget::new(gate.clone(), Arc::new(webhook(&server.url("/"), patience)));
     let gated = with_patience(Duration::from_millis(50));
     for _ in 0..SILENT_MAX + 10 {
@@ -190,7 +192,7 @@ async fn no_more_calls_go_out_at_once_than_the_host_bears() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let target =
         Arc::new(Slow { turns: Semaphore::new(0), silent: AtomicBool::new(false), calls: AtomicUsize::new(0) });
-    let gate = Arc::new(Gate::new(clock, 2));
+    let gate = Arc::new(Gate::new(clock, 2, ProcessTurns::default()));
     let (one, two) = (GatedTarget::new(gate.clone(), target.clone()), GatedTarget::new(gate, target.clone()));
     let (mut a, mut b, mut c) = (Box::pin(call(&one)), Box::pin(call(&two)), Box::pin(call(&one)));
     for waiting in [&mut a, &mut b, &mut c] {
@@ -201,4 +203,32 @@ async fn no_more_calls_go_out_at_once_than_the_host_bears() {
     assert!(a.await.is_ok());
     assert!(futures_now(c.as_mut()).await.is_none());
     assert_eq!(target.calls.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn no_more_calls_of_a_process_are_out_at_once_than_it_has_room_for_whatever_they_call() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+    let target =
+        Arc::new(Slow { turns: Semaphore::new(0), silent: AtomicBool::new(false), calls: AtomicUsize::new(0) });
+    let process = ProcessTurns::default();
+    let host = || {
+        let gate = Gate::new(clock.clone(), 10, process.clone());
+        GatedTarget::new(Arc::new(gate), target.clone())
+    };
+    let hosts = [host(), host(), host()];
+    let mut calls: VecDeque<_> = hosts.iter().cycle().take(30).map(|host| Box::pin(call(host))).collect();
+    for waiting in &mut calls {
+        assert!(futures_now(waiting.as_mut()).await.is_none());
+    }
+    assert_eq!(target.calls.load(Ordering::SeqCst), CALLS_MAX, "each host bears ten, three of them thirty");
+    target.turns.add_permits(1);
+    assert!(calls.pop_front().unwrap().await.is_ok());
+    for waiting in &mut calls {
+        assert!(futures_now(waiting.as_mut()).await.is_none());
+    }
+    assert_eq!(target.calls.load(Ordering::SeqCst), CALLS_MAX + 1);
+    target.turns.add_permits(calls.len());
+    for waiting in calls {
+        assert!(waiting.await.is_ok(), "all have their turn");
+    }
 }

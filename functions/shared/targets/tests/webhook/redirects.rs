@@ -119,6 +119,24 @@ async fn a_redirect_to_a_name_at_a_private_address_is_refused() {
 }
 
 #[tokio::test]
+async fn a_webhook_in_a_private_network_redirects_to_no_other_host_there() {
+    let other = Server::start(|_, _| Reply::well()).await;
+    for location in [other.url("/"), format!("https://127.0.0.1:{}/", other.port), "https://10.0.0.1/".to_owned()] {
+        let (error, server) = redirected_to(&location).await;
+        assert!(matches!(error, TargetError::Refused { .. }), "{location}: {error}");
+        assert_eq!(server.seen().len(), 1, "{location}");
+    }
+    let location = format!("https://intranet.example:{}/", other.port);
+    let server = Server::start(move |_, _| Reply::http(307, &[("location", &location)], "")).await;
+    let lookup = Scripted::new(&[&["127.0.0.1"]]);
+    let endpoint = Endpoint::new(&server.url("/"), true).unwrap();
+    let error = call(&WebhookTarget::new(client(lookup.clone()), endpoint, LONG)).await.unwrap_err();
+    assert!(matches!(&error, TargetError::Refused { told } if told.contains("private")), "{error}");
+    assert_eq!(lookup.asked(), ["intranet.example"]);
+    assert_eq!(other.seen().len(), 0);
+}
+
+#[tokio::test]
 async fn tls_is_spoken_and_a_service_that_does_not_is_unreachable() {
     let server = Server::start(|_, _| Reply::well()).await;
     let endpoint = Endpoint::new(&format!("https://127.0.0.1:{}/", server.port), true).unwrap();

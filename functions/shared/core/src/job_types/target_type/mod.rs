@@ -28,6 +28,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
@@ -47,6 +48,10 @@ const ASKED_MAX: usize = 2;
 
 /// How often a target is asked about an item of an isolated chunk before the item is to blame for its failing.
 const ALONE_ASKED_MAX: usize = 3;
+
+/// How many bytes of outputs are held of the items that are handed over at once, which are those of one chunk. No chunk may
+/// have more, see the template's `ChunkOutputMaxBytes`, so an item beyond that fails in any case.
+pub const OUTPUTS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A job type whose items are processed by a target.
 pub struct TargetType {
@@ -149,7 +154,7 @@ impl ItemProcessor for TargetProcessor {
             let error = ItemError::transient(TARGET_UNAVAILABLE, "this process knows no targets");
             return vec![Err(error); items.len()];
         };
-        let caller = Caller { target: &**target, processor: self };
+        let caller = Caller { target: &**target, processor: self, output_bytes: AtomicUsize::new(0) };
         let Batches { ranges, too_large } = caller.batches(items);
         let mut division = Division::of(items.len());
         for place in too_large {
@@ -175,6 +180,8 @@ impl ItemProcessor for TargetProcessor {
 struct Caller<'a> {
     target: &'a dyn Target,
     processor: &'a TargetProcessor,
+    /// How many bytes the outputs of all calls so far take.
+    output_bytes: AtomicUsize,
 }
 
 /// How items are sent.
@@ -230,7 +237,22 @@ impl Caller<'_> {
                 break answer;
             }
         };
-        (range, end)
+        (range, end.map(|results| self.bounded(results)))
+    }
+
+    /// Lets go of the outputs that do not fit beside those of the calls before.
+    fn bounded(&self, mut results: Results) -> Results {
+        for result in &mut results {
+            let Ok(Outcome::Output(output)) = &*result else { continue };
+            let bytes = output.len();
+            if self.output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > OUTPUTS_MAX_BYTES {
+                self.output_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                let message =
+                    format!("the outputs of its chunk take more than {OUTPUTS_MAX_BYTES} bytes with this one");
+                *result = Err(ItemError::permanent("output_too_large", message));
+            }
+        }
+        results
     }
 }
 

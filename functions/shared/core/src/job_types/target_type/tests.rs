@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use super::{TargetCalls, TargetType};
+use super::{OUTPUTS_MAX_BYTES, TargetCalls, TargetType};
 use crate::ids::{FileGuid, JobGuid, Owner};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetRequest};
 use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome};
@@ -156,6 +156,27 @@ async fn as_many_calls_are_made_at_once_as_the_type_allows() {
     assert_eq!((processor.batch_items(), processor.concurrency()), (3, 3));
     assert_eq!(processor.process_batch(&items(3)).await.len(), 3);
     assert_eq!(target.rows().len(), 3);
+}
+
+#[tokio::test]
+async fn no_more_outputs_are_held_than_any_chunk_may_have() {
+    let long = "x".repeat(4_000_000);
+    let target = Scripted::new(move |rows| {
+        let identifier = format!("{}/{}", job_guid(), rows[0]);
+        Ok(json!({
+            "batchItemFailures": [], "outputs": [{ "itemIdentifier": identifier, "output": { "long": long } }],
+        }))
+    });
+    let results = processor(target, 1, 4).process_batch(&items(12)).await;
+    let output_bytes = |result: &Result<Outcome, ItemError>| match result {
+        Ok(Outcome::Output(output)) => output.len(),
+        _ => 0,
+    };
+    let held: usize = results.iter().map(output_bytes).sum();
+    assert!((OUTPUTS_MAX_BYTES - 4_100_000..=OUTPUTS_MAX_BYTES).contains(&held), "{held}");
+    let refused: Vec<&ItemError> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert_eq!(refused.len(), 4, "eight of them fit");
+    assert!(refused.iter().all(|error| error.code == "output_too_large" && !error.transient));
 }
 
 #[tokio::test]

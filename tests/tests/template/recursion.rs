@@ -1,0 +1,59 @@
+//! Functions whose own messages lead back to them. Lambda takes that for a loop, and stops it after some 16 turns, unless
+//! the function is exempt from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rowmill::template::Template;
+use serde_json::{Value, json};
+
+use crate::permissions::granted;
+use crate::{event_sources, properties, target, template};
+
+/// Which functions each function that reads a queue may wake: through the queues it may send to, and through their
+/// dead-letter queues.
+fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
+    let sources = event_sources(template);
+    let reader =
+        |queue: &str| sources.iter().find(|source| source.queue == queue).map(|source| source.function.to_owned());
+    let dead_letters_of = |queue: &str| {
+        let redrive = &properties(template, queue)["RedrivePolicy"];
+        (!redrive.is_null()).then(|| target(&redrive["deadLetterTargetArn"]))
+    };
+    let woken_by = |function: &str| -> BTreeSet<String> {
+        let permissions = granted(properties(template, target(&properties(template, function)["Role"])));
+        let queues = permissions.into_iter().filter(|(action, _)| action == "sqs:SendMessage").map(|(_, queue)| queue);
+        let both = queues.flat_map(|queue| [reader(&queue), dead_letters_of(&queue).and_then(reader)]);
+        both.flatten().collect()
+    };
+    let readers: BTreeSet<&str> = sources.iter().map(|source| source.function).collect();
+    readers.into_iter().map(|function| (function.to_owned(), woken_by(function))).collect()
+}
+
+/// Whether what a function sends can come back to it.
+fn comes_back(function: &str, wakes: &BTreeMap<String, BTreeSet<String>>) -> bool {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![function]);
+    while let Some(next) = open.pop() {
+        for woken in wakes.get(next).into_iter().flatten() {
+            if seen.insert(woken.as_str()) {
+                open.push(woken);
+            }
+        }
+    }
+    seen.contains(function)
+}
+
+#[test]
+fn exactly_the_functions_whose_messages_come_back_to_them_may_be_invoked_in_a_loop() {
+    let template = template();
+    let wakes = wakes(&template);
+    let coming_back: BTreeSet<&str> = wakes.keys().map(String::as_str).filter(|f| comes_back(f, &wakes)).collect();
+    let expected = ["CompleteJobFunction", "DeadLetterFunction", "ProcessItemsFunction", "SplitJobFunction"];
+    assert_eq!(coming_back, BTreeSet::from(expected));
+
+    let functions = template.resources_of("AWS::Serverless::Function");
+    let exempt = functions.filter(|(_, function)| function["Properties"].get("RecursiveLoop").is_some());
+    let exempt: Vec<(&str, &Value)> =
+        exempt.map(|(name, function)| (name, &function["Properties"]["RecursiveLoop"])).collect();
+    assert!(exempt.iter().all(|(_, value)| **value == json!("Allow")), "{exempt:?}");
+    assert_eq!(exempt.into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), coming_back);
+}
