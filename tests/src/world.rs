@@ -98,6 +98,8 @@ pub struct WorldLimits {
     pub range_bytes: u64,
     /// How much of an upload is copied because it was not processed.
     pub unprocessed_max_bytes: u64,
+    /// How long a part of a result is.
+    pub part_bytes: usize,
     /// A job type beside the built-in ones.
     pub job_type: Option<fn() -> Arc<dyn JobType>>,
 }
@@ -115,6 +117,7 @@ impl Default for WorldLimits {
             ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
             range_bytes: 8 << 20,
             unprocessed_max_bytes: 1 << 20,
+            part_bytes: 8 << 20,
             job_type: None,
         }
     }
@@ -185,8 +188,6 @@ impl World {
                 entropy: entropy.clone(),
                 limits: SplitLimits {
                     range_bytes: limits.range_bytes,
-                    // Nearly every file of a test has several.
-                    part_bytes: 100,
                     packed: rowmill_formats::Limits::default(),
                     margin: Duration::from_secs(20),
                     lease: A_WHILE,
@@ -216,8 +217,7 @@ impl World {
                     multipart: mortal_objects.clone(),
                     clock: clock.clone(),
                     unprocessed_max_bytes: limits.unprocessed_max_bytes,
-                    // Nearly every file of a test has several.
-                    part_bytes: 100,
+                    part_bytes: limits.part_bytes,
                     packed: rowmill_formats::Limits::default(),
                 },
                 jobs: mortal_jobs.clone(),

@@ -256,7 +256,6 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
         entropy: ports.entropy(),
         limits: SplitLimits {
             range_bytes: plan.range_bytes,
-            part_bytes: 100,
             packed: rowmill_formats::Limits::default(),
             margin: MARGIN,
             lease: LEASE,

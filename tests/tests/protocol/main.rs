@@ -12,8 +12,8 @@ mod widths;
 use acceptance::world::WorldLimits;
 use rowmill_core::text::ChunkLimits;
 
-/// Chunks of so many items.
+/// Chunks of so many items, and results of several parts.
 fn chunks_of(max_items: u32) -> WorldLimits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
-    WorldLimits { chunks, range_bytes: 97, ..WorldLimits::default() }
+    WorldLimits { chunks, range_bytes: 97, part_bytes: 500, ..WorldLimits::default() }
 }

@@ -64,11 +64,12 @@ async fn create(world: &World, wish: Value) -> Job {
     world.creator.create(&World::owner(), &serde_json::from_value(wish).unwrap(), None).await.unwrap()
 }
 
-/// Runs a job with a process dying at every call there is; its end must be the same each time. How many crashes there were.
+/// Runs a job with a process dying at every call there is, at every fourth where time is short and calls are many; its end
+/// must be the same each time. How many crashes there were.
 async fn the_same_through_every_crash(times: &[Duration], start: impl AsyncFn(&World) -> JobGuid) -> u64 {
     let (mut undisturbed, mut crashes) = (None, 0);
     for (time, death) in times.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
-        for call in 0.. {
+        for call in (0..).step_by(if time == TIMES[0] { 1 } else { 4 }) {
             let world = World::new(chunks_of(1));
             let job = start(&world).await;
             if undisturbed.is_some() {
@@ -103,7 +104,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_results() {
             world.create("transform", file, params).await.unwrap().job_guid
         });
         let crashes = crashes.await;
-        assert!(crashes > 900 * times.len() as u64, "only {crashes} crashes");
+        assert!(crashes > 400 * times.len() as u64, "only {crashes} crashes");
     }
 }
 
@@ -345,7 +346,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
         job
     });
     let crashes = crashes.await;
-    assert!(crashes > 200, "only {crashes} crashes");
+    assert!(crashes > 100, "only {crashes} crashes");
 }
 
 #[tokio::test]
@@ -381,7 +382,8 @@ async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
 
 #[tokio::test]
 async fn a_packed_upload_that_cannot_be_read_on_says_so_in_what_is_left() {
-    let csv: String = (0..2000).fold("a,b\n".to_owned(), |csv, row| csv + &format!("{row},{}\n", row * 7919 % 10_007));
+    let csv: String =
+        (0..60_000).fold("a,b\n".to_owned(), |csv, row| csv + &format!("{row},{}\n", row * 7919 % 10_007));
     let mut file = gzip(csv.as_bytes());
     file.truncate(file.len() / 2);
     let world = World::new(chunks_of(50));

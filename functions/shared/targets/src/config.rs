@@ -18,7 +18,7 @@
 //!
 //! Of all targets and chunks together a process has at most [`CALLS_MAX`] (16) calls out at once, whatever stands here: their
 //! requests take 96 MB at most, their answers 96 MiB. Beside those it holds the outputs of the chunks that it works on side by
-//! side, ten at most: at most 32 MiB of each.
+//! side, ten at most: at most 8 MiB of each.
 //!
 //! A call that takes longer than `process-items` has left is given up and made again; so `timeoutSeconds` stays well below
 //! the template's `ProcessTimeoutSeconds`.
