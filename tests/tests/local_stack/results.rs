@@ -13,7 +13,7 @@ use crate::formats::gzip;
 use crate::stack::on_the_stack;
 
 /// The results of a job, each file held against its length and checksum.
-async fn results(stack: &LocalStack, job: &str) -> (Value, Vec<(String, Vec<u8>)>) {
+pub async fn results(stack: &LocalStack, job: &str) -> (Value, Vec<(String, Vec<u8>)>) {
     let (status, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
     assert_eq!(status, 200, "{results}");
     let mut files = Vec::new();

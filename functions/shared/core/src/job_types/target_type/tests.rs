@@ -175,7 +175,7 @@ async fn no_more_outputs_are_held_than_any_chunk_may_have() {
     let held: usize = results.iter().map(output_bytes).sum();
     assert!((OUTPUTS_MAX_BYTES - 4_100_000..=OUTPUTS_MAX_BYTES).contains(&held), "{held}");
     let refused: Vec<&ItemError> = results.iter().filter_map(|result| result.as_ref().err()).collect();
-    assert_eq!(refused.len(), 4, "eight of them fit");
+    assert_eq!(refused.len(), 10, "two of them fit");
     assert!(refused.iter().all(|error| error.code == "output_too_large" && !error.transient));
 }
 
