@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::Job;
-use rowmill_core::ports::{Clock, JobStore, Objects, RecordStore, RecordVersion, Upsert, Upserted};
+use rowmill_core::ports::{Clock, JobStore, Objects, Queue, RecordStore, RecordVersion, Upsert, Upserted};
 use rowmill_core::results::Manifest;
 use rowmill_core::states::{Outcome, Status};
 use rowmill_core::text::ChunkLimits;
@@ -347,6 +347,39 @@ async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
     });
     let crashes = crashes.await;
     assert!(crashes > 100, "only {crashes} crashes");
+}
+
+/// A run that goes on where another one, which had all the time, ended the file and died.
+#[tokio::test]
+async fn a_file_that_is_there_before_anybody_could_say_so_is_not_given_up() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(WorldLimits { part_bytes: 100, ..chunks_of(1) });
+            let file = world.store("text/csv", partly_bad()).await;
+            let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            world.canceller.cancel(&World::owner(), job).await.unwrap();
+            for message in world.chunks.take() {
+                world.process(&message, false).await;
+            }
+            // More than a part is stored of the file, and as much is to come.
+            let mut message = world.completions.take().remove(0);
+            for _ in 0..45 {
+                world.completer.complete(&message, world.clock.now() + TIMES[1]).await.unwrap();
+                message = world.completions.take().remove(0);
+            }
+            world.completions.send(&[message]).await.unwrap();
+            world.faults.plan(call, death);
+            world.run_through_crashes(TIMES[0]).await;
+            let (manifest, files) = results(&world, job).await;
+            assert_eq!(manifest.left_out, [], "{death:?} call {call}");
+            assert_eq!(files["unprocessed-rows.csv"], partly_bad(), "{death:?} call {call}");
+            if world.faults.is_pending() {
+                assert!(call > 20, "only {call} calls");
+                break;
+            }
+        }
+    }
 }
 
 #[tokio::test]
