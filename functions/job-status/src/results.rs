@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crc_fast::{CrcAlgorithm, checksum};
 use jiff::Timestamp;
 use rowmill_core::ids::JobGuid;
 use rowmill_core::job::Job;
 use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
-use rowmill_core::results::{LeftOut, MANIFEST, Manifest, ResultFile, Results};
+use rowmill_core::results::{LeftOut, MANIFEST, Manifest, ResultFile, crc64_text};
 use rowmill_core::states::Status;
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ pub struct ResultsView {
     /// What is not in the files, though one might look for it there.
     pub left_out: Vec<LeftOut>,
     /// The file that lists the others, with the job as it ended.
-    pub manifest: LinkView,
+    pub manifest: ManifestView,
 }
 
 /// A file, and where it is.
@@ -49,6 +50,23 @@ pub struct FileView {
     /// What it is.
     #[serde(flatten)]
     pub file: ResultFile,
+    /// Where it is.
+    #[serde(flatten)]
+    pub link: LinkView,
+}
+
+/// The manifest, and where it is; it lists no checksum of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestView {
+    /// Its name.
+    pub name: &'static str,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The CRC-64/NVME of its bytes, as that of the other files.
+    pub crc64_nvme: String,
     /// Where it is.
     #[serde(flatten)]
     pub link: LinkView,
@@ -89,7 +107,12 @@ impl JobResults {
         }
         // A later attempt may have ended without any: those of an earlier one do not tell how the job stands.
         let results = job.results.filter(|results| results.attempt == job.attempt).ok_or(ResultsError::None)?;
-        let manifest = self.manifest(job, &results).await?;
+        let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
+            Err(PortError::NotFound) => return Err(ResultsError::None),
+            json => json?,
+        };
+        let manifest: Manifest =
+            serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a manifest", error))?;
         let link = async |key: String, content_type: &str, name: &str| {
             let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);
             let link = self.transfers.presign_get(&key, content_type, &file_name, self.link_expiry).await;
@@ -102,7 +125,14 @@ impl JobResults {
             let key = results.file_key(job.job_guid, &file.name);
             files.push(FileView { link: link(key, &file.content_type, &file.name).await?, file });
         }
-        let manifest_link = link(results.manifest_key(job.job_guid), "application/json", MANIFEST).await?;
+        let content_type = "application/json";
+        let manifest_view = ManifestView {
+            name: MANIFEST,
+            content_type,
+            bytes: json.len() as u64,
+            crc64_nvme: crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &json)),
+            link: link(results.manifest_key(job.job_guid), content_type, MANIFEST).await?,
+        };
         Ok(ResultsView {
             job_guid: job.job_guid,
             attempt: results.attempt,
@@ -110,16 +140,7 @@ impl JobResults {
             expires_at,
             files,
             left_out: manifest.left_out,
-            manifest: manifest_link,
+            manifest: manifest_view,
         })
-    }
-
-    async fn manifest(&self, job: &Job, results: &Results) -> Result<Manifest, ResultsError> {
-        let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
-            Err(PortError::NotFound) => return Err(ResultsError::None),
-            json => json?,
-        };
-        let manifest = serde_json::from_slice(&json);
-        Ok(manifest.map_err(|error| PortError::invalid("reading a manifest", error))?)
     }
 }

@@ -109,6 +109,11 @@ impl LocalStack {
         self.http.post(self.url(path))
     }
 
+    /// Where the API is.
+    pub fn api_url(&self) -> &str {
+        self.stack.api_url()
+    }
+
     /// Any request to anywhere.
     pub fn request(&self, method: &str, url: &str) -> RequestBuilder {
         self.http.request(method.parse().expect("a method"), url)

@@ -103,3 +103,28 @@ fn a_transformation_is_a_file_in_the_order_of_the_input_whatever_its_character_s
         assert!(text == expected, "{}", &text[..200]);
     });
 }
+
+#[test]
+fn the_command_fetches_what_a_job_left_and_checks_it() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a,b\n1,2\n3\n").await;
+        let job = stack.create("transform", &file, json!({})).await;
+        stack.ended(&job).await;
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = tokio::process::Command::new(env!("CARGO"));
+        // From the workspace's root, where everybody else runs it, so that nothing is built in another way.
+        command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        command.args(["rowmill", "results", &job, "--json", "--url"]);
+        let output = command.arg(stack.api_url()).arg("--out").arg(folder.path()).output().await.expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let told: Value =
+            serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap()).unwrap();
+        let files = told["files"].as_array().expect("files");
+        let kinds: Vec<&str> = files.iter().map(|file| file["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["failedRows", "output", "manifest"]);
+        for file in files {
+            let bytes = std::fs::read(file["path"].as_str().unwrap()).unwrap();
+            assert_eq!(file["crc64Nvme"], json!(crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &bytes))), "{file}");
+        }
+    });
+}

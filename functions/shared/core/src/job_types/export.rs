@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::import::dataset;
-use super::row_writer::{RowParams, RowWriter};
+use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use crate::ports::StoredRecord;
 use crate::processor::{InputKind, Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
 use crate::results::{FAILED_ROWS, UNPROCESSED_ROWS};
@@ -138,7 +138,12 @@ impl ItemProcessor for RecordExport {
             return Ok(Outcome::Succeeded);
         }
         if let Some(column) = &self.key_column {
-            fields.insert(column.clone(), Value::String(key));
+            let key = Value::String(key);
+            if fields.insert(column.clone(), key.clone()).is_some_and(|field| field != key) {
+                let message =
+                    format!("the record has a field `{column}` that is not its key; choose another keyColumn");
+                return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(column.clone()));
+            }
         }
         self.rows.row(fields).map(Outcome::Output)
     }

@@ -152,3 +152,20 @@ fn an_export_that_cannot_work_is_refused() {
     assert_eq!(field(json!({ "dataset": "d", "filter": { "city": "Rome" } })), "params.filter");
     assert_eq!(field(json!({ "dataset": "d", "keyColumn": 1 })), "params.keyColumn");
 }
+
+#[tokio::test]
+async fn no_field_is_written_over_another() {
+    let mapping = json!({ "mapping": [{ "rename": "a", "to": "b" }] });
+    let renamed = Transform.prepare(&spec(Format::Jsonl, &[], mapping)).unwrap();
+    let found = outputs(&renamed, vec![Record::Json(json!({ "a": 1 })), Record::Json(json!({ "a": 1, "b": 2 }))]).await;
+    assert_eq!(found[0], r#"{"b":1}"#);
+    assert!(found[1].contains("field_exists"), "{found:?}");
+    let keyed = Export.prepare(&spec(Format::Jsonl, &[], json!({ "dataset": "d", "keyColumn": "id" }))).unwrap();
+    let record = |id: &str| Record::Json(json!({ "key": "k", "fields": { "id": id } }));
+    let found = outputs(&keyed, vec![record("k"), record("other")]).await;
+    assert_eq!(found[0], r#"{"id":"k"}"#);
+    assert!(found[1].contains("field_exists"), "{found:?}");
+    let refuse = |mapping| refused(&Transform, &spec(Format::Csv, &["a"], json!({ "mapping": mapping }))).field;
+    assert_eq!(refuse(json!([{ "rename": "a", "to": "" }])), "params.mapping[0]");
+    assert_eq!(refuse(json!([{ "drop": "a" }])), "params.mapping");
+}

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 use crate::processor::{ItemError, OutputFile, ParamsError};
 use crate::text::{Format, escape_formula};
 
+/// Code of an item with a field where another one is to go.
+pub(super) const FIELD_EXISTS: &str = "field_exists";
+
 /// The params that say what a [`RowWriter`] writes.
 pub(super) struct RowParams<'a> {
     /// All params of the job.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::row_writer::{RowParams, RowWriter};
+use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
 use crate::spec::Spec;
 use crate::text::{Format, Record};
@@ -34,6 +34,9 @@ impl JobType for Transform {
         let steps = steps(spec.params.get("mapping"))?;
         let steps =
             (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
+        if known.as_ref().is_some_and(Vec::is_empty) && !spec.head.columns.is_empty() {
+            return Err(ParamsError::new("params.mapping", "drops all columns; leave one at least"));
+        }
         let rows = RowWriter::of(RowParams {
             params: &spec.params,
             format: "outputFormat",
@@ -89,10 +92,11 @@ struct TemplateParams {
 }
 
 fn steps(mapping: Option<&Value>) -> Result<Vec<StepParams>, ParamsError> {
-    const FORMS: &str = "must be a list of steps, each {\"rename\", \"to\"}, {\"drop\"}, {\"set\", \"value\"} or \
-                         {\"set\", \"template\"}";
+    const FORMS: &str =
+        "must be a step: {\"rename\", \"to\"}, {\"drop\"}, {\"set\", \"value\"} or {\"set\", \"template\"}";
+    const LIST: &str = "must be a list of steps, such as [{\"drop\": \"notes\"}]";
     let Some(mapping) = mapping.filter(|mapping| !mapping.is_null()) else { return Ok(Vec::new()) };
-    let list = mapping.as_array().ok_or_else(|| ParamsError::new("params.mapping", FORMS))?;
+    let list = mapping.as_array().ok_or_else(|| ParamsError::new("params.mapping", LIST))?;
     let step = |(place, step): (usize, &Value)| {
         serde_json::from_value(step.clone()).map_err(|_| ParamsError::new(format!("params.mapping[{place}]"), FORMS))
     };
@@ -118,6 +122,13 @@ impl StepParams {
                 Step::Fill { column: set, parts }
             }
         };
+        let name = match &step {
+            Step::Rename { to: name, .. } | Step::Set { column: name, .. } | Step::Fill { column: name, .. } => name,
+            Step::Drop(name) => name,
+        };
+        if name.is_empty() {
+            return Err(ParamsError::new(field, "a column must have a name"));
+        }
         let Some(known) = known else { return Ok(step) };
         match &step {
             Step::Rename { from, to } => {
@@ -204,7 +215,7 @@ impl ItemProcessor for Mapping {
     async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
         let mut fields = fields_of(&item.record)?;
         for step in &self.steps {
-            step.take(&mut fields);
+            step.take(&mut fields)?;
         }
         self.rows.row(fields).map(Outcome::Output)
     }
@@ -225,11 +236,15 @@ impl ItemProcessor for Mapping {
 }
 
 impl Step {
-    fn take(&self, fields: &mut Map<String, Value>) {
+    fn take(&self, fields: &mut Map<String, Value>) -> Result<(), ItemError> {
         match self {
             Self::Rename { from, to } => {
-                if let Some(value) = fields.remove(from) {
-                    fields.insert(to.clone(), value);
+                if let Some(value) = fields.remove(from)
+                    && fields.insert(to.clone(), value).is_some()
+                {
+                    let message =
+                        format!("`{from}` cannot be called `{to}`: the row has that field too; drop it before");
+                    return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(to.clone()));
                 }
             }
             Self::Drop(column) => {
@@ -243,6 +258,7 @@ impl Step {
                 fields.insert(column.clone(), Value::String(filled));
             }
         }
+        Ok(())
     }
 }
 
