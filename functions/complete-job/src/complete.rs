@@ -1,8 +1,9 @@
 //! Ending an attempt: its counts are audited, its results composed, its final status follows from what stopped it, and one
 //! transaction writes all of that and gives the slots back.
 //!
-//! Composing may take several invocations: each stores how far it is, names that in the job row, which gives the lease back,
-//! and sends the message anew. If it dies before, the message comes back, and the composition goes on from what was named last.
+//! Composing may take several invocations: each stores how far it is, names that in the job row, which gives the lease
+//! back, and sends the message anew. If it dies before, the message comes back, and the composition goes on from what
+//! was named last.
 
 use std::sync::Arc;
 use std::time::Duration;

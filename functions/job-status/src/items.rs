@@ -9,7 +9,8 @@ use rowmill_core::segment::FailedItem;
 use rowmill_core::skipped_items::SkippedItems;
 use serde::Serialize;
 
-/// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped once more.
+/// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped
+/// once more.
 const PAGE_MAX_BYTES: usize = 2_500_000;
 
 /// How many objects a page looks into, about, so that a page of very few items still comes soon.

@@ -13,8 +13,8 @@ use crate::prepared::PreparedJobs;
 use crate::process::ChunkProcessor;
 use crate::run::RunLimits;
 
-/// Runs `process-items` with the job types made from the records table, and those of the targets in `ROWMILL_JOB_TARGETS`; a binary
-/// of one's own makes its own.
+/// Runs `process-items` with the job types made from the records table, and those of the targets in
+/// `ROWMILL_JOB_TARGETS`; a binary of one's own makes its own.
 ///
 /// # Errors
 /// Where a setting is missing or wrong, or the Lambda runtime API cannot be reached.

@@ -1,10 +1,11 @@
 //! A corrected file: rows that take the place of failed ones, each under the number of the row it corrects.
 //!
-//! Of a CSV job it is CSV: the header of the input, then `row`, then (if the client likes) `code`, `message` and `column`,
-//! which are not read; in short, a failed-rows file, with these names as they are there and with its escaped cells. A row is
-//! processed as it stands in it; one whose cells of the input are all empty is taken as left out. Of a JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read; a line that has no `record`,
-//! because it was none, stands for what it has as `raw`, and without that is taken as left out. Its rows may
-//! stand in any order.
+//! Of a CSV job it is CSV: the header of the input, then `row`, then (if the client likes) `code`, `message` and
+//! `column`, which are not read; in short, a failed-rows file, with these names as they are there and with its escaped
+//! cells. A row is processed as it stands in it; one whose cells of the input are all empty is taken as left out. Of a
+//! JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read; a line that has no `record`, because
+//! it was none, stands for what it has as `raw`, and without that is taken as left out. Its rows may stand in any
+//! order.
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
 use rowmill_core::input::Correction;

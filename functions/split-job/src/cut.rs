@@ -13,8 +13,8 @@ use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote};
 
 use crate::source::SourceReader;
 
-/// How much text the chunks of a tally may have where the split stores it: it is held in memory until then. A tally ends with
-/// the chunk that reaches it.
+/// How much text the chunks of a tally may have where the split stores it: it is held in memory until then. A tally
+/// ends with the chunk that reaches it.
 pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The chunks of the next tally.

@@ -281,7 +281,8 @@ impl Splitter {
         self.chunks.send(&self.accounts.in_turn(messages).await?).await
     }
 
-    /// Everything that a chunk's receiver looks up, before the row that lets its message leave. The tally that is there then.
+    /// Everything that a chunk's receiver looks up, before the row that lets its message leave. The tally that is there
+    /// then.
     async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
         let (job_guid, attempt) = (job.job_guid, job.attempt);
         let stored_by = index.stored.as_ref().map(|stored| stored.by);

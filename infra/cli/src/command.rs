@@ -1,4 +1,5 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and `bench`.
+//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and
+//! `bench`.
 //!
 //! Each has its arguments and an `execute` that gives the exit code:
 //!

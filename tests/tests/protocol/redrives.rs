@@ -157,7 +157,8 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
             }
             world.faults.revive();
             world.run_through_crashes(std::time::Duration::from_secs(300)).await;
-            // The message itself may have been lost: then a sweep sends it. One that dies on a job has claimed it for a while.
+            // The message itself may have been lost: then a sweep sends it. One that dies on a job has claimed it for a
+            // while.
             for _ in 0..3 {
                 world.clock.advance(acceptance::world::STALE);
                 world.sweeper.sweep().await.ok();

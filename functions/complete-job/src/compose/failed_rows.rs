@@ -1,11 +1,11 @@
 //! A failed item as a row of the failed-rows file.
 //!
 //! Of a CSV job it is CSV with the input's own columns and cells, then `row`, `code`, `message` and `column`; see
-//! [`failed_rows_columns`] for what these are called where the input has a column of such a name. A row with fewer cells than
-//! there are columns is filled up with empty ones; of one with more, the last column holds what is left, joined by the
-//! delimiter. Bytes that are no UTF-8 are shown as U+FFFD, and of a row too long to be read there are no cells. Cells that a
-//! spreadsheet would run are escaped. A person corrects the cells and hands the file back to a redrive, which undoes the
-//! escaping.
+//! [`failed_rows_columns`] for what these are called where the input has a column of such a name. A row with fewer
+//! cells than there are columns is filled up with empty ones; of one with more, the last column holds what is left,
+//! joined by the delimiter. Bytes that are no UTF-8 are shown as U+FFFD, and of a row too long to be read there are no
+//! cells. Cells that a spreadsheet would run are escaped. A person corrects the cells and hands the file back to a
+//! redrive, which undoes the escaping.
 //!
 //! Of a JSONL job it is JSON lines: `row`, `code`, `message`, `column` and the `record`, or where that is not JSON the text
 //! of the line as `raw`.

@@ -125,8 +125,8 @@ impl Composer {
             Source::Packed { .. } | Source::Dataset { .. } => u64::MAX,
         };
         let end = size.min(from.saturating_add(self.unprocessed_max_bytes));
-        // A packed upload is decoded from its beginning each time. What takes most of an invocation to get to is left out, or
-        // the invocations would have no end.
+        // A packed upload is decoded from its beginning each time. What takes most of an invocation to get to is left
+        // out, or the invocations would have no end.
         let begun = self.clock.now();
         let patience = begun + task.time_limit.duration_since(begun) / 2;
         let (mut offset, mut text) = (offset, self.input_text(task).range(offset..end));

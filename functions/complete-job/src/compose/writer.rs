@@ -10,8 +10,8 @@ use rowmill_core::ports::{MultipartObjects, Objects, PortError, UploadedPart};
 use rowmill_core::results::{ResultFile, ResultKind, crc64_text};
 use serde::{Deserialize, Serialize};
 
-/// How long a part is, in bytes; S3 takes no shorter ones than 5 MiB, but for the last. Beyond 1,000 of them parts are twice as
-/// long, since S3 takes 10,000 of them at most.
+/// How long a part is, in bytes; S3 takes no shorter ones than 5 MiB, but for the last. Beyond 1,000 of them parts are
+/// twice as long, since S3 takes 10,000 of them at most.
 pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
 /// See [`PART_BYTES`].

@@ -124,9 +124,9 @@ impl Accounts {
         Ok(())
     }
 
-    /// Those of these messages whose turn it is: of a job with `maxConcurrency` W, the ones whose chunk W places before is
-    /// done. To be asked only when their tally is counted: whoever commits such a chunk later finds it counted, and sends the
-    /// message itself.
+    /// Those of these messages whose turn it is: of a job with `maxConcurrency` W, the ones whose chunk W places before
+    /// is done. To be asked only when their tally is counted: whoever commits such a chunk later finds it counted, and
+    /// sends the message itself.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -92,8 +92,8 @@ pub trait ItemProcessor: Send + Sync {
         self.process(item).await
     }
 
-    /// Says of one item what [`process`](Self::process) would, without its effects: for jobs with `dryRun`. By default nothing
-    /// more is known before it is processed than that the item is well-formed.
+    /// Says of one item what [`process`](Self::process) would, without its effects: for jobs with `dryRun`. By default
+    /// nothing more is known before it is processed than that the item is well-formed.
     ///
     /// # Errors
     /// As `process`, for what can be told beforehand.
@@ -152,7 +152,8 @@ pub enum Outcome {
     Succeeded,
     /// There was nothing left to do: a later item has taken its place. Counted as succeeded.
     Superseded,
-    /// It was processed, and this is its piece of the job's [`OutputFile`]: one CSV record or one line, without its line end.
+    /// It was processed, and this is its piece of the job's [`OutputFile`]: one CSV record or one line, without its
+    /// line end.
     Output(String),
 }
 

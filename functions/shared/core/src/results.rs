@@ -1,8 +1,8 @@
 //! The results of a job: the files that an attempt's end leaves for the job's owner, and where they are.
 //!
-//! An attempt's files are composed before it ends, under the name of the run that began to compose them; the transaction that
-//! ends the attempt says which they are. So whoever sees a job ended sees its results whole, and files of runs that were
-//! given up are never shown.
+//! An attempt's files are composed before it ends, under the name of the run that began to compose them; the
+//! transaction that ends the attempt says which they are. So whoever sees a job ended sees its results whole, and files
+//! of runs that were given up are never shown.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,10 +1,10 @@
 //! Segments: the objects in which a run leaves what its chunk has beside counts, the items that failed and the outputs of
 //! the others.
 //!
-//! A segment is JSON lines: one [`FailedItem`] each in row order, one [`ItemOutput`] each in row order, and at its end, where
-//! the job was stopped meanwhile, the row from which on nothing was processed. It is always that of the whole chunk so far: a run that goes on where another
-//! one handed over begins with that one's. Its key holds the run's id, and only the segment of
-//! the run that won the chunk's commit is ever read.
+//! A segment is JSON lines: one [`FailedItem`] each in row order, one [`ItemOutput`] each in row order, and at its end,
+//! where the job was stopped meanwhile, the row from which on nothing was processed. It is always that of the whole
+//! chunk so far: a run that goes on where another one handed over begins with that one's. Its key holds the run's id,
+//! and only the segment of the run that won the chunk's commit is ever read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

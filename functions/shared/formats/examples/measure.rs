@@ -5,8 +5,9 @@
 //! $ cargo run --release -p rowmill-formats --example measure -- read /tmp/cells.xlsx
 //! ```
 //!
-//! `text` writes the text to the standard output instead. `make` writes `gzip`, `zstd` or `utf-16` text of so many bytes, a workbook (`xlsx` of numbers, `strings` of texts of their
-//! own) of so many cells, or a `parquet` file of so many rows.
+//! `text` writes the text to the standard output instead. `make` writes `gzip`, `zstd` or `utf-16` text of so many
+//! bytes, a workbook (`xlsx` of numbers, `strings` of texts of their own) of so many cells, or a `parquet` file of so
+//! many rows.
 
 use std::error::Error;
 use std::fs::{self, File};

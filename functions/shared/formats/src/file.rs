@@ -19,8 +19,8 @@ use crate::{parquet, xlsx};
 /// value are left out. A Parquet file becomes a JSON object a row, with the columns in the order of the file. A file of
 /// text is read as by [`decode_stream`](crate::decode_stream). See [`Block`] for what `sink` gets.
 ///
-/// Memory: under 1 MiB, for a sheet its workbook's shared strings as well, for Parquet the pages that are open at once, up to
-/// [`Limits::parquet_pages_max_bytes`].
+/// Memory: under 1 MiB, for a sheet its workbook's shared strings as well, for Parquet the pages that are open at once,
+/// up to [`Limits::parquet_pages_max_bytes`].
 ///
 /// # Errors
 /// See [`DecodeError`]. What was handed on before is the text up to there.

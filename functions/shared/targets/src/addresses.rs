@@ -15,9 +15,9 @@ pub enum AddressKind {
     Public,
     /// This machine, or a private network behind it: RFC 1918, RFC 6598 (carrier-grade NAT), IPv6 unique local.
     Private,
-    /// Nothing that a web service can be at: unspecified, link-local (where clouds tell credentials), multicast, reserved, for
-    /// documentation and measurements, and IPv6 addresses that stand for IPv4 ones (mapped, NAT64, 6to4, Teredo), which would
-    /// lead past the other rules.
+    /// Nothing that a web service can be at: unspecified, link-local (where clouds tell credentials), multicast,
+    /// reserved, for documentation and measurements, and IPv6 addresses that stand for IPv4 ones (mapped, NAT64, 6to4,
+    /// Teredo), which would lead past the other rules.
     Never,
 }
 

@@ -16,9 +16,9 @@
 //! | `hostConcurrency` | calls at once to the webhook's host, from one process; of several types at one host the lowest counts | 1, 16 | 10 |
 //! | `allowPrivate` | whether the webhook may be in a private network; then `http://` will do on this machine | | false |
 //!
-//! Of all targets and chunks together a process has at most [`CALLS_MAX`] (16) calls out at once, whatever stands here: their
-//! requests take 96 MB at most, their answers 96 MiB. Beside those it holds the outputs of the chunks that it works on side by
-//! side, ten at most: at most 8 MiB of each.
+//! Of all targets and chunks together a process has at most [`CALLS_MAX`] (16) calls out at once, whatever stands here:
+//! their requests take 96 MB at most, their answers 96 MiB. Beside those it holds the outputs of the chunks that it
+//! works on side by side, ten at most: at most 8 MiB of each.
 //!
 //! A call that takes longer than `process-items` has left is given up and made again; so `timeoutSeconds` stays well below
 //! the template's `ProcessTimeoutSeconds`.

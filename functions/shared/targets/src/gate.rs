@@ -59,7 +59,8 @@ impl Gate {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn, unless the target is left alone: asked before the wait, which may be long and for nothing, and after.
+    /// Waits for a turn, unless the target is left alone: asked before the wait, which may be long and for nothing, and
+    /// after.
     async fn turn(&self) -> Result<Turn<'_>, Shut> {
         let shut = self.breaker().shut(self.clock.now());
         shut.map_or(Ok(()), Err)?;

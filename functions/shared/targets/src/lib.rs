@@ -1,8 +1,8 @@
 //! Job types in any language: which there are, and how webhooks are called.
 //!
-//! A job type can name a target in the place of Rust code: a Lambda function, or a web service. They are configured in the
-//! setting `ROWMILL_JOB_TARGETS` of the functions, see [`config`]; [`Targets`] makes job types of them. What a target is sent and
-//! answers, and what is made of an answer, is in [`rowmill_core::job_types::target_type`].
+//! A job type can name a target in the place of Rust code: a Lambda function, or a web service. They are configured in
+//! the setting `ROWMILL_JOB_TARGETS` of the functions, see [`config`]; [`Targets`] makes job types of them. What a
+//! target is sent and answers, and what is made of an answer, is in [`rowmill_core::job_types::target_type`].
 //!
 //! | module | holds |
 //! |---|---|

@@ -91,7 +91,8 @@ impl Reporter {
                 return bar.set_position(moved);
             }
             let percent = (moved * 100).checked_div(size).unwrap_or(100);
-            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say. The end is always told.
+            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say. The end is
+            // always told.
             let ended = moved >= size;
             let Ok(mut throttle) = throttle.try_lock() else { return };
             let status = if ended { "ended" } else { "moving" };

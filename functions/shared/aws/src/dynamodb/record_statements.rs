@@ -21,8 +21,8 @@ const KEY_MAX_BYTES: usize = 1024;
 /// How many significant digits DynamoDB keeps of a number.
 const DIGITS_MAX: usize = 38;
 
-/// The partition of a record: `<dataset>#<bucket>`, the dataset as `dataset_of` calls it, the bucket being XXH3 (64 bits, no seed) of the key's bytes modulo
-/// [`RECORD_PARTITIONS`]. It is part of the stored format.
+/// The partition of a record: `<dataset>#<bucket>`, the dataset as `dataset_of` calls it, the bucket being XXH3 (64
+/// bits, no seed) of the key's bytes modulo [`RECORD_PARTITIONS`]. It is part of the stored format.
 pub fn bucket_of(dataset: &str, key: &str) -> String {
     bucket_name(dataset, xxh3_64(key.as_bytes()) % u64::from(RECORD_PARTITIONS))
 }

@@ -18,10 +18,10 @@ use crate::text::{Format, Record, RowSchema};
 
 /// The job type `export`.
 ///
-/// Params: `dataset`, one of the owner's; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this order (of CSV required,
-/// by default all that a record has); `keyColumn`, a column for the record's key; `filter`, a JSON Schema (2020-12): records
-/// that do not keep it are left out; `compress`, `gzip`; `escapeFormulas`, for CSV that people open. Every record counts as
-/// an item, written or left out.
+/// Params: `dataset`, one of the owner's; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this
+/// order (of CSV required, by default all that a record has); `keyColumn`, a column for the record's key; `filter`, a
+/// JSON Schema (2020-12): records that do not keep it are left out; `compress`, `gzip`; `escapeFormulas`, for CSV that
+/// people open. Every record counts as an item, written or left out.
 pub struct Export;
 
 impl JobType for Export {
@@ -59,7 +59,8 @@ fn key_column(params: &Map<String, Value>) -> Result<Option<String>, ParamsError
     }
 }
 
-/// What a schema of an object may hold. A schema ignores every other word, so a filter `{"city": "Rome"}` would let all pass.
+/// What a schema of an object may hold. A schema ignores every other word, so a filter `{"city": "Rome"}` would let all
+/// pass.
 const KEYWORDS: [&str; 34] = [
     "$anchor",
     "$comment",

@@ -29,8 +29,8 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 
 /// The job type `import`.
 ///
-/// Params: `dataset`, where the records go, one of the owner's; `key`, the columns whose values name a record (one name or a list; default:
-/// the row number); `schema`, as of `validate`.
+/// Params: `dataset`, where the records go, one of the owner's; `key`, the columns whose values name a record (one name
+/// or a list; default: the row number); `schema`, as of `validate`.
 pub struct Import {
     records: Option<Arc<dyn RecordStore>>,
 }

@@ -13,10 +13,11 @@ use crate::text::{Format, Record};
 
 /// The job type `transform`.
 ///
-/// Params: `mapping`, a list of steps that are taken in order, each `{"rename": "old", "to": "new"}`, `{"drop": "column"}`,
-/// `{"set": "column", "value": …}` or `{"set": "column", "template": "{first} {last}"}` (a column's name in braces stands for
-/// its value, a doubled brace for itself); `outputFormat`, `csv` or `jsonl` (default: as the input); `columns`, those to
-/// write, in this order (default: all; required from JSON lines to CSV); `escapeFormulas`, for CSV that people open.
+/// Params: `mapping`, a list of steps that are taken in order, each `{"rename": "old", "to": "new"}`,
+/// `{"drop": "column"}`, `{"set": "column", "value": …}` or `{"set": "column", "template": "{first} {last}"}` (a
+/// column's name in braces stands for its value, a doubled brace for itself); `outputFormat`, `csv` or `jsonl`
+/// (default: as the input); `columns`, those to write, in this order (default: all; required from JSON lines to CSV);
+/// `escapeFormulas`, for CSV that people open.
 pub struct Transform;
 
 impl JobType for Transform {

@@ -226,9 +226,9 @@ pub trait JobStore: Send + Sync {
     /// `Unavailable`.
     async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>;
 
-    /// The jobs of a shard (0 to [`WAKE_SHARDS`](super::WAKE_SHARDS), excluded) that are to be looked at by `now`, those due longest first, at
-    /// most `limit`. Read from an index that may be behind: [`wake_later`](Self::wake_later) tells whether an entry still
-    /// stands.
+    /// The jobs of a shard (0 to [`WAKE_SHARDS`](super::WAKE_SHARDS), excluded) that are to be looked at by `now`,
+    /// those due longest first, at most `limit`. Read from an index that may be behind:
+    /// [`wake_later`](Self::wake_later) tells whether an entry still stands.
     ///
     /// # Errors
     /// `Unavailable`.

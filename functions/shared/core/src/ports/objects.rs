@@ -109,8 +109,8 @@ pub trait MultipartObjects: Send + Sync {
     /// `Unavailable`.
     async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
 
-    /// Stores a part; every part but the last must have at least [`PART_MIN_BYTES`]. Parts count from 1; one of a number that
-    /// is there takes its place.
+    /// Stores a part; every part but the last must have at least [`PART_MIN_BYTES`]. Parts count from 1; one of a
+    /// number that is there takes its place.
     ///
     /// # Errors
     /// `NotFound` where the upload was completed or given up.

@@ -132,8 +132,8 @@ impl ChunkCutter {
         }
     }
 
-    /// What of the bytes fed so far chunks to come may hold: the open one, and the record that is being scanned, unless it is
-    /// over the limit.
+    /// What of the bytes fed so far chunks to come may hold: the open one, and the record that is being scanned, unless
+    /// it is over the limit.
     pub fn needed(&self, max_record_bytes: u64) -> [Range<u64>; 2] {
         let (border, record) = (self.packer.border.offset, self.scanner.record_start());
         let open = self.packer.open.map_or(border..border, |open| open.start..record.max(open.end));

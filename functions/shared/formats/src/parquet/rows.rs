@@ -15,7 +15,8 @@ use super::value::{Meaning, push_base64, push_escaped, push_json, push_text};
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::error::{DecodeError, Place, shortened};
 
-/// Bytes of a row gathered before they are handed on; a row may be much longer. A multiple of 3, as pieces of base64 must be.
+/// Bytes of a row gathered before they are handed on; a row may be much longer. A multiple of 3, as pieces of base64
+/// must be.
 const GATHERED_BYTES: usize = 48 * 1024;
 
 /// How a part of a row is put together, of these columns.

@@ -38,9 +38,9 @@ impl Endpoint {
         Self::at(Url::parse(url).map_err(|_| UrlRefused::NoUrl)?, allow_private)
     }
 
-    /// Where a redirect leads. `allowPrivate` is for the host and port that are configured: at any other, and at whatever that
-    /// one redirects to, only public addresses will do. So no host can lead a call into a private network it is not in, nor
-    /// to this machine, where Lambda's runtime API listens.
+    /// Where a redirect leads. `allowPrivate` is for the host and port that are configured: at any other, and at
+    /// whatever that one redirects to, only public addresses will do. So no host can lead a call into a private network
+    /// it is not in, nor to this machine, where Lambda's runtime API listens.
     pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
         if url.scheme() == "http" && self.url.scheme() != "http" {
             return Err(UrlRefused::NotEncrypted);

@@ -1,15 +1,15 @@
 //! Job types in any language: each item is sent to a target, which says how it ended.
 //!
-//! Items are sent in batches. The target answers with those that failed, in the shape in which a Lambda function answers SQS,
-//! and with outputs of the others, if its job type is to have any:
+//! Items are sent in batches. The target answers with those that failed, in the shape in which a Lambda function
+//! answers SQS, and with outputs of the others, if its job type is to have any:
 //!
 //! ```json
 //! {"batchItemFailures": [{"itemIdentifier": "jobGuid/7", "code": "no_such_street", "column": "street"}],
 //!  "outputs": [{"itemIdentifier": "jobGuid/8", "output": {"lat": 52.5, "lon": 13.4}}]}
 //! ```
 //!
-//! An item that is not among the failures has succeeded. Of a failure `code`, `message`, `column` and `transient` may be left
-//! out; a transient one is tried again. What is done where there is no such answer:
+//! An item that is not among the failures has succeeded. Of a failure `code`, `message`, `column` and `transient` may
+//! be left out; a transient one is tried again. What is done where there is no such answer:
 //!
 //! | what happened | what is done |
 //! |---|---|
@@ -114,7 +114,8 @@ impl ItemProcessor for TargetProcessor {
         results.pop().unwrap_or_else(|| Err(ItemError::transient(TARGET_UNAVAILABLE, "there is no answer")))
     }
 
-    /// A target that fails on a single item whenever it is asked, after all the time it took to get here, fails on that item.
+    /// A target that fails on a single item whenever it is asked, after all the time it took to get here, fails on that
+    /// item.
     async fn process_alone(&self, item: &Item) -> Result<Outcome, ItemError> {
         let mut asked = 1;
         loop {
