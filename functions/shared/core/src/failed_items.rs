@@ -39,8 +39,6 @@ pub struct FailedItems {
     ready: VecDeque<Vec<FailedItem>>,
     /// Items up to this row are not given out.
     after: u64,
-    /// The number of tallies of the attempt when it began to be walked through.
-    tally_count: u32,
     objects_read: usize,
 }
 
@@ -63,7 +61,7 @@ impl FailedItems {
         job: &Job,
         after: u64,
     ) -> Result<Self, PortError> {
-        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), job.split.tallies, after).await
+        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), after).await
     }
 
     /// The items that had failed before the present attempt of this job, behind row `after`.
@@ -78,8 +76,7 @@ impl FailedItems {
     ) -> Result<Self, PortError> {
         let attempt = job.attempt.saturating_sub(1).max(1);
         let base = job.redrive.as_ref().map_or(1, |redrive| redrive.base);
-        let tallies = jobs.totals(job.job_guid, attempt).await?.final_tallies.unwrap_or(0);
-        Self::enter_at(jobs, objects, job, (attempt, base), tallies, after).await
+        Self::enter_at(jobs, objects, job, (attempt, base), after).await
     }
 
     async fn enter_at(
@@ -87,22 +84,19 @@ impl FailedItems {
         objects: Arc<dyn Objects>,
         job: &Job,
         (attempt, base): (u32, u32),
-        tallies: u32,
         after: u64,
     ) -> Result<Self, PortError> {
-        let job_guid = job.job_guid;
-        let pages = TallyPages::behind(Arc::clone(&jobs), job_guid, attempt, tallies, after).await?;
+        let pages = TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?;
         Ok(Self {
             jobs,
             objects,
-            job_guid,
+            job_guid: job.job_guid,
             attempt,
             base,
             pages,
             chunks: VecDeque::new(),
             ready: VecDeque::new(),
             after,
-            tally_count: tallies,
             objects_read: 0,
         })
     }
@@ -144,15 +138,12 @@ impl FailedItems {
         if self.attempt <= self.base {
             return Ok(false);
         }
-        if let Some(last) = self.tally_count.checked_sub(1) {
+        if let Some(last) = self.pages.count().checked_sub(1) {
             let index = ChunkIndex::read(&*self.objects, self.job_guid, self.attempt, last, None).await?;
             self.after = self.after.max(index.end.offset);
         }
-        let before = self.attempt - 1;
-        let totals = self.jobs.totals(self.job_guid, before).await?;
-        (self.attempt, self.tally_count) = (before, totals.final_tallies.unwrap_or(0));
-        let jobs = Arc::clone(&self.jobs);
-        self.pages = TallyPages::behind(jobs, self.job_guid, before, self.tally_count, self.after).await?;
+        self.attempt -= 1;
+        self.pages = TallyPages::of_ended(Arc::clone(&self.jobs), self.job_guid, self.attempt, self.after).await?;
         Ok(true)
     }
 

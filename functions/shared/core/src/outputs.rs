@@ -48,15 +48,11 @@ impl Outputs {
     ) -> Result<Self, PortError> {
         let mut attempts = Vec::new();
         for attempt in 1..=job.attempt {
-            let tallies = match attempt == job.attempt {
-                true => job.split.tallies,
-                false => jobs.totals(job.job_guid, attempt).await?.final_tallies.unwrap_or(0),
-            };
             attempts.push(AttemptOutputs {
                 objects: Arc::clone(&objects),
                 job_guid: job.job_guid,
                 attempt,
-                pages: TallyPages::behind(Arc::clone(&jobs), job.job_guid, attempt, tallies, after).await?,
+                pages: TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?,
                 chunks: VecDeque::new(),
                 ready: VecDeque::new(),
                 after,

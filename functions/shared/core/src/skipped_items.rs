@@ -52,13 +52,8 @@ impl SkippedItems {
         job: &Job,
         after: u64,
     ) -> Result<Self, PortError> {
-        let job_guid = job.job_guid;
-        let tallies = match job.attempt {
-            1 => job.split.tallies,
-            _ => jobs.totals(job_guid, 1).await?.final_tallies.unwrap_or(0),
-        };
-        let pages = TallyPages::behind(jobs, job_guid, 1, tallies, after).await?;
-        Ok(Self { objects, job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
+        let pages = TallyPages::of(jobs, job, 1, after).await?;
+        Ok(Self { objects, job_guid: job.job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
     }
 
     /// The next chunk; none at the end.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ids::JobGuid;
+use crate::job::Job;
 use crate::ports::{JobStore, PortError};
 use crate::tally::Tally;
 
@@ -15,15 +16,39 @@ pub(crate) struct TallyPages {
     jobs: Arc<dyn JobStore>,
     job_guid: JobGuid,
     attempt: u32,
+    /// How many tallies the attempt had when the walk through it began.
+    count: u32,
     unread: Range<u32>,
 }
 
 impl TallyPages {
-    /// Those of the first `count` tallies of an attempt that may hold items behind row `after`.
+    /// Those of an attempt of this job, the present one or one before it, that may hold items behind row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub(crate) async fn behind(
+    pub(crate) async fn of(jobs: Arc<dyn JobStore>, job: &Job, attempt: u32, after: u64) -> Result<Self, PortError> {
+        if attempt == job.attempt {
+            Self::behind(jobs, job.job_guid, attempt, job.split.tallies, after).await
+        } else {
+            Self::of_ended(jobs, job.job_guid, attempt, after).await
+        }
+    }
+
+    /// Those of an attempt that has ended that may hold items behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) async fn of_ended(
+        jobs: Arc<dyn JobStore>,
+        job_guid: JobGuid,
+        attempt: u32,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let count = jobs.totals(job_guid, attempt).await?.final_tallies.unwrap_or(0);
+        Self::behind(jobs, job_guid, attempt, count, after).await
+    }
+
+    async fn behind(
         jobs: Arc<dyn JobStore>,
         job_guid: JobGuid,
         attempt: u32,
@@ -38,7 +63,12 @@ impl TallyPages {
             let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
             if before <= after { first = middle } else { last = middle - 1 }
         }
-        Ok(Self { jobs, job_guid, attempt, unread: first..count })
+        Ok(Self { jobs, job_guid, attempt, count, unread: first..count })
+    }
+
+    /// How many tallies the attempt had when the walk through it began.
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
     }
 
     /// The next page; none at the end.
