@@ -33,6 +33,8 @@ pub struct PackedCut {
     held: VecDeque<(u64, TextBlock)>,
     /// Chunks cut and not yet given out, with their text and what they count.
     ready: VecDeque<(Chunk, Bytes, u64)>,
+    /// The bytes of their text.
+    ready_bytes: usize,
     /// How much of the upload is counted for the chunks so far.
     weighed: u64,
     /// What ended the text: its end, or a reason to stop that waits until the chunks before it are out.
@@ -58,6 +60,7 @@ impl PackedCut {
             start: start.offset,
             held: VecDeque::new(),
             ready: VecDeque::new(),
+            ready_bytes: 0,
             weighed: 0,
             ended: None,
         }
@@ -68,7 +71,7 @@ impl PackedCut {
     /// # Errors
     /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        while self.tally_len().is_none() && self.ended.is_none() {
+        while !self.fills_a_tally() && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
             }
@@ -83,25 +86,23 @@ impl PackedCut {
         {
             return Err(CutError::Stopped(stop));
         }
-        let count = self.tally_len().unwrap_or(self.ready.len());
-        let (mut tally, mut stored) = (CutTally::default(), StoredCut::default());
-        for (chunk, text, weight) in self.ready.drain(..count) {
+        let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
+        while tally.chunks.len() < CHUNKS_PER_TALLY
+            && bytes < STORED_TALLY_BYTES
+            && let Some((chunk, text, weight)) = self.ready.pop_front()
+        {
+            bytes += text.len();
             tally.chunks.push(chunk);
             tally.inputs.push(text);
             stored.weights.push(weight);
         }
+        self.ready_bytes -= bytes;
         tally.stored = Some(stored);
         Ok(tally)
     }
 
-    /// How many of the chunks that are ready make a tally; none where they do not fill one.
-    fn tally_len(&self) -> Option<usize> {
-        let mut bytes = 0;
-        let is_last = |(place, (_, text, _)): (usize, &(Chunk, Bytes, u64))| {
-            bytes += text.len();
-            (place + 1 == CHUNKS_PER_TALLY || bytes >= STORED_TALLY_BYTES).then_some(place + 1)
-        };
-        self.ready.iter().enumerate().find_map(is_last)
+    fn fills_a_tally(&self) -> bool {
+        self.ready.len() >= CHUNKS_PER_TALLY || self.ready_bytes >= STORED_TALLY_BYTES
     }
 
     fn push(&mut self, block: TextBlock) {
@@ -150,6 +151,7 @@ impl PackedCut {
             let consumed = consumed.map_or(self.weighed, |(_, block)| block.consumed);
             // A record too long to be an item is never read.
             let text = if chunk.mode == ChunkMode::TooLong { Bytes::new() } else { self.text_of(&range) };
+            self.ready_bytes += text.len();
             self.ready.push_back((chunk, text, consumed.saturating_sub(self.weighed)));
             self.weighed = self.weighed.max(consumed);
         }
