@@ -18,11 +18,11 @@ use rowmill_formats::{DecodeError, Limits, TextStream, port_error};
 const RANGE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The text of a job's upload.
-pub struct InputText {
+pub struct InputText<'a> {
     /// Where the upload is, and the text of chunks that are no range of it.
     pub objects: Arc<dyn Objects>,
     /// What the job is.
-    pub spec: Spec,
+    pub spec: &'a Spec,
     /// How much a packed upload may take.
     pub packed: Limits,
 }
@@ -36,7 +36,7 @@ pub enum TextError {
     Port(PortError),
 }
 
-impl InputText {
+impl InputText<'_> {
     /// The header of the input, if it has one.
     ///
     /// # Errors

@@ -30,8 +30,8 @@ impl Composer {
         self.writer(task, now, tail, file)
     }
 
-    fn input_text(&self, task: &Task<'_>) -> InputText {
-        InputText { objects: Arc::clone(&self.objects), spec: task.spec.clone(), packed: self.packed }
+    fn input_text<'a>(&self, task: &Task<'a>) -> InputText<'a> {
+        InputText { objects: Arc::clone(&self.objects), spec: task.spec, packed: self.packed }
     }
 
     /// The rows that were skipped behind this one.
