@@ -199,6 +199,26 @@ fn id(record: &Value) -> u64 {
 }
 
 #[tokio::test]
+async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
+    let limits = ChunkLimits { max_items: 4, max_bytes: 16 << 20, max_record_bytes: 2 << 20 };
+    let world = World::new(WorldLimits { chunks: limits, ..WorldLimits::default() });
+    // 72 records of 1 MiB, four to a chunk: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
+    let records = (0..72).map(|id| json!({ "id": id.to_string(), "text": "x".repeat(1 << 20) }).to_string() + "\n");
+    let file = world.store("application/gzip", gzip(records.collect::<String>().as_bytes())).await;
+    let params = json!({ "format": "jsonl", "dataset": "big", "key": "id" });
+    let import = world.create("import", file, params).await.unwrap().job_guid;
+    world.run().await;
+    let export = create(&world, json!({ "jobType": "export", "params": { "dataset": "big" } })).await.job_guid;
+    world.run().await;
+    for job in [import, export] {
+        assert_eq!(world.show(job).await.items_succeeded, 72);
+        let tallies = world.jobs.tallies(job, 1, 0..2).await.unwrap();
+        let chunks: Vec<_> = tallies.iter().map(|tally| tally.expected).collect();
+        assert_eq!(chunks, [16, 2]);
+    }
+}
+
+#[tokio::test]
 async fn what_a_stopped_job_did_not_process_is_a_file_that_can_be_run() {
     for (content_type, file) in [("text/csv", partly_bad()), ("application/gzip", gzip(&partly_bad()))] {
         let world = World::new(chunks_of(3));
@@ -309,6 +329,34 @@ async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 3));
     // In the order of the input, though its first rows are of the second attempt.
     assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
+}
+
+#[tokio::test]
+async fn outputs_that_have_expired_are_told_of_once_however_often_time_runs_out() {
+    for (expired, kept) in [("segments/", 0), ("segments/00000001/", 64)] {
+        let world = World::new(chunks_of(1));
+        let file = world.store("text/csv", partly_bad()).await;
+        let params = json!({ "mapping": [{ "drop": "name" }] });
+        let job = world.create("transform", file, params).await.unwrap().job_guid;
+        world.run().await;
+        let failed = result(&world, job, "failed-rows.csv").await;
+        let corrected = world.store("text/csv", failed).await;
+        let wish = serde_json::from_value(json!({ "fileGuid": corrected })).unwrap();
+        world.redriver.redrive(&World::owner(), job, &wish).await.unwrap();
+        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+        for message in world.chunks.take() {
+            world.process(&message, false).await;
+        }
+        world.objects.expire(&format!("results/{job}/1/{expired}"));
+        world.run_through_crashes(TIMES[1]).await;
+
+        let rows = (1..=71).filter(|row| *row <= kept || row % 23 == 0);
+        let expected: String = rows.map(|row| format!("{row}\n")).collect();
+        assert_eq!(result(&world, job, "transformed.csv").await, format!("id\n{expected}"));
+        let (manifest, _) = results(&world, job).await;
+        let told: Vec<_> = manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect();
+        assert_eq!(told, ["outputs of attempt 1: they are not kept any more"]);
+    }
 }
 
 #[tokio::test]
