@@ -46,7 +46,11 @@ async fn result(world: &World, job: JobGuid, name: &str) -> String {
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    gzip_by(text, Compression::default())
+}
+
+fn gzip_by(text: &[u8], compression: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), compression);
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
@@ -166,7 +170,7 @@ async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
             if has_died {
                 world.faults.revive();
                 world.clock.advance(Duration::from_secs(600));
-                add_records(&world, "local/people", 101..=150).await;
+                add_records(&world, "local/people", 101..=150, "").await;
                 world.splitter.split(&message, world.clock.now() + time).await.unwrap();
             }
             world.run_through_crashes(time).await;
@@ -185,9 +189,9 @@ async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
     }
 }
 
-async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64>) {
+async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64>, text: &str) {
     let version = RecordVersion { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
-    let fields = |id: u64| json!({ "id": id.to_string() }).as_object().unwrap().clone();
+    let fields = |id: u64| json!({ "id": id.to_string(), "text": text }).as_object().unwrap().clone();
     let upserts: Vec<_> = ids.map(|id| Upsert { key: id.to_string(), version, fields: fields(id) }).collect();
     for upserted in world.records.upsert(dataset, &upserts).await {
         assert_eq!(upserted.unwrap(), Upserted::Written);
@@ -200,18 +204,22 @@ fn id(record: &Value) -> u64 {
 
 #[tokio::test]
 async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
-    let limits = ChunkLimits { max_items: 4, max_bytes: 16 << 20, max_record_bytes: 2 << 20 };
+    let limits = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
     let world = World::new(WorldLimits { chunks: limits, ..WorldLimits::default() });
-    // 72 records of 1 MiB, four to a chunk: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
-    let records = (0..72).map(|id| json!({ "id": id.to_string(), "text": "x".repeat(1 << 20) }).to_string() + "\n");
-    let file = world.store("application/gzip", gzip(records.collect::<String>().as_bytes())).await;
-    let params = json!({ "format": "jsonl", "dataset": "big", "key": "id" });
-    let import = world.create("import", file, params).await.unwrap().job_guid;
-    world.run().await;
+    // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
+    let text = "x".repeat(1 << 18);
+    add_records(&world, "local/big", 1..=288, &text).await;
     let export = create(&world, json!({ "jobType": "export", "params": { "dataset": "big" } })).await.job_guid;
-    world.run().await;
-    for job in [import, export] {
-        assert_eq!(world.show(job).await.items_succeeded, 72);
+    let lines = (1..=288).map(|id| json!({ "id": id.to_string(), "text": text }).to_string() + "\n");
+    // Compressed, all those letters would be taken for a bomb.
+    let file = gzip_by(lines.collect::<String>().as_bytes(), Compression::none());
+    let file = world.store("application/gzip", file).await;
+    let packed = world.create("validate", file, json!({ "format": "jsonl" })).await.unwrap().job_guid;
+    for message in world.splits.take() {
+        world.splitter.split(&message, world.deadline()).await.unwrap();
+    }
+    for job in [export, packed] {
+        assert_eq!(world.show(job).await.item_count, 288);
         let tallies = world.jobs.tallies(job, 1, 0..2).await.unwrap();
         let chunks: Vec<_> = tallies.iter().map(|tally| tally.expected).collect();
         assert_eq!(chunks, [16, 2]);
