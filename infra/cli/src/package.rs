@@ -270,7 +270,7 @@ mod tests {
             let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
             assert_eq!(zip.len(), 1);
             let mut file = zip.by_index(0).unwrap();
-            assert_eq!((file.name(), file.unix_mode().map(|mode| mode & 0o777)), ("bootstrap", Some(0o755)));
+            assert_eq!((&*file.name().unwrap(), file.unix_mode().map(|mode| mode & 0o777)), ("bootstrap", Some(0o755)));
             let mut content = Vec::new();
             file.read_to_end(&mut content).unwrap();
             assert_eq!(content, b"\x7fELF...");
