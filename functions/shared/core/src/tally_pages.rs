@@ -16,8 +16,7 @@ pub(crate) struct TallyPages {
     jobs: Arc<dyn JobStore>,
     job_guid: JobGuid,
     attempt: u32,
-    /// How many tallies the attempt had when the walk through it began.
-    count: u32,
+    /// Up to the number of tallies that the attempt had when the walk through it began.
     unread: Range<u32>,
 }
 
@@ -63,12 +62,12 @@ impl TallyPages {
             let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
             if before <= after { first = middle } else { last = middle - 1 }
         }
-        Ok(Self { jobs, job_guid, attempt, count, unread: first..count })
+        Ok(Self { jobs, job_guid, attempt, unread: first..count })
     }
 
     /// How many tallies the attempt had when the walk through it began.
     pub(crate) const fn count(&self) -> u32 {
-        self.count
+        self.unread.end
     }
 
     /// The next page; none at the end.
