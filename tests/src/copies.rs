@@ -17,7 +17,7 @@ pub fn split_message(job_guid: JobGuid) -> SplitMessage {
 
 /// The message that ends a job's first attempt.
 pub fn completion_message(job_guid: JobGuid) -> CompletionMessage {
-    CompletionMessage { job_guid, attempt: 1, owner: owner() }
+    CompletionMessage { job_guid, attempt: 1, composing: None, owner: owner() }
 }
 
 /// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so a test

@@ -126,6 +126,9 @@ impl Default for WorldLimits {
 /// Longer than anything takes.
 const A_WHILE: Duration = Duration::from_secs(300);
 
+/// For so long after its last commit, a job is not given up because of a message to end it.
+pub const COMPLETION_PATIENCE: Duration = Duration::from_secs(440);
+
 /// Without a sign of life for so long, a job is recovered.
 pub const STALE: Duration = Duration::from_secs(900);
 
@@ -254,6 +257,7 @@ impl World {
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 patience: A_WHILE / 2,
+                completion_patience: COMPLETION_PATIENCE,
                 lease: A_WHILE,
                 retention: RETENTION,
             },

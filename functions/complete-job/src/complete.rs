@@ -155,7 +155,8 @@ impl Completer {
             Err(WriteLost::Condition(_)) => return Ok(CompletionEnd::NotOurs),
             Err(WriteLost::Port(error)) => return Err(error),
         }
-        self.completions.send(&[CompletionMessage::of(job)]).await?;
+        let next = CompletionMessage { composing: Some(state), ..CompletionMessage::of(job) };
+        self.completions.send(&[next]).await?;
         Ok(CompletionEnd::Continued)
     }
 

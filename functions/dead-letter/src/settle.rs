@@ -38,6 +38,10 @@ pub struct DeadLetters {
     /// For how long after its last move an isolated chunk is not given up: another message of it may be on its way. Longer
     /// than the isolate queue keeps a message from its next delivery.
     pub patience: Duration,
+    /// For how long after the last chunk's commit a job is not given up: a message of its completion that was taken up and
+    /// not done may come again. Longer than the completions queue keeps a message from its next delivery, and the lease that
+    /// goes with it.
+    pub completion_patience: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
     /// How long a job is kept after its end.
@@ -114,7 +118,7 @@ impl DeadLetters {
         match message {
             DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
             DeadMessage::Split(split) => self.settle_split(&job, split, run).await,
-            DeadMessage::Completion(_) => self.settle_completion(&job, run).await,
+            DeadMessage::Completion(completion) => self.settle_completion(&job, completion, run).await,
         }
     }
 
@@ -203,17 +207,27 @@ impl DeadLetters {
         Ok(DeadLetterEnd::JobStopped)
     }
 
-    async fn settle_completion(&self, job: &Job, run: RunId) -> Result<DeadLetterEnd, PortError> {
+    async fn settle_completion(
+        &self,
+        job: &Job,
+        message: &CompletionMessage,
+        run: RunId,
+    ) -> Result<DeadLetterEnd, PortError> {
         let totals = self.jobs.totals(job.job_guid, job.attempt).await?;
         if !job.split.done || !totals.is_complete() {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // A letter of a message that was one too many, while the results are being composed. Should that have died, the
-        // sweep finds it.
-        if job.composing.is_some() && job.moved_at + self.patience > self.clock.now() {
+        // A message that was one too many: its tries came before there was anything to do, or, below, the composition has got
+        // further since. Tries that fail move neither: they must not put the end off for ever. Should whoever else was at it
+        // have died, the sweep finds it.
+        if totals.at.is_some_and(|last_commit| self.clock.now() < last_commit + self.completion_patience) {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.lease(job, run).await?;
+        if job.composing != message.composing {
+            self.jobs.release(job.job_guid, run).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
         let said = "every try to end the job failed; the logs of complete-job say why";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
         let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };

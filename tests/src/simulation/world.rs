@@ -293,6 +293,7 @@ fn dead_letters(ports: &Ports) -> DeadLetters {
         clock: ports.clock(),
         entropy: ports.entropy(),
         patience: PATIENCE,
+        completion_patience: visibility(QueueName::Completions) + LEASE,
         lease: LEASE,
         retention: RETENTION,
     }

@@ -135,8 +135,12 @@ impl Receiver for Received {
 }
 
 fn messages(count: u32, owner: &str) -> Vec<CompletionMessage> {
-    let message =
-        |attempt| CompletionMessage { job_guid: JobGuid(Uuid::from_u128(1)), attempt, owner: Owner(owner.to_owned()) };
+    let message = |attempt| CompletionMessage {
+        job_guid: JobGuid(Uuid::from_u128(1)),
+        attempt,
+        composing: None,
+        owner: Owner(owner.to_owned()),
+    };
     (0..count).map(message).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acceptance::files;
-use acceptance::world::World;
+use acceptance::world::{COMPLETION_PATIENCE, STALE, World};
 use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::dead_letter::DeadLetterKind;
@@ -90,6 +90,9 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
         world.process(&message, false).await;
     }
     let letter = DeadMessage::Completion(world.completions.take().remove(0));
+    let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
+    assert_eq!(end, DeadLetterEnd::Obsolete, "its tries came before the last chunk's commit");
+    world.clock.advance(COMPLETION_PATIENCE);
     leased(&world, job).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
     world.clock.advance(Duration::from_secs(100));
@@ -100,26 +103,47 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
 
-#[tokio::test]
-async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_results_are_being_composed() {
-    for (pause, end) in [(0, DeadLetterEnd::Obsolete), (600, DeadLetterEnd::JobStopped)] {
-        let world = World::new(chunks_of(1));
-        let file = world.store("text/csv", "a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
-        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-        for message in world.chunks.take() {
-            world.process(&message, false).await;
-        }
-        let message = world.completions.take().remove(0);
-        let short = world.clock.now() + Duration::from_secs(10);
-        assert_eq!(world.completer.complete(&message, short).await.unwrap(), CompletionEnd::Continued);
-        // Once nothing has moved for long, the composition has died.
-        world.clock.advance(Duration::from_secs(pause));
-        let letter = DeadMessage::Completion(message);
-        assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), end);
-        world.run().await;
-        let shown = world.show(job).await;
-        let status = if end == DeadLetterEnd::Obsolete { Status::Completed } else { Status::Failed };
-        assert_eq!((shown.status, shown.items_failed), (status, 20));
+/// A job whose results were begun to be composed, in an invocation that was too short; the message that had it begun, and
+/// the one to go on.
+async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
+    let file = world.store("text/csv", "a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    for message in world.chunks.take() {
+        world.process(&message, false).await;
     }
+    let begun = world.completions.take().remove(0);
+    let short = world.clock.now() + Duration::from_secs(10);
+    assert_eq!(world.completer.complete(&begun, short).await.unwrap(), CompletionEnd::Continued);
+    (job, [begun, world.completions.take().remove(0)])
+}
+
+#[tokio::test]
+async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_composition_has_got_further() {
+    let world = World::new(chunks_of(1));
+    let (job, [begun, next]) = composing(&world).await;
+    world.clock.advance(COMPLETION_PATIENCE);
+    let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
+    assert_eq!(end, DeadLetterEnd::Obsolete);
+    let end = world.completer.complete(&next, world.deadline()).await.unwrap();
+    assert_eq!(end, CompletionEnd::Ended(Status::Completed), "the letter holds nobody up");
+    assert_eq!(world.show(job).await.items_failed, 20);
+}
+
+#[tokio::test]
+async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is_tried() {
+    let world = World::new(chunks_of(1));
+    let (job, [_, lost]) = composing(&world).await;
+    // Long silent; the sweep has it tried again, from where it had got to.
+    world.clock.advance(STALE);
+    world.sweep().await;
+    let message = world.completions.take().remove(0);
+    assert_eq!(message, lost);
+    leased(&world, job).await;
+    world.clock.advance(Duration::from_secs(100));
+    let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
+    assert_eq!(end, DeadLetterEnd::JobStopped, "a try a moment ago, which failed, does not put the end off");
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed));
+    assert_eq!((shown.items_failed, shown.item_count), (20, 20));
 }

@@ -11,7 +11,7 @@ use crate::ids::{JobGuid, Owner, RunId};
 use crate::job::Job;
 use crate::messages::{ChunkMessage, CompletionMessage, Handling};
 use crate::ports::{Clock, Committed, JobStore, Objects, PortError, Queue, WriteLost};
-use crate::tally::{ChunkAddress, Commit, Counts, Mark, Tally, Totals};
+use crate::tally::{ChunkAddress, Commit, Counts, Mark, Tally};
 
 /// The ports that accounting goes through.
 #[derive(Clone)]
@@ -75,7 +75,11 @@ impl Accounts {
             return Ok(());
         }
         let totals = self.jobs.fold(job, tally).await?;
-        self.announce(job, owner, &totals).await
+        if totals.is_complete() {
+            let (job_guid, attempt, owner) = (job, totals.attempt, owner.clone());
+            self.completions.send(&[CompletionMessage { job_guid, attempt, composing: None, owner }]).await?;
+        }
+        Ok(())
     }
 
     /// Closes a tally of a stopped job without its missing chunks.
@@ -113,13 +117,8 @@ impl Accounts {
     /// `Unavailable`.
     pub async fn announce_split(&self, job: &Job) -> Result<(), PortError> {
         let totals = self.jobs.set_final_tallies(job.job_guid, job.attempt, job.split.tallies).await?;
-        self.announce(job.job_guid, &job.owner, &totals).await
-    }
-
-    async fn announce(&self, job_guid: JobGuid, owner: &Owner, totals: &Totals) -> Result<(), PortError> {
         if totals.is_complete() {
-            let (attempt, owner) = (totals.attempt, owner.clone());
-            self.completions.send(&[CompletionMessage { job_guid, attempt, owner }]).await?;
+            self.completions.send(&[CompletionMessage::of(job)]).await?;
         }
         Ok(())
     }

@@ -92,6 +92,9 @@ pub struct CompletionMessage {
     pub job_guid: JobGuid,
     /// Its attempt; a message of another attempt is acknowledged and forgotten.
     pub attempt: u32,
+    /// The state of the composition to go on from, as the job's row named it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composing: Option<RunId>,
     /// Whose job it is, the group of the message.
     pub owner: Owner,
 }
@@ -99,7 +102,7 @@ pub struct CompletionMessage {
 impl CompletionMessage {
     /// The message that has the present attempt of this job ended.
     pub fn of(job: &Job) -> Self {
-        Self { job_guid: job.job_guid, attempt: job.attempt, owner: job.owner.clone() }
+        Self { job_guid: job.job_guid, attempt: job.attempt, composing: job.composing, owner: job.owner.clone() }
     }
 }
 
