@@ -1,5 +1,5 @@
 //! Crashes on purpose: ports that, at a planned call, act as if the process had died before or after it, or as if it had
-//! been frozen before it while others went on.
+//! been frozen before it while others went on; or that fail at that call alone.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,20 +32,38 @@ pub enum Death {
     After,
 }
 
+/// What is planned for a call.
+#[derive(Clone, Copy)]
+struct Plan {
+    call: u64,
+    death: Death,
+    /// Whether the process is dead from then on.
+    is_fatal: bool,
+}
+
 /// The plan of one crash. Once dead, every further call fails until [`Faults::revive`].
 #[derive(Default)]
 pub struct Faults {
     calls: AtomicU64,
     dead: AtomicBool,
-    plan: Mutex<Option<(u64, Death)>>,
+    plan: Mutex<Option<Plan>>,
     meanwhile: Mutex<Option<(u64, BoxFuture<'static, ()>)>>,
 }
 
 impl Faults {
     /// The process dies at the `call`-th call from now on, counted from 0.
     pub fn plan(&self, call: u64, death: Death) {
+        self.plan_any(Plan { call, death, is_fatal: true });
+    }
+
+    /// The `call`-th call from now on, counted from 0, fails before or after it took effect; the process lives on.
+    pub fn plan_failure(&self, call: u64, death: Death) {
+        self.plan_any(Plan { call, death, is_fatal: false });
+    }
+
+    fn plan_any(&self, plan: Plan) {
         self.calls.store(0, Ordering::SeqCst);
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, death));
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
     }
 
     /// The process is frozen at the `call`-th call from now on, counted from 0, while all of this happens.
@@ -59,7 +77,7 @@ impl Faults {
         self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// Whether the planned crash is still to come.
+    /// Whether what was planned is still to come.
     pub fn is_pending(&self) -> bool {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -80,13 +98,12 @@ impl Faults {
             meanwhile.await;
         }
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        match *plan {
-            Some((at, death)) if at == call => {
-                *plan = None;
-                self.dead.store(true, Ordering::SeqCst);
+        match plan.take_if(|plan| plan.call == call) {
+            Some(Plan { death, is_fatal, .. }) => {
+                self.dead.store(is_fatal, Ordering::SeqCst);
                 if death == Death::Before { Err(dead()) } else { Ok(Reply { faults: self, lost: true }) }
             }
-            _ => Ok(Reply { faults: self, lost: false }),
+            None => Ok(Reply { faults: self, lost: false }),
         }
     }
 }

@@ -31,6 +31,16 @@ const LEASE_TRIES: u32 = 20;
 /// See [`LEASE_TRIES`].
 const LEASE_WAIT: Duration = Duration::from_millis(100);
 
+/// How long an invocation waits before each further try where a store did not answer. The next delivery is minutes away, and
+/// what was composed since the last pause would be composed once more there too.
+const UNAVAILABLE_WAITS: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
+
 /// How often a completion starts over because the job was stopped meanwhile. A stop is set once, so twice is enough.
 const TRIES: usize = 3;
 
@@ -71,36 +81,55 @@ impl Completer {
     /// # Errors
     /// A port that is unavailable: deliver the message again.
     pub async fn complete(&self, message: &CompletionMessage, deadline: Timestamp) -> Result<CompletionEnd, PortError> {
+        let (run, time_limit) = (self.entropy.run_id(), deadline - self.margin);
+        let mut waits = UNAVAILABLE_WAITS.into_iter();
+        loop {
+            let error = match self.try_to_complete(message, run, time_limit).await {
+                Ok(Some(end)) => return Ok(end),
+                // Not to be acknowledged: this may be the same message that the other run was given, and it may have died.
+                Ok(None) => return Err(PortError::unavailable("taking the lease", "another run holds it")),
+                Err(error) => error,
+            };
+            let wait = waits.next().filter(|wait| self.clock.now() + *wait < time_limit);
+            match (&error, wait) {
+                (PortError::Unavailable { .. }, Some(wait)) => self.clock.sleep(wait).await,
+                _ => {
+                    // Whoever gets the message next need not wait for the lease to run out.
+                    self.jobs.release(message.job_guid, run).await.ok();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// One try, under the lease, which the run keeps where it fails; none where another run holds it.
+    async fn try_to_complete(
+        &self,
+        message: &CompletionMessage,
+        run: RunId,
+        time_limit: Timestamp,
+    ) -> Result<Option<CompletionEnd>, PortError> {
         let job = match self.jobs.job(message.job_guid).await {
-            Err(PortError::NotFound) => return Ok(CompletionEnd::NotOurs),
+            Err(PortError::NotFound) => return Ok(Some(CompletionEnd::NotOurs)),
             job => job?,
         };
         if job.is_past(message.attempt) || !job.split.done {
-            return Ok(CompletionEnd::NotOurs);
+            return Ok(Some(CompletionEnd::NotOurs));
         }
         let totals = self.jobs.totals(message.job_guid, message.attempt).await?;
         if !totals.is_complete() {
-            return Ok(CompletionEnd::NotOurs);
+            return Ok(Some(CompletionEnd::NotOurs));
         }
-        let run = self.entropy.run_id();
         for _ in 0..LEASE_TRIES {
             let now = self.clock.now();
             let lease = Lease { holder: run, until: now + self.lease };
             match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
-                Leased::Refused(job) if job.is_past(message.attempt) => return Ok(CompletionEnd::NotOurs),
+                Leased::Refused(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
                 Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
-                Leased::Taken(job) => {
-                    let end = self.end(job, &totals, run, deadline - self.margin).await;
-                    if end.is_err() {
-                        // Whoever gets the message next need not wait for the lease to run out.
-                        self.jobs.release(message.job_guid, run).await.ok();
-                    }
-                    return end;
-                }
+                Leased::Taken(job) => return self.end(job, &totals, run, time_limit).await.map(Some),
             }
         }
-        // Not to be acknowledged: this may be the same message that the other run was given, and it may have died.
-        Err(PortError::unavailable("taking the lease", "another run holds it"))
+        Ok(None)
     }
 
     async fn end(
@@ -114,11 +143,13 @@ impl Completer {
         let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let counts = job.merged(totals.counts);
-        let composition = match self.composer.compose(&job, &spec, counts, run, time_limit).await? {
+        // Of this try alone: what an earlier one wrote may have been named by a write whose reply was lost.
+        let name = self.entropy.run_id();
+        let composition = match self.composer.compose(&job, &spec, counts, name, time_limit).await? {
             Composed::Whole(composition) => composition,
             Composed::OutOfTime(composition, tail) => return self.hand_over(&job, run, &composition, tail).await,
         };
-        let results = Results { attempt: job.attempt, files: composition.files_of, manifest: run };
+        let results = Results { attempt: job.attempt, files: composition.files_of, manifest: name };
         for _ in 0..TRIES {
             let ended = Completion::of(&job, totals.counts, Some(results), self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };

@@ -52,7 +52,7 @@ pub struct Composer {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Composition {
-    /// The run whose name the files are under.
+    /// The name that the files are under.
     pub files_of: RunId,
     /// The files that are whole.
     pub files: Vec<ResultFile>,
@@ -128,7 +128,7 @@ enum StepEnd {
 }
 
 impl Composer {
-    /// Composes the results of the job's present attempt, or goes on with that.
+    /// Composes the results of the job's present attempt under this name, or goes on with that under the name it has.
     ///
     /// # Errors
     /// `Unavailable`; `NotFound` where what was stored before is gone.
@@ -137,7 +137,7 @@ impl Composer {
         job: &Job,
         spec: &Spec,
         counts: Counts,
-        run: RunId,
+        name: RunId,
         time_limit: Timestamp,
     ) -> Result<Composed, PortError> {
         let task = Task { job, spec, counts, time_limit };
@@ -148,7 +148,7 @@ impl Composer {
                 composed => return composed,
             }
         }
-        self.run(&task, Composition::new(run), Vec::new()).await
+        self.run(&task, Composition::new(name), Vec::new()).await
     }
 
     async fn go_on(&self, task: &Task<'_>, state: RunId) -> Result<Composed, PortError> {

@@ -113,6 +113,39 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_results() {
 }
 
 #[tokio::test]
+async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery() {
+    let (mut undisturbed, mut failures) = (None, 0);
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let file = world.store("text/csv", partly_bad()).await;
+            let params = json!({ "format": "csv", "mapping": [{ "drop": "name" }] });
+            let job = world.create("transform", file, params).await.unwrap().job_guid;
+            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            for message in world.chunks.take() {
+                world.process(&message, false).await;
+            }
+            let message = world.completions.take().remove(0);
+            if undisturbed.is_some() {
+                world.faults.plan_failure(call, death);
+            }
+            let end = world.completer.complete(&message, world.deadline()).await;
+            end.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
+            let row = world.jobs.job(job).await.unwrap();
+            assert_eq!((row.status, row.completions), (Status::Completed, 1), "{death:?} call {call}");
+            let (manifest, files) = results(&world, job).await;
+            let end = (row.counts, manifest.files, files);
+            assert_eq!(&end, undisturbed.get_or_insert_with(|| end.clone()), "{death:?} call {call}");
+            if world.faults.is_pending() {
+                break;
+            }
+            failures += 1;
+        }
+    }
+    assert!(failures > 100, "only {failures} failures");
+}
+
+#[tokio::test]
 async fn a_crash_at_any_call_changes_no_byte_of_an_export() {
     let crashes = the_same_through_every_crash(&TIMES, async |world| {
         import(world, "people", 100).await;

@@ -26,9 +26,9 @@ pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 pub struct Results {
     /// The attempt that left them.
     pub attempt: u32,
-    /// The run whose name the files are under.
+    /// The name that the files are under.
     pub files: RunId,
-    /// The run whose name the manifest is under.
+    /// The name that the manifest is under.
     pub manifest: RunId,
 }
 
