@@ -77,6 +77,11 @@ impl Faults {
         self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
+    /// How many calls there were since the last plan.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
     /// Whether what was planned is still to come.
     pub fn is_pending(&self) -> bool {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_some()

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::ids::RunId;
+use rowmill_core::ids::{JobGuid, RunId};
 use rowmill_core::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::messages::CompletionMessage;
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
@@ -64,6 +65,38 @@ pub struct Completer {
     pub retention: Duration,
 }
 
+/// Whose try it is, and what time it has.
+#[derive(Clone, Copy)]
+pub struct Turn {
+    /// The invocation's run, which holds the lease.
+    pub run: RunId,
+    /// When a composition is handed over to the next invocation.
+    pub time_limit: Timestamp,
+    /// Whether an earlier try of the invocation failed, so that it has not all of the time there is.
+    pub is_retry: bool,
+}
+
+/// The waits of an invocation between tries of something, before a limit.
+struct Retries<'a> {
+    clock: &'a dyn Clock,
+    job_guid: JobGuid,
+    limit: Timestamp,
+    waits: std::array::IntoIter<Duration, 5>,
+}
+
+impl Retries<'_> {
+    /// Waits for the next try after this error; `false` at once where there is none left.
+    async fn wait(&mut self, error: &PortError) -> bool {
+        let is_passing = matches!(error, PortError::Unavailable { .. });
+        let Some(wait) = self.waits.next().filter(|wait| is_passing && self.clock.now() + *wait < self.limit) else {
+            return false;
+        };
+        tracing::warn!(job.id = %self.job_guid, error = error as &dyn std::error::Error, "tried again in {wait:?}");
+        self.clock.sleep(wait).await;
+        true
+    }
+}
+
 /// How a delivery ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletionEnd {
@@ -81,33 +114,34 @@ impl Completer {
     /// # Errors
     /// A port that is unavailable: deliver the message again.
     pub async fn complete(&self, message: &CompletionMessage, deadline: Timestamp) -> Result<CompletionEnd, PortError> {
-        let (run, time_limit) = (self.entropy.run_id(), deadline - self.margin);
-        let mut waits = UNAVAILABLE_WAITS.into_iter();
+        let run = self.entropy.run_id();
+        let mut turn = Turn { run, time_limit: deadline - self.margin, is_retry: false };
+        let mut retries = self.retries(message.job_guid, turn.time_limit);
         loop {
-            let error = match self.try_to_complete(message, run, time_limit).await {
+            let error = match self.try_to_complete(message, turn).await {
                 Ok(Some(end)) => return Ok(end),
                 // Not to be acknowledged: this may be the same message that the other run was given, and it may have died.
                 Ok(None) => return Err(PortError::unavailable("taking the lease", "another run holds it")),
                 Err(error) => error,
             };
-            let wait = waits.next().filter(|wait| self.clock.now() + *wait < time_limit);
-            match (&error, wait) {
-                (PortError::Unavailable { .. }, Some(wait)) => self.clock.sleep(wait).await,
-                _ => {
-                    // Whoever gets the message next need not wait for the lease to run out.
-                    self.jobs.release(message.job_guid, run).await.ok();
-                    return Err(error);
-                }
+            if !retries.wait(&error).await {
+                // Whoever gets the message next need not wait for the lease to run out.
+                self.jobs.release(message.job_guid, run).await.ok();
+                return Err(error);
             }
+            turn.is_retry = true;
         }
+    }
+
+    fn retries(&self, job_guid: JobGuid, limit: Timestamp) -> Retries<'_> {
+        Retries { clock: &*self.clock, job_guid, limit, waits: UNAVAILABLE_WAITS.into_iter() }
     }
 
     /// One try, under the lease, which the run keeps where it fails; none where another run holds it.
     async fn try_to_complete(
         &self,
         message: &CompletionMessage,
-        run: RunId,
-        time_limit: Timestamp,
+        turn: Turn,
     ) -> Result<Option<CompletionEnd>, PortError> {
         let job = match self.jobs.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(Some(CompletionEnd::NotOurs)),
@@ -122,32 +156,28 @@ impl Completer {
         }
         for _ in 0..LEASE_TRIES {
             let now = self.clock.now();
-            let lease = Lease { holder: run, until: now + self.lease };
+            let lease = Lease { holder: turn.run, until: now + self.lease };
             match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
                 Leased::Refused(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
                 Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
-                Leased::Taken(job) => return self.end(job, &totals, run, time_limit).await.map(Some),
+                Leased::Taken(job) => return self.end(job, &totals, turn).await.map(Some),
             }
         }
         Ok(None)
     }
 
-    async fn end(
-        &self,
-        job: Job,
-        totals: &Totals,
-        run: RunId,
-        time_limit: Timestamp,
-    ) -> Result<CompletionEnd, PortError> {
+    async fn end(&self, job: Job, totals: &Totals, turn: Turn) -> Result<CompletionEnd, PortError> {
         let spec = self.jobs.spec(job.job_guid).await?;
         let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let counts = job.merged(totals.counts);
         // Of this try alone: what an earlier one wrote may have been named by a write whose reply was lost.
         let name = self.entropy.run_id();
-        let composition = match self.composer.compose(&job, &spec, counts, name, time_limit).await? {
+        let composition = match self.composer.compose(&job, &spec, counts, name, turn).await? {
             Composed::Whole(composition) => composition,
-            Composed::OutOfTime(composition, tail) => return self.hand_over(&job, run, &composition, tail).await,
+            Composed::OutOfTime(composition, tail) => {
+                return self.hand_over(&job, turn, &composition, tail.into()).await;
+            }
         };
         let results = Results { attempt: job.attempt, files: composition.files_of, manifest: name };
         for _ in 0..TRIES {
@@ -172,11 +202,28 @@ impl Completer {
     async fn hand_over(
         &self,
         job: &Job,
-        run: RunId,
+        turn: Turn,
         composition: &Composition,
-        tail: Vec<u8>,
+        tail: Bytes,
     ) -> Result<CompletionEnd, PortError> {
         let state = self.entropy.run_id();
+        let mut retries = self.retries(job.job_guid, turn.time_limit + self.margin / 2);
+        loop {
+            match self.try_to_hand_over(job, turn.run, state, composition, tail.clone()).await {
+                Err(error) if retries.wait(&error).await => {}
+                end => return end,
+            }
+        }
+    }
+
+    async fn try_to_hand_over(
+        &self,
+        job: &Job,
+        run: RunId,
+        state: RunId,
+        composition: &Composition,
+        tail: Bytes,
+    ) -> Result<CompletionEnd, PortError> {
         self.composer.store(job, state, composition, tail).await?;
         let paused = self.jobs.pause_composition(job.job_guid, job.attempt, run, state, self.clock.now()).await;
         match paused {

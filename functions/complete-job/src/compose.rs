@@ -12,7 +12,7 @@ pub mod writer;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use bytes::Bytes;
 use rowmill_core::failed_items::FailedItems;
 use rowmill_core::ids::{JobGuid, RunId};
 use rowmill_core::job::Job;
@@ -25,6 +25,7 @@ use rowmill_core::text::Format;
 use rowmill_formats::Limits;
 use serde::{Deserialize, Serialize};
 
+use crate::complete::Turn;
 use writer::{Destination, OpenFile, ResultWriter};
 
 /// How many outputs are written between two looks at the clock.
@@ -112,11 +113,14 @@ impl Composition {
 }
 
 /// What is composed for.
+#[derive(Clone, Copy)]
 struct Task<'a> {
     job: &'a Job,
     spec: &'a Spec,
     counts: Counts,
-    time_limit: Timestamp,
+    turn: Turn,
+    /// What the invocation began with, if it goes on with what another one began.
+    resumed: Option<Step>,
 }
 
 /// How a step ended.
@@ -138,9 +142,9 @@ impl Composer {
         spec: &Spec,
         counts: Counts,
         name: RunId,
-        time_limit: Timestamp,
+        turn: Turn,
     ) -> Result<Composed, PortError> {
-        let task = Task { job, spec, counts, time_limit };
+        let task = Task { job, spec, counts, turn, resumed: None };
         if let Some(state) = job.composing {
             match self.go_on(&task, state).await {
                 // The state, or a part stored before, has expired: it is composed anew.
@@ -154,26 +158,21 @@ impl Composer {
     async fn go_on(&self, task: &Task<'_>, state: RunId) -> Result<Composed, PortError> {
         let keys = state_keys(task.job, state);
         let composition = serde_json::from_slice(&self.objects.read(&keys.0).await?);
-        let composition = composition.map_err(|error| PortError::invalid("going on with a composition", error))?;
+        let composition: Composition =
+            composition.map_err(|error| PortError::invalid("going on with a composition", error))?;
         let tail = self.objects.read(&keys.1).await?;
-        self.run(task, composition, tail.to_vec()).await
+        self.run(&Task { resumed: Some(composition.step), ..*task }, composition, tail.to_vec()).await
     }
 
     /// Stores a composition under this name, for the next invocation.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn store(
-        &self,
-        job: &Job,
-        name: RunId,
-        composition: &Composition,
-        tail: Vec<u8>,
-    ) -> Result<(), PortError> {
+    pub async fn store(&self, job: &Job, name: RunId, composition: &Composition, tail: Bytes) -> Result<(), PortError> {
         let keys = state_keys(job, name);
         let state =
             serde_json::to_vec(composition).map_err(|error| PortError::invalid("storing a composition", error))?;
-        self.objects.put(&keys.1, "application/octet-stream", tail.into(), None).await?;
+        self.objects.put(&keys.1, "application/octet-stream", tail, None).await?;
         self.objects.put(&keys.0, "application/json", state.into(), None).await?;
         Ok(())
     }
@@ -200,7 +199,7 @@ impl Composer {
     }
 
     fn is_time_up(&self, task: &Task<'_>) -> bool {
-        self.clock.now() >= task.time_limit
+        self.clock.now() >= task.turn.time_limit
     }
 
     /// The file that is open, or this one.

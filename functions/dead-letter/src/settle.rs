@@ -38,8 +38,8 @@ pub struct DeadLetters {
     /// For how long after its last move an isolated chunk is not given up: another message of it may be on its way. Longer
     /// than the isolate queue keeps a message from its next delivery.
     pub patience: Duration,
-    /// For how long after the last chunk's commit a job is not given up: a message of its completion that was taken up and
-    /// not done may come again. Longer than the completions queue keeps a message from its next delivery, and the lease that
+    /// For how long after its last tally was closed a job is not given up: another message of its completion, whose run died,
+    /// may come again. Longer than the completions queue keeps a message from its next delivery, and the lease that
     /// goes with it.
     pub completion_patience: Duration,
     /// How long the lease is held for; longer than an invocation can last.
@@ -217,10 +217,11 @@ impl DeadLetters {
         if !job.split.done || !totals.is_complete() {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // A message that was one too many: its tries came before there was anything to do, or, below, the composition has got
-        // further since. Tries that fail move neither: they must not put the end off for ever. Should whoever else was at it
-        // have died, the sweep finds it.
-        if totals.at.is_some_and(|last_commit| self.clock.now() < last_commit + self.completion_patience) {
+        // A message that was one too many: another one, whose run died, may come again, or the composition has got further
+        // since. Tries that fail move neither: they must not put the end off for ever. Should nobody else be at it, the sweep
+        // finds it.
+        let may_come_again = totals.at.is_some_and(|moved_at| self.clock.now() < moved_at + self.completion_patience);
+        if may_come_again || job.composing != message.composing {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.lease(job, run).await?;

@@ -91,7 +91,7 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     }
     let letter = DeadMessage::Completion(world.completions.take().remove(0));
     let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::Obsolete, "its tries came before the last chunk's commit");
+    assert_eq!(end, DeadLetterEnd::Obsolete, "another message of it may come again");
     world.clock.advance(COMPLETION_PATIENCE);
     leased(&world, job).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");

@@ -7,11 +7,13 @@ use std::time::Duration;
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::world::{World, WorldLimits};
+use complete_job::complete::CompletionEnd;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use rowmill_core::ids::{JobGuid, Owner};
 use rowmill_core::job::Job;
+use rowmill_core::messages::CompletionMessage;
 use rowmill_core::ports::{Clock, JobStore, Objects, Queue, RecordStore, RecordVersion, Upsert, Upserted};
 use rowmill_core::results::Manifest;
 use rowmill_core::states::{Outcome, Status};
@@ -112,20 +114,25 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_results() {
     }
 }
 
+/// A `transform` job whose items are all done, and the message to end it.
+async fn done(world: &World) -> (JobGuid, CompletionMessage) {
+    let file = world.store("text/csv", partly_bad()).await;
+    let params = json!({ "format": "csv", "mapping": [{ "drop": "name" }] });
+    let job = world.create("transform", file, params).await.unwrap().job_guid;
+    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    for message in world.chunks.take() {
+        world.process(&message, false).await;
+    }
+    (job, world.completions.take().remove(0))
+}
+
 #[tokio::test]
 async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery() {
     let (mut undisturbed, mut failures) = (None, 0);
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = World::new(chunks_of(1));
-            let file = world.store("text/csv", partly_bad()).await;
-            let params = json!({ "format": "csv", "mapping": [{ "drop": "name" }] });
-            let job = world.create("transform", file, params).await.unwrap().job_guid;
-            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-            for message in world.chunks.take() {
-                world.process(&message, false).await;
-            }
-            let message = world.completions.take().remove(0);
+            let (job, message) = done(&world).await;
             if undisturbed.is_some() {
                 world.faults.plan_failure(call, death);
             }
@@ -143,6 +150,66 @@ async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery()
         }
     }
     assert!(failures > 100, "only {failures} failures");
+}
+
+#[tokio::test]
+async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery() {
+    // The state and its tail, the job's row, the message.
+    for call_from_last in 1..=4 {
+        for death in [Death::Before, Death::After] {
+            let mut calls = 0;
+            for is_disturbed in [false, true] {
+                let world = World::new(chunks_of(1));
+                let (job, message) = done(&world).await;
+                let call = if is_disturbed { calls - call_from_last } else { u64::MAX };
+                world.faults.plan_failure(call, death);
+                // No time to compose, and half of the margin to hand over.
+                let deadline = world.clock.now() + Duration::from_secs(15);
+                let end = world.completer.complete(&message, deadline).await.unwrap();
+                assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Continued, !is_disturbed));
+                calls = world.faults.calls();
+                let next = world.completions.take().remove(0);
+                assert_eq!(next.composing, world.jobs.job(job).await.unwrap().composing);
+                assert!(next.composing.is_some());
+                let end = world.completer.complete(&next, world.deadline()).await.unwrap();
+                assert_eq!(end, CompletionEnd::Ended(Status::Completed));
+            }
+        }
+    }
+}
+
+/// The state of a composition that another invocation is to go on with.
+async fn state(world: &World, job: JobGuid) -> Value {
+    let name = world.jobs.job(job).await.unwrap().composing.expect("a composition");
+    let state = world.objects.read(&format!("results/{job}/1/composition/{name}.json")).await.unwrap();
+    serde_json::from_slice(&state).unwrap()
+}
+
+/// If each try began anew where the one before had finished a file, those of a job that cannot be ended had no end.
+#[tokio::test]
+async fn a_try_goes_on_from_where_the_one_before_did_though_that_has_finished_the_file() {
+    let mut calls = 0;
+    for is_disturbed in [false, true] {
+        let world = World::new(WorldLimits { part_bytes: 64, ..chunks_of(1) });
+        let (job, mut message) = done(&world).await;
+        let composed = loop {
+            let too_soon = world.clock.now() + Duration::from_secs(10);
+            assert_eq!(world.completer.complete(&message, too_soon).await.unwrap(), CompletionEnd::Continued);
+            message = world.completions.take().remove(0);
+            let composed = state(&world, job).await;
+            if composed["open"]["multipart"].is_string() {
+                break composed;
+            }
+        };
+        // All files are whole by then: the last call is the transaction that ends the job.
+        world.faults.plan_failure(if is_disturbed { calls - 1 } else { u64::MAX }, Death::Before);
+        let end = world.completer.complete(&message, world.deadline()).await.unwrap();
+        assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Ended(Status::Completed), !is_disturbed));
+        calls = world.faults.calls();
+        let row = world.jobs.job(job).await.unwrap();
+        assert_eq!(json!(row.results.unwrap().files), composed["filesOf"], "begun once");
+        assert_eq!(result(&world, job, "failed-rows.csv").await.lines().count(), 4, "a header and three rows");
+    }
 }
 
 #[tokio::test]
@@ -476,8 +543,12 @@ async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
     let mut csv = format!("a,b\n{},1\n", "x".repeat(20_000));
     (1..100).for_each(|row| csv += &format!("{row},{}\n", "y".repeat(9000)));
     let whole = gzip(csv.as_bytes());
-    // With time for everything it is copied; with none for decoding once more what was cut, it is not.
-    for (time, lines, left_out) in [(TIMES[0], 37, None), (TIMES[1], 1, Some("takes too long"))] {
+    // With time for everything it is copied, were it only once its turn has come; with none for decoding once more what was
+    // cut, it is not.
+    let too_long = Some("takes too long");
+    for (until_its_turn, time, lines, left_out) in
+        [(TIMES[0], TIMES[0], 37, None), (TIMES[1], TIMES[0], 37, None), (TIMES[1], TIMES[1], 1, too_long)]
+    {
         let chunks = ChunkLimits { max_items: 1, max_bytes: 10_000, max_record_bytes: 10_000 };
         let world = World::new(WorldLimits { chunks, ..WorldLimits::default() });
         let file = world.store("application/gzip", whole.clone()).await;
@@ -490,6 +561,19 @@ async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
         }
         world.canceller.cancel(&World::owner(), job).await.unwrap();
         world.process(&chunks[0], false).await;
+        if until_its_turn != TIMES[0] {
+            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            let mut message = world.completions.take().remove(0);
+            loop {
+                let end = world.completer.complete(&message, world.clock.now() + until_its_turn).await.unwrap();
+                assert_eq!(end, CompletionEnd::Continued);
+                message = world.completions.take().remove(0);
+                if state(&world, job).await["step"]["undispatched"].is_object() {
+                    break;
+                }
+            }
+            world.completions.send(&[message]).await.unwrap();
+        }
         world.run_through_crashes(time).await;
         assert_eq!(world.show(job).await.items_skipped, 1);
         let (manifest, files) = results(&world, job).await;

@@ -125,10 +125,11 @@ impl Composer {
             Source::Packed { .. } | Source::Dataset { .. } => u64::MAX,
         };
         let end = size.min(from.saturating_add(self.unprocessed_max_bytes));
-        // A packed upload is decoded from its beginning each time. What takes most of an invocation to get to is left
-        // out, or the invocations would have no end.
+        // A packed upload is decoded from its beginning each time. What takes most of an invocation to get to, of one that
+        // begins with it, is left out, or the invocations would have no end.
         let begun = self.clock.now();
-        let patience = begun + task.time_limit.duration_since(begun) / 2;
+        let patience = begun + task.turn.time_limit.duration_since(begun) / 2;
+        let begins_with_it = task.resumed == Some(Step::Undispatched { offset });
         let (mut offset, mut text) = (offset, self.input_text(task).range(offset..end));
         let why = loop {
             match text.next().await {
@@ -137,9 +138,20 @@ impl Composer {
                 }
                 None => break None,
                 Some(Ok(passed_over)) if passed_over.is_empty() => {
-                    if self.clock.now() >= patience {
-                        break Some("to decode the upload that far takes too long".to_owned());
+                    if self.clock.now() < patience {
+                        continue;
                     }
+                    if !begins_with_it {
+                        let (file, tail) = writer.pause()?;
+                        return Ok(StepEnd::OutOfTime(Step::Undispatched { offset }, file, tail));
+                    }
+                    if task.turn.is_retry {
+                        return Err(PortError::unavailable(
+                            "decoding the upload",
+                            "the first try took too much of the time",
+                        ));
+                    }
+                    break Some("to decode the upload that far takes too long".to_owned());
                 }
                 Some(Ok(bytes)) => {
                     writer.write(&bytes).await?;
