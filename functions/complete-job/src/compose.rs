@@ -28,6 +28,10 @@ use serde::{Deserialize, Serialize};
 use crate::complete::Turn;
 use writer::{Destination, OpenFile, ResultWriter};
 
+/// How often a composition begins anew because what was stored of it is gone. A job whose end fails at every try must not
+/// begin anew for ever.
+const RESTARTS_MAX: u32 = 2;
+
 /// How many outputs are written between two looks at the clock.
 const OUTPUTS_AT_ONCE: usize = 256;
 
@@ -64,6 +68,9 @@ pub struct Composition {
     /// How many skipped rows were too long to be copied.
     #[serde(default)]
     too_long: u64,
+    /// How often it was begun anew.
+    #[serde(default)]
+    restarts: u32,
 }
 
 /// What is to be done next.
@@ -100,7 +107,7 @@ pub enum Composed {
 impl Composition {
     fn new(files_of: RunId) -> Self {
         let (files, left_out) = (Vec::new(), Vec::new());
-        Self { files_of, files, left_out, step: Step::FailedRows { after: 0 }, open: None, too_long: 0 }
+        Self { files_of, files, left_out, step: Step::FailedRows { after: 0 }, open: None, too_long: 0, restarts: 0 }
     }
 
     /// Notes what is not in a file, once.
@@ -135,7 +142,7 @@ impl Composer {
     /// Composes the results of the job's present attempt under this name, or goes on with that under the name it has.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where what was stored before is gone.
+    /// `Unavailable`; `NotFound` where what the job left is gone.
     pub async fn compose(
         &self,
         job: &Job,
@@ -145,23 +152,35 @@ impl Composer {
         turn: Turn,
     ) -> Result<Composed, PortError> {
         let task = Task { job, spec, counts, turn, resumed: None };
-        if let Some(state) = job.composing {
-            match self.go_on(&task, state).await {
-                // The state, or a part stored before, has expired: it is composed anew.
-                Err(PortError::NotFound) => {}
+        let mut now = Composition::new(name);
+        if let Some((stored, tail)) = self.stored(job).await? {
+            let (task, restarts) = (Task { resumed: Some(stored.step), ..task }, stored.restarts);
+            match self.run(&task, stored, tail).await {
+                // A part of a file has expired: it is composed anew.
+                Err(PortError::NotFound) if restarts < RESTARTS_MAX => now.restarts = restarts + 1,
+                Err(PortError::NotFound) => {
+                    return Err(PortError::unavailable(
+                        "composing the results",
+                        "what is stored of them keeps vanishing",
+                    ));
+                }
                 composed => return composed,
             }
         }
-        self.run(&task, Composition::new(name), Vec::new()).await
+        self.run(&task, now, Vec::new()).await
     }
 
-    async fn go_on(&self, task: &Task<'_>, state: RunId) -> Result<Composed, PortError> {
-        let keys = state_keys(task.job, state);
-        let composition = serde_json::from_slice(&self.objects.read(&keys.0).await?);
-        let composition: Composition =
-            composition.map_err(|error| PortError::invalid("going on with a composition", error))?;
-        let tail = self.objects.read(&keys.1).await?;
-        self.run(&Task { resumed: Some(composition.step), ..*task }, composition, tail.to_vec()).await
+    /// The composition to go on with, unless there is none, or it has expired.
+    async fn stored(&self, job: &Job) -> Result<Option<(Composition, Vec<u8>)>, PortError> {
+        let Some(state) = job.composing else { return Ok(None) };
+        let keys = state_keys(job, state);
+        let (state, tail) = match (self.objects.read(&keys.0).await, self.objects.read(&keys.1).await) {
+            (Err(PortError::NotFound), _) | (_, Err(PortError::NotFound)) => return Ok(None),
+            (state, tail) => (state?, tail?),
+        };
+        let composition = serde_json::from_slice(&state);
+        let composition = composition.map_err(|error| PortError::invalid("going on with a composition", error))?;
+        Ok(Some((composition, tail.to_vec())))
     }
 
     /// Stores a composition under this name, for the next invocation.

@@ -104,6 +104,9 @@ impl S3 for ConditionalFileSystem {
 
     async fn upload_part(&self, request: S3Request<UploadPartInput>) -> S3Result<S3Response<UploadPartOutput>> {
         let (name, number) = (request.input.upload_id.clone(), request.input.part_number);
+        if !self.uploads.lock().unwrap().contains_key(&name) {
+            return Err(s3_error!(NoSuchUpload));
+        }
         let response = self.files.upload_part(request).await?;
         let etag = response.output.e_tag.clone();
         self.uploads.lock().unwrap().entry(name).or_default().insert(number, etag);

@@ -1,5 +1,6 @@
 //! Messages to cut a file or to end a job that were given up: acted on only when nobody is at it any more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::files;
@@ -15,6 +16,9 @@ use rowmill_core::states::Status;
 use serde_json::json;
 
 use crate::chunks_of;
+
+/// Which call of settling a completion's letter takes the job's lease: after the job, the letter and the totals.
+const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
     let file = world.store("text/csv", files::plain_csv(rows)).await;
@@ -123,11 +127,40 @@ async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_composition_h
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
     world.clock.advance(COMPLETION_PATIENCE);
+    leased(&world, job).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::Obsolete);
+    assert_eq!(end, DeadLetterEnd::Obsolete, "whoever is at it");
+    world.clock.advance(Duration::from_secs(100));
     let end = world.completer.complete(&next, world.deadline()).await.unwrap();
-    assert_eq!(end, CompletionEnd::Ended(Status::Completed), "the letter holds nobody up");
+    assert_eq!(end, CompletionEnd::Ended(Status::Completed));
     assert_eq!(world.show(job).await.items_failed, 20);
+}
+
+#[tokio::test]
+async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_settled() {
+    for call in 0.. {
+        let world = Arc::new(World::new(chunks_of(1)));
+        let (job, [_, message]) = composing(&world).await;
+        world.clock.advance(COMPLETION_PATIENCE);
+        world.faults.freeze(call, {
+            let (world, message) = (Arc::clone(&world), message.clone());
+            async move {
+                let short = world.clock.now() + Duration::from_secs(10);
+                assert!(!matches!(world.completer.complete(&message, short).await, Ok(CompletionEnd::Ended(_))));
+            }
+        });
+        let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
+        let is_over = world.faults.thaw();
+        // Under the lease of the letter nobody composes any further.
+        let expected = if is_over || call > LEASE_CALL { DeadLetterEnd::JobStopped } else { DeadLetterEnd::Obsolete };
+        assert_eq!(end, expected, "call {call}");
+        world.run().await;
+        let status = if expected == DeadLetterEnd::Obsolete { Status::Completed } else { Status::Failed };
+        assert_eq!((world.show(job).await.status, world.jobs.active("system")), (status, 0), "call {call}");
+        if is_over {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acceptance::faults::Death;
-use acceptance::world::World;
+use acceptance::world::{COMPLETION_PATIENCE, World};
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::ids::{FileGuid, JobGuid, Owner};
@@ -251,6 +251,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                 world.process(&message, false).await;
             }
             let completion = world.completions.take().remove(0);
+            world.clock.advance(COMPLETION_PATIENCE);
             world.faults.freeze(call, {
                 let (world, completion) = (Arc::clone(&world), completion.clone());
                 async move {

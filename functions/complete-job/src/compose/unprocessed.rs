@@ -148,7 +148,7 @@ impl Composer {
                     if task.turn.is_retry {
                         return Err(PortError::unavailable(
                             "decoding the upload",
-                            "the first try took too much of the time",
+                            "too little time is left of the invocation",
                         ));
                     }
                     break Some("to decode the upload that far takes too long".to_owned());

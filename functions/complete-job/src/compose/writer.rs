@@ -92,10 +92,10 @@ impl<'a> ResultWriter<'a> {
         self.file.items += items;
     }
 
-    /// Adds these bytes.
+    /// Adds these bytes. Whether what was stored before is still there is seen at the end.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where what was stored before is gone.
+    /// `Unavailable`.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), PortError> {
         match self.file.gzip {
             false => self.tail.extend_from_slice(bytes),
@@ -193,7 +193,11 @@ impl<'a> ResultWriter<'a> {
         let joined = match self.to.multipart.parts(&self.key, multipart).await {
             Ok(mut parts) => {
                 parts.retain(|part: &UploadedPart| part.number <= self.file.parts);
-                self.to.multipart.complete_multipart(&self.key, multipart, &parts).await
+                let bytes: u64 = parts.iter().map(|part| part.size).sum();
+                match (parts.len(), bytes) == (self.file.parts as usize, self.file.bytes) {
+                    true => self.to.multipart.complete_multipart(&self.key, multipart, &parts).await,
+                    false => Err(PortError::NotFound),
+                }
             }
             Err(error) => Err(error),
         };
@@ -273,5 +277,18 @@ mod tests {
         let mut longer = resumed();
         longer.write(b"more").await.unwrap();
         assert!(matches!(longer.finish(true).await, Err(PortError::NotFound)), "it is not this file that is there");
+    }
+
+    #[tokio::test]
+    async fn a_file_of_which_a_part_is_missing_is_not_joined() {
+        let objects = InMemoryObjects::default();
+        let mut writer = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
+        writer.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
+        let (mut file, tail) = writer.pause().unwrap();
+        file.parts += 1;
+        file.bytes += 5;
+        let resumed = ResultWriter::new(to(&objects), "k".into(), file, tail);
+        assert!(matches!(resumed.finish(true).await, Err(PortError::NotFound)));
+        assert!(objects.read("k").await.is_err());
     }
 }

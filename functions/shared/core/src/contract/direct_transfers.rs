@@ -106,6 +106,7 @@ async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
     let parts: Vec<UploadedPart> = store.parts(KEY, &multipart).await.unwrap();
     store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
     assert!(matches!(store.parts(KEY, &multipart).await, Err(PortError::NotFound)));
+    assert!(matches!(store.put_part(KEY, &multipart, 2, bytes(3, b'b')).await, Err(PortError::NotFound)));
     assert_eq!(store.read(KEY).await.unwrap(), "aaa");
 }
 
