@@ -1,8 +1,8 @@
 //! Copies of the messages that the functions send each other.
 
-use rowmill_core::ids::{JobGuid, Owner};
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, Handling, SplitMessage};
-use rowmill_core::tally::{CHUNKS_PER_TALLY, ChunkAddress};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
+use rowmill_core::model::tally::{CHUNKS_PER_TALLY, ChunkAddress};
 use rowmill_core::text::{ChunkCutter, ChunkLimits, Dialect, Format, Position};
 
 /// The owner of every job where nobody has to log in.
@@ -43,7 +43,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         owner: owner(),
         address: address(number),
         chunk,
-        handling: Handling::Fresh,
+        delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,
         stored: None,
     };

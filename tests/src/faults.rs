@@ -9,18 +9,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use rowmill_core::dead_letter::DeadLetter;
-use rowmill_core::ids::{JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, Stop};
-use rowmill_core::ledger::Ledger;
-use rowmill_core::messages::Grouped;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::DeadLetter;
+use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::messages::Grouped;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved,
+    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased,
     MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, UploadedPart,
     WriteLost,
 };
-use rowmill_core::spec::Spec;
-use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::text::Position;
 
 /// When the process dies, as seen from a call to a port.
@@ -320,12 +320,12 @@ impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
         pass!(self.touch(job, attempt, tally, at))
     }
 
-    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
-        pass!(self.ledger(job, chunk))
+    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
+        pass!(self.checkpoint(job, chunk))
     }
 
-    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
-        pass!(self.move_ledger(job, moved))
+    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
+        pass!(self.move_checkpoint(job, moved))
     }
 
     async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {

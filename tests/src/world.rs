@@ -20,19 +20,19 @@ use process_items::process::{ChunkEnd, ChunkProcessor};
 use process_items::run::{RunError, RunLimits};
 use process_items::watch::JobWatch;
 use redrive_job::redrive::{RedriveLimits, Redriver};
-use rowmill_core::accounts::Accounts;
-use rowmill_core::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
     ManualClock,
 };
-use rowmill_core::job::Job;
 use rowmill_core::job_types::JobTypes;
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, JobStore};
-use rowmill_core::processor::JobType;
-use rowmill_core::progress::JobView;
-use rowmill_core::segment::FailedItem;
+use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::job_view::JobView;
 use rowmill_core::text::ChunkLimits;
 use serde_json::Value;
 use split_job::split::{SplitLimits, Splitter};
@@ -153,13 +153,13 @@ impl World {
         let mortal_chunks = Mortal::new(chunks.clone(), &faults);
         let mortal_isolated = Mortal::new(isolated.clone(), &faults);
         let mortal_splits = Mortal::new(splits.clone(), &faults);
-        let accounts = Accounts {
-            jobs: mortal_jobs.clone(),
-            objects: mortal_objects.clone(),
-            chunks: mortal_chunks.clone(),
-            completions: Mortal::new(completions.clone(), &faults),
-            clock: clock.clone(),
-        };
+        let steps = JobSteps::new(
+            mortal_jobs.clone(),
+            mortal_objects.clone(),
+            mortal_chunks.clone(),
+            Mortal::new(completions.clone(), &faults),
+            clock.clone(),
+        );
         Self {
             uploads: Uploads {
                 uploads: upload_rows.clone(),
@@ -186,7 +186,7 @@ impl World {
                 records: records.clone(),
                 chunks: mortal_chunks.clone(),
                 splits: mortal_splits.clone(),
-                accounts: accounts.clone(),
+                steps: steps.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 limits: SplitLimits {
@@ -201,7 +201,7 @@ impl World {
                 objects: mortal_objects.clone(),
                 chunks: mortal_chunks.clone(),
                 isolated: mortal_isolated.clone(),
-                accounts: accounts.clone(),
+                steps: steps.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 prepared: PreparedJobs::new(mortal_jobs.clone(), limits.job_types(&records)),
@@ -253,7 +253,7 @@ impl World {
                 jobs: mortal_jobs.clone(),
                 objects: mortal_objects.clone(),
                 isolated: mortal_isolated.clone(),
-                accounts: accounts.clone(),
+                steps: steps.clone(),
                 clock: clock.clone(),
                 entropy: entropy.clone(),
                 patience: A_WHILE / 2,
@@ -267,7 +267,7 @@ impl World {
                 splits: mortal_splits,
                 chunks: mortal_chunks,
                 isolated: mortal_isolated,
-                accounts,
+                steps,
                 clock: clock.clone(),
                 entropy,
                 limits: SweepLimits {

@@ -9,10 +9,10 @@ use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
 use process_items::process::ChunkEnd;
 use proptest::prelude::*;
-use rowmill_core::ids::Owner;
-use rowmill_core::job::{Stop, StopCode};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, JobStore, PortError};
-use rowmill_core::states::{Outcome, Status};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 use split_job::split::SplitEnd;
@@ -31,7 +31,7 @@ async fn every_character_of_the_real_file_becomes_a_record() {
     assert_eq!(world.show(job.job_guid).await.message, "Waiting for job to start...");
     world.run().await;
     let shown = world.show(job.job_guid).await;
-    assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(Outcome::Succeeded), 100));
+    assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(JobOutcome::Succeeded), 100));
     assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (11_231, 11_231, 0));
     let records = world.records.dataset("local/unicode");
     assert_eq!(records.len(), 11_231);
@@ -78,7 +78,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
     assert!(failed[3].raw.is_none() && failed[3].raw_base64.is_some());
     let shown = world.show(job.job_guid).await;
     assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (8, 4, 4));
-    assert_eq!(shown.outcome, Some(Outcome::Partial));
+    assert_eq!(shown.outcome, Some(JobOutcome::Partial));
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
         let job = world.create("validate", file, json!({})).await.unwrap();
         let split = world.splits.take().remove(0);
         assert_eq!(world.splitter.split(&split, world.deadline()).await.unwrap(), SplitEnd::Finished);
-        let key = rowmill_core::upload::object_key(file);
+        let key = rowmill_core::model::keys::upload(file);
         match replace {
             true => drop(rowmill_core::ports::Objects::put(&*world.objects, &key, "", "x".into(), None).await.unwrap()),
             false => world.objects.delete(&key),
@@ -143,7 +143,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
             world.faults.revive();
             world.clock.advance(Duration::from_secs(600));
             if source_is_gone {
-                world.objects.delete(&rowmill_core::upload::object_key(file));
+                world.objects.delete(&rowmill_core::model::keys::upload(file));
             } else {
                 let stop = Stop::source_changed("was replaced", None, world.clock.now());
                 world.jobs.stop(job, 1, &stop).await.unwrap();

@@ -152,7 +152,7 @@ impl Stack {
     /// See [`StackError`].
     pub async fn up(options: &StackOptions) -> Result<Self, StackError> {
         make_dir(&options.state_dir)?;
-        let _turn = Turn::take(&options.state_dir.join("up.lock")).await?;
+        let _lock = StackLock::take(&options.state_dir.join("up.lock")).await?;
         let template = options.template()?;
         let functions = template.functions()?.into_iter().map(|function| function.package).collect();
         let (to_build, given) = options.to_build(functions)?;
@@ -297,9 +297,9 @@ async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
 }
 
 /// One `up` at a time in a state folder: the second waits and finds the stack running.
-struct Turn(#[expect(dead_code, reason = "held, not read")] std::fs::File);
+struct StackLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
 
-impl Turn {
+impl StackLock {
     async fn take(path: &Path) -> Result<Self, StackError> {
         let path = path.to_owned();
         let file = tokio::task::spawn_blocking(move || {

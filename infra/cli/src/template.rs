@@ -194,7 +194,7 @@ mod tests {
     fn functions_name_their_packages_and_take_their_code_from_a_bucket() {
         let mut template = Template::parse(
             "Resources:\n  F:\n    Type: AWS::Serverless::Function\n    Metadata:\n      BuildProperties:\n        \
-             Binary: split-job\n    Properties:\n      CodeUri: functions/split-job/\n  Q:\n    Type: AWS::SQS::Queue\n",
+             Binary: split-job\n    Properties:\n      CodeUri: functions/pipeline/split-job/\n  Q:\n    Type: AWS::SQS::Queue\n",
         )
         .unwrap();
         let functions = template.functions().unwrap();

@@ -10,9 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lambda_runtime::Error;
 use rowmill_core::job_types::{Import, JobTypes, Validate};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::RecordStore;
-use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
-use rowmill_core::spec::Spec;
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
 
 #[tokio::main]
@@ -48,13 +48,13 @@ struct Script;
 
 #[async_trait]
 impl ItemProcessor for Script {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Cells(cells) = &item.record else { return Err(ItemError::permanent("no_cells", "not a CSV row")) };
         let ms = cells.get("ms").unwrap_or_default().parse().unwrap_or_default();
         tokio::time::sleep(Duration::from_millis(ms)).await;
         if cells.get("then") == Some("abort") {
             std::process::abort();
         }
-        Ok(Outcome::Succeeded)
+        Ok(ItemOutcome::Succeeded)
     }
 }

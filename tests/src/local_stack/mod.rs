@@ -1,7 +1,7 @@
 //! The local stack as a test uses it: the API over HTTP, and the emulated tables, queues and processes beneath it.
 
 mod bucket;
-mod ears;
+mod event_listener;
 mod processes;
 mod python;
 mod row;
@@ -19,7 +19,7 @@ use rowmill::stack::{Stack, StackOptions, logs_dir};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use ears::Ears;
+pub use event_listener::EventListener;
 pub use processes::kill;
 pub use row::Row;
 

@@ -1,10 +1,10 @@
 //! Three ways to get the protocol wrong, kept to show that the simulation finds each of them.
 
 use jiff::Timestamp;
-use rowmill_core::ids::JobGuid;
 use rowmill_core::in_memory::InMemoryJobStore;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{Committed, JobStore, PortError};
-use rowmill_core::tally::{Commit, Tally};
 
 use super::gate_jobs::GatedJobs;
 

@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use futures::FutureExt;
-use rowmill_core::job::{Job, StopCode};
-use rowmill_core::progress::JobView;
-use rowmill_core::states::Status;
-use rowmill_core::tally::{Counts, Tally, Totals};
+use rowmill_core::model::job::{Job, StopCode};
+use rowmill_core::model::states::Status;
+use rowmill_core::model::tally::{Counts, Tally, Totals};
+use rowmill_core::progress::job_view::JobView;
 
 use super::oracle::{JobRecord, Shown, TallyRecord};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::ids::{FileGuid, JobGuid, RunId};
+use rowmill_core::model::ids::{FileGuid, JobGuid, RunId};
 use rowmill_core::ports::{Clock, Entropy};
 use uuid::Uuid;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use csv::StringRecord;
-use rowmill_core::dead_letter::DeadLetterKind;
-use rowmill_core::failed_items::FailedItems;
-use rowmill_core::job::Job;
+use rowmill_core::items::failed::FailedItems;
+use rowmill_core::model::dead_letter::DeadLetterKind;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::results::Manifest;
 use rowmill_core::ports::{JobStore, Objects, PortError};
-use rowmill_core::progress::JobView;
-use rowmill_core::results::Manifest;
+use rowmill_core::progress::job_view::JobView;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;

@@ -1,6 +1,6 @@
 //! The files of simulated jobs, and what is to become of each of their rows: the oracle.
 
-use rowmill_core::ids::{FileGuid, Owner};
+use rowmill_core::model::ids::{FileGuid, Owner};
 use serde_json::{Value, json};
 
 /// What a row does when it is processed.

@@ -1,5 +1,6 @@
 //! The functions: how each is invoked, and what clients ask for.
 
+use rowmill_core::model::keys;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::watch::JobWatch;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
-use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::messages::ChunkMessage;
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::tally::ChunkAddress;
+use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{Objects, UploadStore};
-use rowmill_core::tally::ChunkAddress;
-use rowmill_core::upload::{Upload, UploadState, object_key};
 use uuid::Uuid;
 
 use super::plan::{API_TIMEOUT, MARGIN, Operation, Planned, Redrive, TIMEOUT};
@@ -341,7 +342,7 @@ impl Run {
     }
 
     fn replace_file(&mut self, job: usize) {
-        let key = object_key(self.plan.jobs[job].file.file_guid);
+        let key = keys::upload(self.plan.jobs[job].file.file_guid);
         self.world.hub.tell(None, || format!("the file of job plan {job} is replaced or deleted"));
         match self.adversary.rng.bool() {
             true => self.world.bucket.delete(&key),
@@ -364,7 +365,7 @@ impl Run {
     }
 
     fn store_upload(&self, file_guid: FileGuid, owner: Owner, bytes: Vec<u8>) {
-        let (key, now) = (object_key(file_guid), self.world.hub.now());
+        let (key, now) = (keys::upload(file_guid), self.world.hub.now());
         let size = bytes.len() as u64;
         let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None).now_or_never();
         let etag = put.expect("at once").expect("in-memory ports do not fail");

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::dead_letter::DeadLetter;
-use rowmill_core::ids::{JobGuid, Owner, RunId};
 use rowmill_core::in_memory::InMemoryJobStore;
-use rowmill_core::job::{Job, Lease, Stop};
-use rowmill_core::ledger::Ledger;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::DeadLetter;
+use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
-    NewJob, PortError, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
+    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased,
+    NewAttempt, NewJob, PortError, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
 };
-use rowmill_core::spec::Spec;
-use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::text::Position;
 
 use super::broken::Broken;
@@ -254,16 +254,16 @@ impl JobStore for GatedJobs {
         gated!(self, Write, "touch", ["{}, tally {tally}", job_name(job)], store.touch(job, attempt, tally, at).await)
     }
 
-    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
+    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
         let store = &self.store;
-        gated!(self, Read, "ledger", ["{}, {}", job_name(job), chunk_name(chunk)], store.ledger(job, chunk).await)
+        gated!(self, Read, "ledger", ["{}, {}", job_name(job), chunk_name(chunk)], store.checkpoint(job, chunk).await)
     }
 
-    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
         gated!(self, Write, "move_ledger", ["{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief()], {
-            let answer = self.store.move_ledger(job, moved).await;
+            let answer = self.store.move_checkpoint(job, moved).await;
             match answer {
-                Ok(LedgerMoved::Lost(_)) => self.invariants.reach("ledger lost"),
+                Ok(CheckpointMoved::Lost(_)) => self.invariants.reach("ledger lost"),
                 _ if moved.isolated => self.invariants.reach("ledger moved, isolated"),
                 _ => self.invariants.reach("ledger moved, continued"),
             }

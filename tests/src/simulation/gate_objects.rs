@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::ids::FileGuid;
 use rowmill_core::in_memory::{InMemoryObjects, InMemoryUploadStore};
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, UploadStore, UploadedPart};
-use rowmill_core::upload::Upload;
 
 use super::gated;
 use super::hub::{CallKind, Hub};

@@ -1,20 +1,22 @@
 //! What must hold after every step.
 
+use rowmill_core::items::run_output;
+use rowmill_core::model::keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::chunk_index::ChunkIndex;
-use rowmill_core::dead_letter::{DEAD_LETTER, POISON};
-use rowmill_core::ids::{FileGuid, JobGuid};
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
-use rowmill_core::input::{input_key, read_redrive_items};
-use rowmill_core::job::Job;
-use rowmill_core::ledger::DEATHS_MAX;
-use rowmill_core::messages::ChunkMessage;
+use rowmill_core::items::input::read_redrive_items;
+use rowmill_core::model::checkpoint::DEATHS_MAX;
+use rowmill_core::model::chunk_index::ChunkIndex;
+use rowmill_core::model::dead_letter::{DEAD_LETTER, POISON};
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::run_output::RunOutput;
+use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
 use rowmill_core::ports::{Ceilings, JobStore, NewJob, Objects};
-use rowmill_core::progress::JobView;
-use rowmill_core::segment::Segment;
-use rowmill_core::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
+use rowmill_core::progress::job_view::JobView;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
@@ -144,7 +146,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// An object was put: a chunk index must fit the file, and the same one whoever puts it; a segment that a mark names
+    /// An object was put: a chunk index must fit the file, and the same one whoever puts it; a run output that a mark names
     /// must not change any more.
     pub fn object_put(&self, key: &str, bytes: &[u8]) -> Checked {
         let parts: Vec<&str> = key.split('/').collect();
@@ -157,7 +159,7 @@ impl Invariants {
             }
             ("failed", [index, run]) => {
                 let (Ok(tally), Ok(index)) = (tally.parse(), index.parse()) else { return Ok(()) };
-                self.segment_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
+                self.run_output_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
             }
             _ => Ok(()),
         }
@@ -195,7 +197,8 @@ impl Invariants {
         let mut chunks = Vec::new();
         for (place, chunk) in (0..).zip(&index.chunks) {
             let address = ChunkAddress { attempt, tally, index: place };
-            let bytes = now(self.objects.read(&input_key(job, address))).map_err(|error| error.to_string())?;
+            let bytes =
+                now(self.objects.read(&keys::redrive_items(job, address))).map_err(|error| error.to_string())?;
             let items = read_redrive_items(&bytes).map_err(|error| error.to_string())?;
             ensure(items.len() == chunk.items as usize, || format!("{chunk:?} has {} items", items.len()))?;
             chunks.push(rows_of_redrive(record, &items)?);
@@ -203,13 +206,13 @@ impl Invariants {
         Ok(chunks)
     }
 
-    fn segment_put(&self, job: JobGuid, chunk: ChunkAddress, run: &str, bytes: &[u8]) -> Checked {
+    fn run_output_put(&self, job: JobGuid, chunk: ChunkAddress, run: &str, bytes: &[u8]) -> Checked {
         let known = self.known();
         let tally = known.jobs.get(&job).and_then(|record| record.tallies.get(&(chunk.attempt, chunk.tally)));
         let committed = tally.and_then(|tally| tally.committed.get(usize::from(chunk.index))?.as_ref());
         let Some((_, _, rows)) = committed.filter(|(mark, ..)| mark.run.to_string() == run) else { return Ok(()) };
-        let segment = Segment::from_bytes(bytes).map_err(|error| error.to_string())?;
-        let failed = segment.failed.into_iter().map(|item| (item.row, item.code));
+        let run_output = RunOutput::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let failed = run_output.failed.into_iter().map(|item| (item.row, item.code));
         ensure(failed.eq(rows.iter().cloned()), || {
             format!("{} {} is committed by {run}, and its segment changes", job_name(job), chunk_name(chunk))
         })
@@ -295,23 +298,23 @@ impl Invariants {
         record: &JobRecord,
         processed: &BTreeSet<(JobGuid, u64)>,
     ) -> Result<ChunkEnds, String> {
-        let segment = match commit.mark.kind {
-            MarkKind::Clean | MarkKind::Skipped => Segment::default(),
+        let run_output = match commit.mark.kind {
+            MarkKind::Clean | MarkKind::Skipped => RunOutput::default(),
             MarkKind::HasFailed | MarkKind::HasOutputs | MarkKind::Stopped => {
-                let segment = now(Segment::read(&*self.objects, job, commit.chunk, commit.mark.run));
-                segment.map_err(|error| format!("its segment cannot be read: {error}"))?
+                let run_output = now(run_output::read(&*self.objects, job, commit.chunk, commit.mark.run));
+                run_output.map_err(|error| format!("its segment cannot be read: {error}"))?
             }
         };
         let skipped_from = match commit.mark.kind {
             MarkKind::Skipped => rows.first().map(|row| row.number),
-            _ => segment.skipped_from,
+            _ => run_output.skipped_from,
         };
         ensure(skipped_from.is_none() || row.stop.is_some(), || "rows are skipped before a stop is durable".into())?;
-        let listed: Vec<(u64, String)> = segment.failed.iter().map(|item| (item.row, item.code.clone())).collect();
+        let listed: Vec<(u64, String)> = run_output.failed.iter().map(|item| (item.row, item.code.clone())).collect();
         ensure(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), || {
             format!("failed rows out of order: {listed:?}")
         })?;
-        let codes: BTreeMap<u64, &str> = segment.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
+        let codes: BTreeMap<u64, &str> = run_output.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
         let stray = codes.keys().find(|number| !rows.iter().any(|row| row.number == **number));
         ensure(stray.is_none(), || format!("row {stray:?} is none of the chunk"))?;
         let (mut counts, mut ends) = (Counts::default(), Vec::new());
@@ -328,7 +331,7 @@ impl Invariants {
                 ends.push((number, RowEnd::Failed((*code).to_owned())));
             } else {
                 counts.succeeded += 1;
-                let output = segment.outputs.iter().filter(|output| output.row == number).count();
+                let output = run_output.outputs.iter().filter(|output| output.row == number).count();
                 ensure(output == 1, || format!("row {number} succeeded with {output} outputs"))?;
                 let was_processed = processed.contains(&(job, number));
                 ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
@@ -348,7 +351,7 @@ impl Invariants {
             (None, POISON) => deaths >= DEATHS_MAX,
             (None, DEAD_LETTER) => {
                 let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();
-                let about = |letter: &rowmill_core::dead_letter::DeadLetter| {
+                let about = |letter: &rowmill_core::model::dead_letter::DeadLetter| {
                     let place = letter.chunk.map(|chunk| (letter.attempt, chunk.tally, chunk.index));
                     place == Some((chunk.attempt, chunk.tally, chunk.index))
                 };
@@ -450,6 +453,6 @@ impl Invariants {
 
 struct ChunkEnds {
     ends: Vec<(u64, RowEnd)>,
-    /// The rows of its segment, with their codes.
+    /// The rows of its run output, with their codes.
     listed: Vec<(u64, String)>,
 }

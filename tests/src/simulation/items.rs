@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rowmill_core::ids::JobGuid;
-use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
-use rowmill_core::spec::Spec;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::spec::{OutputFile, Spec};
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
 
 use super::files::Kind;
@@ -62,7 +62,7 @@ impl ItemProcessor for Simulated {
         self.shape.batch_items
     }
 
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let kind = match &item.record {
             Record::Cells(cells) => cells.get("kind").and_then(Kind::of_cell),
             Record::Json(_) => None,
@@ -85,7 +85,7 @@ impl ItemProcessor for Simulated {
             _ => {}
         }
         self.invariants.processed(item.job_guid, item.row);
-        Ok(Outcome::Output(output_of(item.row)))
+        Ok(ItemOutcome::Output(output_of(item.row)))
     }
 
     fn output(&self) -> Option<OutputFile> {

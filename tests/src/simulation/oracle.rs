@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use rowmill_core::chunk_index::ChunkIndex;
-use rowmill_core::input::RedriveItem;
-use rowmill_core::tally::{ChunkAddress, Counts, Mark};
+use rowmill_core::items::input::RedriveItem;
+use rowmill_core::model::chunk_index::ChunkIndex;
+use rowmill_core::model::tally::{ChunkAddress, Counts, Mark};
 use rowmill_core::text::{Chunk, ChunkMode};
 
 use super::files::{Kind, SimulatedFile};
@@ -33,7 +33,7 @@ pub struct Row {
     pub keeps: Option<String>,
 }
 
-/// A commit that won: its mark, its counts, and the rows its segment lists as failed with their codes.
+/// A commit that won: its mark, its counts, and the rows its run output lists as failed with their codes.
 pub type Committed = (Mark, Counts, Vec<(u64, String)>);
 
 /// A tally, as its chunk index and the commits on it say.

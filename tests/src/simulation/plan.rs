@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::ids::{FileGuid, Owner};
+use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::ports::Ceilings;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -31,7 +31,7 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// How long after a stop chunks may still be committed.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// For how long an isolated chunk is not given up after its ledger's last move.
+/// For how long an isolated chunk is not given up after its checkpoint's last move.
 pub const PATIENCE: Duration = Duration::from_secs(360);
 
 /// For how long a sweep goes on to further jobs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{PortError, Queue};
 
 use super::hub::{CallKind, Hub, Verdict};
@@ -62,7 +62,7 @@ impl Body {
                 format!("split {} attempt {} from {}", job_name(message.job_guid), message.attempt, message.tallies)
             }
             Self::Chunk(message) => {
-                format!("{} {} {:?}", job_name(message.job_guid), chunk_name(message.address), message.handling)
+                format!("{} {} {:?}", job_name(message.job_guid), chunk_name(message.address), message.delivery_mode)
             }
             Self::Completion(message) => format!("end {} attempt {}", job_name(message.job_guid), message.attempt),
         }

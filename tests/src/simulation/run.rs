@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rowmill_core::ids::JobGuid;
-use rowmill_core::tally::ChunkAddress;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::tally::ChunkAddress;
 
 use super::adversary::{Adversary, Fate};
 use super::broken::Broken;

@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use rowmill_core::dead_letter::DeadLetter;
-use rowmill_core::ids::JobGuid;
-use rowmill_core::job::Job;
-use rowmill_core::ledger::Ledger;
-use rowmill_core::ports::{Committed, Created, Due, JobPage, Leased, LedgerMoved, ObjectHead, Stopped, UploadedPart};
-use rowmill_core::spec::Spec;
-use rowmill_core::tally::{ChunkAddress, Counts, Tally, Totals};
-use rowmill_core::upload::Upload;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::DeadLetter;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::tally::{ChunkAddress, Counts, Tally, Totals};
+use rowmill_core::model::upload::Upload;
+use rowmill_core::ports::{
+    CheckpointMoved, Committed, Created, Due, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
+};
 
 /// The lines of a run, if they are kept: a run is made without, and once more with them if it fails.
 #[derive(Debug, Default)]
@@ -218,7 +220,7 @@ impl Brief for Created {
     }
 }
 
-impl Brief for Ledger {
+impl Brief for Checkpoint {
     fn brief(&self) -> String {
         let mut text = format!("rev {} done {} {}", self.rev, self.done, self.counts.brief());
         if self.isolated {
@@ -231,11 +233,11 @@ impl Brief for Ledger {
     }
 }
 
-impl Brief for LedgerMoved {
+impl Brief for CheckpointMoved {
     fn brief(&self) -> String {
         match self {
             Self::Won => "moved".into(),
-            Self::Lost(ledger) => format!("lost to {}", ledger.brief()),
+            Self::Lost(checkpoint) => format!("lost to {}", checkpoint.brief()),
         }
     }
 }

@@ -14,11 +14,11 @@ use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
-use rowmill_core::accounts::Accounts;
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryRecordStore, InMemoryUploadStore};
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, UploadStore};
-use rowmill_core::processor::JobType;
+use rowmill_core::progress::JobSteps;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
@@ -117,14 +117,9 @@ impl Ports {
         self.queues.port(queue, &self.hub, &self.invariants)
     }
 
-    fn accounts(&self) -> Accounts {
-        Accounts {
-            jobs: self.jobs(),
-            objects: self.objects(),
-            chunks: self.queue(QueueName::Items),
-            completions: self.queue(QueueName::Completions),
-            clock: self.clock(),
-        }
+    fn job_steps(&self) -> JobSteps {
+        let (chunks, completions) = (self.queue(QueueName::Items), self.queue(QueueName::Completions));
+        JobSteps::new(self.jobs(), self.objects(), chunks, completions, self.clock())
     }
 }
 
@@ -184,7 +179,7 @@ impl World {
             objects: ports.objects(),
             chunks: ports.queue(QueueName::Items),
             isolated: ports.queue(QueueName::Isolate),
-            accounts: ports.accounts(),
+            steps: ports.job_steps(),
             clock: ports.clock(),
             entropy: ports.entropy(),
             prepared: PreparedJobs::new(ports.jobs(), job_types.clone()),
@@ -251,7 +246,7 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
         records: Arc::new(InMemoryRecordStore::default()),
         chunks: ports.queue(QueueName::Items),
         splits: ports.queue(QueueName::Splits),
-        accounts: ports.accounts(),
+        steps: ports.job_steps(),
         clock: ports.clock(),
         entropy: ports.entropy(),
         limits: SplitLimits {
@@ -289,7 +284,7 @@ fn dead_letters(ports: &Ports) -> DeadLetters {
         jobs: ports.jobs(),
         objects: ports.objects(),
         isolated: ports.queue(QueueName::Isolate),
-        accounts: ports.accounts(),
+        steps: ports.job_steps(),
         clock: ports.clock(),
         entropy: ports.entropy(),
         patience: PATIENCE,
@@ -306,7 +301,7 @@ fn sweeper(ports: &Ports, plan: &Plan) -> Sweeper {
         splits: ports.queue(QueueName::Splits),
         chunks: ports.queue(QueueName::Items),
         isolated: ports.queue(QueueName::Isolate),
-        accounts: ports.accounts(),
+        steps: ports.job_steps(),
         clock: ports.clock(),
         entropy: ports.entropy(),
         limits: SweepLimits {

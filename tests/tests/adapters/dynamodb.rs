@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
-use rowmill_core::ids::JobGuid;
-use rowmill_core::ports::{PortError, RecordPage, RecordStore, RecordVersion, Upsert, Upserted};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::records::{RecordPage, RecordVersion, Upsert, Upserted};
+use rowmill_core::ports::{PortError, RecordStore};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

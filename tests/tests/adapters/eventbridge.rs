@@ -10,10 +10,10 @@ use aws_smithy_types::body::SdkBody;
 use jiff::Timestamp;
 use rowmill_aws::eventbridge::EventBridgeEvents;
 use rowmill_core::contract::{self, Listener};
-use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::job_event::{JobEvent, SCHEMA_VERSION};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job_event::{JobEvent, SCHEMA_VERSION};
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Events, PortError};
-use rowmill_core::states::Status;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -8,9 +8,9 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 use rowmill_aws::lambda::LambdaTarget;
-use rowmill_core::ids::JobGuid;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
-use rowmill_core::processor::Item;
 use rowmill_core::text::Record;
 use serde_json::{Map, Value, json};
 

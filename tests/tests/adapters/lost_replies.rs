@@ -12,17 +12,18 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
-use rowmill_core::dead_letter::{DeadLetter, DeadLetterKind};
-use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, Redrive, Stop, StopCode};
-use rowmill_core::ledger::Ledger;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use rowmill_core::model::job::{Job, Lease, Redrive, Stop, StopCode};
+use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
+use rowmill_core::model::spec::{Source, SourceFile, Spec};
+use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    Ceilings, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, LedgerMoved, NewAttempt, NewJob,
-    RecordStore, RecordVersion, Stopped, Upsert, Upserted, WAKE_SHARDS,
+    Ceilings, CheckpointMoved, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, NewAttempt, NewJob,
+    RecordStore, Stopped, WAKE_SHARDS,
 };
-use rowmill_core::spec::{Source, SourceFile, Spec};
-use rowmill_core::states::{Outcome, Status};
-use rowmill_core::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 use uuid::Uuid;
 
@@ -100,7 +101,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
     let completion = Completion {
         seen,
         status: Status::Completed,
-        outcome: Some(Outcome::Failed),
+        outcome: Some(JobOutcome::Failed),
         counts: Counts { failed: 5, ..Counts::default() },
         results: None,
         finished_at: at(5),
@@ -142,7 +143,7 @@ async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
     let completion = Completion {
         seen,
         status: Status::Failed,
-        outcome: Some(Outcome::Partial),
+        outcome: Some(JobOutcome::Partial),
         counts: tally.counts,
         results: None,
         finished_at: at(5),
@@ -205,20 +206,21 @@ async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
 }
 
 #[tokio::test]
-async fn a_ledger_whose_every_reply_is_lost_once_moves_once_at_a_time() {
+async fn a_checkpoint_whose_every_reply_is_lost_once_moves_once_at_a_time() {
     let server = Server::start().await;
     let (jobs, _) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
     let job = new_job().job.job_guid;
-    let mut ledger = Ledger::blank(ChunkAddress { attempt: 1, tally: 0, index: 5 }, at(1));
+    let mut checkpoint = Checkpoint::blank(ChunkAddress { attempt: 1, tally: 0, index: 5 }, at(1));
     for by in 1..=3 {
-        let next = Ledger { done: u32::from(by), ..ledger.moved(RunId::from_bytes([by; 7]), at(i64::from(by))) };
-        assert_eq!(store.move_ledger(job, &next).await.unwrap(), LedgerMoved::Won);
-        let other = ledger.moved(RunId::from_bytes([9; 7]), at(9));
-        assert_eq!(store.move_ledger(job, &other).await.unwrap(), LedgerMoved::Lost(next.clone()));
-        ledger = next;
+        let next =
+            Checkpoint { done: u32::from(by), ..checkpoint.moved(RunId::from_bytes([by; 7]), at(i64::from(by))) };
+        assert_eq!(store.move_checkpoint(job, &next).await.unwrap(), CheckpointMoved::Won);
+        let other = checkpoint.moved(RunId::from_bytes([9; 7]), at(9));
+        assert_eq!(store.move_checkpoint(job, &other).await.unwrap(), CheckpointMoved::Lost(next.clone()));
+        checkpoint = next;
     }
-    assert_eq!(store.ledger(job, ledger.chunk).await.unwrap(), Some(ledger));
+    assert_eq!(store.checkpoint(job, checkpoint.chunk).await.unwrap(), Some(checkpoint));
 }
 
 #[tokio::test]

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use acceptance::copies::{chunk_messages, completion_message, split_message};
 use acceptance::fault_proxy::{Fault, Weather};
-use acceptance::local_stack::{Ears, JobWatch, LocalStack, answer, kill};
+use acceptance::local_stack::{EventListener, JobWatch, LocalStack, answer, kill};
 use fastrand::Rng;
 use reqwest::StatusCode;
-use rowmill_core::messages::{ChunkMessage, Handling};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use serde_json::{Value, json};
 
 use crate::stack::{CHUNK_MAX_ITEMS, ChaosStack, alone_on_the_stack, seed};
@@ -84,7 +84,7 @@ fn every_row_is_accounted_for_once_whatever_fails() {
 struct Storm {
     chaos: &'static ChaosStack,
     /// What another system hears of the job.
-    ears: Ears<'static>,
+    event_listener: EventListener<'static>,
     size: Size,
     file: StormFile,
     /// The messages of all its chunks.
@@ -104,7 +104,7 @@ struct Storm {
 
 impl Storm {
     async fn begin(chaos: &'static ChaosStack, size: Size) -> Self {
-        let (file, ears) = (StormFile::new(size.rows), chaos.stack.listen().await);
+        let (file, event_listener) = (StormFile::new(size.rows), chaos.stack.listen().await);
         let upload = chaos.stack.upload("text/csv", file.bytes.clone()).await;
         chaos.proxy.set(WEATHER);
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
@@ -115,7 +115,7 @@ impl Storm {
         let chunks = chunk_messages(job.parse().expect("a guid"), &file.bytes, CHUNK_MAX_ITEMS);
         Self {
             chaos,
-            ears,
+            event_listener,
             size,
             file,
             chunks,
@@ -213,8 +213,9 @@ impl Storm {
         loop {
             self.pause(100..300).await;
             let Some(message) = self.dispatched_chunk() else { continue };
-            let handling = self.chance(|rng| if rng.bool() { Handling::Fresh } else { Handling::Recovered });
-            stack.send("ItemsQueueUrl", &ChunkMessage { handling, ..message.clone() }).await;
+            let delivery_mode =
+                self.chance(|rng| if rng.bool() { DeliveryMode::Fresh } else { DeliveryMode::Recovered });
+            stack.send("ItemsQueueUrl", &ChunkMessage { delivery_mode, ..message.clone() }).await;
             match self.chance(|rng| rng.u8(..8)) {
                 0 => stack.send("JobsQueueUrl", &split_message(job_guid)).await,
                 1 => stack.send("CompletionsQueueUrl", &completion_message(job_guid)).await,
@@ -338,7 +339,7 @@ impl Storm {
 
     /// Others have heard that the job began and how it ended, whatever the functions that wrote it came to.
     async fn check_events(&self, ended: &Value) {
-        let events = self.ears.heard(&self.job, 2).await;
+        let events = self.event_listener.heard(&self.job, 2).await;
         assert!(events.contains_key(&format!("{}/1/running", self.job)), "{events:?}");
         let told = &events[&format!("{}/1/completed", self.job)]["detail"];
         for field in ["outcome", "itemsSucceeded", "itemsFailed"] {

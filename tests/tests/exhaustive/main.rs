@@ -1,6 +1,6 @@
 //! Every interleaving of the smallest jobs.
 //!
-//! A model of the counting protocol, written from `infra/decisions/0001` and apart from the code, and explored by
+//! A model of the counting protocol, written from `docs/decisions/0001` and apart from the code, and explored by
 //! `stateright` until there is no state left that has not been seen. What may happen in what order between which two
 //! writes is not drawn at random here, as in the simulation, but tried out completely; for that the jobs are tiny: two or
 //! three chunks on two tallies, two workers, and a handful of faults.
@@ -17,7 +17,7 @@
 //! its holder is dead (with [`Budget::zombies`], before too). A stopped job's grace is over at any time. The sweep comes
 //! once nothing of the job moves (with [`Budget::early_sweeps`], before too).
 //!
-//! What is left out altogether: items, objects and ledgers (nothing of them is in a condition of these writes), dead
+//! What is left out altogether: items, objects and checkpoints (nothing of them is in a condition of these writes), dead
 //! letters, and the writes of other jobs.
 //!
 //! Every job ends: a path through the model cannot come back to a state it has been in, as

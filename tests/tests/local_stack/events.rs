@@ -16,7 +16,7 @@ fn detail<'a>(event: &'a Value, detail_type: &str) -> &'a Value {
 #[test]
 fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
     on_the_stack(async |stack| {
-        let ears = stack.listen().await;
+        let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "id,n\n1,1\n2,x\n3,3\n").await;
         let schema = json!({ "properties": { "n": { "type": "integer" } } });
         let wish = json!({
@@ -29,7 +29,7 @@ fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
         assert_eq!(status, StatusCode::ACCEPTED, "{redriven}");
         let again = stack.ended(&job).await;
 
-        let events = ears.heard(&job, 4).await;
+        let events = event_listener.heard(&job, 4).await;
         let names: Vec<_> = events.keys().map(|name| name.trim_start_matches(&job)).collect();
         assert_eq!(names, ["/1/completed", "/1/running", "/2/completed", "/2/running"]);
         let of = |name: &str, detail_type: &str| detail(&events[&format!("{job}/{name}")], detail_type).clone();
@@ -60,7 +60,7 @@ fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
 #[test]
 fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
     on_the_stack(async |stack| {
-        let ears = stack.listen().await;
+        let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "a,b\n1,2\n3,\"4\n").await;
         let failing = stack.create("validate", &upload, json!({})).await;
         let upload = stack.upload("text/csv", files::plain_csv(40_000)).await;
@@ -68,15 +68,15 @@ fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
         let (status, shown) = answer(stack.post(&format!("/api/jobs/{cancelled}/cancel"))).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
 
-        let events = ears.heard(&failing, 2).await;
+        let events = event_listener.heard(&failing, 2).await;
         let failed = detail(&events[&format!("{failing}/1/failed")], "Rowmill Job Ended");
         assert_eq!((&failed["error"]["code"], &failed["outcome"]), (&json!("unterminated_quote"), &json!(null)));
         stack.ended_with_sweeps(&cancelled).await;
         let name = format!("{cancelled}/1/cancelled");
         // It may have been cancelled before anybody took it up, and then it never began.
-        let mut events = ears.heard(&cancelled, 1).await;
+        let mut events = event_listener.heard(&cancelled, 1).await;
         if !events.contains_key(&name) {
-            events = ears.heard(&cancelled, 2).await;
+            events = event_listener.heard(&cancelled, 2).await;
         }
         assert_eq!(detail(&events[&name], "Rowmill Job Ended")["error"], json!(null));
     });
@@ -85,7 +85,7 @@ fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
 #[test]
 fn nothing_goes_untold_when_the_function_that_tells_is_killed() {
     on_the_stack(async |stack| {
-        let ears = stack.listen().await;
+        let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "a\n1\n").await;
         let (mut jobs, mut killed) = (Vec::new(), 0);
         for _ in 0..10 {
@@ -98,7 +98,7 @@ fn nothing_goes_untold_when_the_function_that_tells_is_killed() {
         }
         assert!(killed > 0, "there was nobody to kill");
         for job in &jobs {
-            let events = ears.heard(job, 2).await;
+            let events = event_listener.heard(job, 2).await;
             assert!(events.contains_key(&format!("{job}/1/running")), "{events:?}");
             assert!(events.contains_key(&format!("{job}/1/completed")), "{events:?}");
         }

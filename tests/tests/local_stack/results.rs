@@ -6,7 +6,7 @@ use std::io::Read;
 use acceptance::local_stack::{LocalStack, answer};
 use crc_fast::{CrcAlgorithm, checksum};
 use flate2::read::MultiGzDecoder;
-use rowmill_core::results::crc64_text;
+use rowmill_core::model::results::crc64_text;
 use serde_json::{Value, json};
 
 use crate::formats::gzip;

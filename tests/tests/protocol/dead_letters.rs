@@ -7,12 +7,12 @@ use acceptance::files;
 use acceptance::world::{COMPLETION_PATIENCE, STALE, World};
 use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
-use rowmill_core::dead_letter::DeadLetterKind;
-use rowmill_core::ids::JobGuid;
-use rowmill_core::job::{Lease, StopCode};
-use rowmill_core::messages::{CompletionMessage, SplitMessage};
+use rowmill_core::model::dead_letter::DeadLetterKind;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::{Lease, StopCode};
+use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, JobStore};
-use rowmill_core::states::Status;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -9,11 +9,11 @@ use acceptance::world::{World, WorldLimits};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
-use rowmill_core::ids::JobGuid;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::JobStore;
-use rowmill_core::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
-use rowmill_core::spec::Spec;
-use rowmill_core::states::Status;
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
 use serde_json::json;
 
@@ -38,14 +38,14 @@ impl JobType for Told {
 
 #[async_trait]
 impl ItemProcessor for Told {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Cells(cells) = &item.record else { return Err(ItemError::permanent("no_cells", "not CSV")) };
         match cells.get("what") {
             Some("hang") => std::future::pending().await,
             Some("busy") => Err(ItemError::transient("busy", "not now")),
             Some("once") if self.seen.lock().unwrap().insert(item.row) => Err(ItemError::permanent("once", "as told")),
             Some("bad") => Err(ItemError::permanent("bad", "as told")),
-            _ => Ok(Outcome::Succeeded),
+            _ => Ok(ItemOutcome::Succeeded),
         }
     }
 }
@@ -96,7 +96,7 @@ async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 2, 3));
     let about: Vec<_> = world.jobs.dead_letters(job, 10).await.unwrap().iter().map(|letter| letter.about).collect();
-    use rowmill_core::dead_letter::DeadLetterKind::{Isolated, Items};
+    use rowmill_core::model::dead_letter::DeadLetterKind::{Isolated, Items};
     assert_eq!(about, [Items, Isolated]);
 }
 
@@ -122,8 +122,8 @@ async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
     world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
     let message = world.chunks.take().remove(0);
     assert_eq!(world.process(&message, false).await, ChunkEnd::Continued);
-    let ledger = world.jobs.ledger(job, message.address).await.unwrap().unwrap();
-    assert_eq!((ledger.done, ledger.counts.succeeded, ledger.counts.failed), (2, 1, 1));
+    let checkpoint = world.jobs.checkpoint(job, message.address).await.unwrap().unwrap();
+    assert_eq!((checkpoint.done, checkpoint.counts.succeeded, checkpoint.counts.failed), (2, 1, 1));
     let next = world.chunks.take().remove(0);
     assert!(world.try_process(&next, false).await.is_err(), "it gets no further, so this counts as a try");
     world.clock.advance(Duration::from_secs(600));
@@ -147,11 +147,11 @@ impl JobType for Slow {
 
 #[async_trait]
 impl ItemProcessor for Slow {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         SLOW_CLOCK.get().expect("set by the test").advance(Duration::from_secs(10));
         match item.row % 7 {
             0 => Err(ItemError::permanent("seventh", "as told")),
-            _ => Ok(Outcome::Succeeded),
+            _ => Ok(ItemOutcome::Succeeded),
         }
     }
 }

@@ -6,10 +6,10 @@ use acceptance::faults::Death;
 use acceptance::world::{COMPLETION_PATIENCE, World};
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
-use rowmill_core::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::job::Job;
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::{Admission, Ceilings, Clock, JobStore, Queue};
-use rowmill_core::states::{Outcome, Status};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -47,7 +47,7 @@ async fn what_fails_again_fails_once() {
             assert_eq!(failed_rows(&world, job).await, [2, 4, 5], "they keep their failure meanwhile");
             world.run().await;
             let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(Outcome::Partial)));
+            assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(JobOutcome::Partial)));
             assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (3, 3, 6));
             assert_eq!(failed_rows(&world, job).await, [2, 4, 5]);
             let row = world.jobs.job(job).await.unwrap();
@@ -74,7 +74,7 @@ async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_
     redrive(&world, job, Some(corrected)).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 6));
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 6));
     assert!(failed_rows(&world, job).await.is_empty());
     assert!(matches!(redrive(&world, job, None).await, Err(RedriveJobError::NothingFailed)));
 }
@@ -189,7 +189,7 @@ async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over
     let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
     redrive(&world, job, Some(corrected)).await.unwrap();
     world.run().await;
-    assert_eq!(world.show(job).await.outcome, Some(Outcome::Succeeded));
+    assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (64, 0));
-    assert_eq!((shown.outcome, shown.unprocessed.map(|part| part.from_row)), (Some(Outcome::Partial), Some(65)));
+    assert_eq!((shown.outcome, shown.unprocessed.map(|part| part.from_row)), (Some(JobOutcome::Partial), Some(65)));
 }
 
 #[tokio::test]

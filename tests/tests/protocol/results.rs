@@ -11,12 +11,13 @@ use complete_job::complete::CompletionEnd;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use rowmill_core::ids::{JobGuid, Owner};
-use rowmill_core::job::Job;
-use rowmill_core::messages::CompletionMessage;
-use rowmill_core::ports::{Clock, JobStore, Objects, Queue, RecordStore, RecordVersion, Upsert, Upserted};
-use rowmill_core::results::Manifest;
-use rowmill_core::states::{Outcome, Status};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::CompletionMessage;
+use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
+use rowmill_core::model::results::Manifest;
+use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::ports::{Clock, JobStore, Objects, Queue, RecordStore};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -242,7 +243,7 @@ async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done(
     let job = create(&world, json!({ "jobType": "export", "params": params })).await.job_guid;
     world.run_through_crashes(TIMES[1]).await;
     let shown = world.show(job).await;
-    assert_eq!((shown.item_count, shown.items_succeeded, shown.outcome), (300, 300, Some(Outcome::Succeeded)));
+    assert_eq!((shown.item_count, shown.items_succeeded, shown.outcome), (300, 300, Some(JobOutcome::Succeeded)));
     let (manifest, files) = results(&world, job).await;
     let mut text = String::new();
     MultiGzDecoder::new(&*files["people.csv.gz"]).read_to_string(&mut text).unwrap();
@@ -372,7 +373,7 @@ async fn what_was_never_dispatched_is_copied_as_far_as_is_allowed_and_as_long_as
         }
         world.canceller.cancel(&World::owner(), job).await.unwrap();
         if is_gone {
-            world.objects.delete(&rowmill_core::upload::object_key(file));
+            world.objects.delete(&rowmill_core::model::keys::upload(file));
         }
         world.run_through_crashes(TIMES[1]).await;
         assert_eq!(world.show(job).await.items_succeeded, 64);
@@ -434,7 +435,7 @@ async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_
     world.redriver.redrive(&World::owner(), job, &wish).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 3));
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 3));
     // In the order of the input, though its first rows are of the second attempt.
     assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
 }
@@ -484,7 +485,7 @@ async fn failed_json_lines_are_corrected_in_their_file_and_handed_back() {
     world.redriver.redrive(&World::owner(), job, &wish).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.outcome, shown.items_succeeded), (Some(Outcome::Succeeded), 4));
+    assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 4));
     let (manifest, _) = results(&world, job).await;
     assert!(manifest.files.is_empty(), "{:?}", manifest.files);
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use acceptance::files;
 use acceptance::world::World;
 use cancel_job::cancel::CancelError;
-use rowmill_core::ids::Owner;
-use rowmill_core::job::StopCode;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::StopCode;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, JobStore};
-use rowmill_core::states::Status;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::{STALE, World};
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Ceilings, Clock, JobStore, Queue};
-use rowmill_core::states::Status;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::world::World;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::JobStore;
-use rowmill_core::states::Status;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -1,10 +1,10 @@
 //! Events of jobs, from the jobs table's stream.
 
 use jiff::Timestamp;
-use rowmill_core::ids::{JobGuid, Owner};
-use rowmill_core::job::{Job, SplitState};
-use rowmill_core::job_event::JobEvent;
-use rowmill_core::states::{Move, Status};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::{Job, SplitState};
+use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::model::states::{Status, Transition};
 use rowmill_core::text::Position;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -77,9 +77,9 @@ fn exactly_the_moves_that_are_told_of_invoke_the_function() {
     let mut told = 0;
     for from in Status::ALL {
         assert!(!passes("job", from, from), "{from:?} moves nowhere");
-        for by in Move::ALL {
+        for by in Transition::ALL {
             let Some(to) = from.after(by) else { continue };
-            let attempt = if by == Move::Redrive { 2 } else { 1 };
+            let attempt = if by == Transition::Redrive { 2 } else { 1 };
             let event = JobEvent::between(Some(&job(from, 1)), &job(to, attempt));
             assert_eq!(passes("job", from, to), event.is_some(), "{from:?} to {to:?}");
             told += usize::from(event.is_some());

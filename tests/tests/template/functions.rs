@@ -38,7 +38,7 @@ fn every_function_runs_its_own_binary_on_the_chosen_processor_traced_and_with_a_
         let resource = &template.document()["Resources"][&function.logical_id];
         let (package, properties_of) = (&function.package, &resource["Properties"]);
         assert_eq!(resource["Metadata"]["BuildMethod"], "rust-cargolambda", "{package}");
-        assert_eq!(properties_of["CodeUri"], json!(format!("functions/{package}/")));
+        assert_eq!(properties_of["CodeUri"], json!(format!("{}/", folder_of(package))));
         assert_eq!(properties_of["FunctionName"], json!({ "Fn::Sub": format!("${{AWS::StackName}}-{package}") }));
         let log = properties(&template, target(&properties_of["LoggingConfig"]["LogGroup"]));
         assert_eq!(log["RetentionInDays"], json!({ "Ref": "LogRetentionDays" }), "{package}");
@@ -58,10 +58,10 @@ const ADAPTERS: [(&str, &str); 14] = [
     ("completions_queue", "ROWMILL_COMPLETIONS_QUEUE_URL"),
     ("inbox_deliveries", "ROWMILL_INBOX_QUEUE_URL"),
     ("events", "ROWMILL_EVENT_BUS_NAME"),
-    ("accounts", "ROWMILL_JOBS_TABLE"),
-    ("accounts", "ROWMILL_BUCKET"),
-    ("accounts", "ROWMILL_ITEMS_QUEUE_URL"),
-    ("accounts", "ROWMILL_COMPLETIONS_QUEUE_URL"),
+    ("job_steps", "ROWMILL_JOBS_TABLE"),
+    ("job_steps", "ROWMILL_BUCKET"),
+    ("job_steps", "ROWMILL_ITEMS_QUEUE_URL"),
+    ("job_steps", "ROWMILL_COMPLETIONS_QUEUE_URL"),
 ];
 
 /// Read by the job store too, and needed only by the functions that admit jobs and let them go.
@@ -72,13 +72,22 @@ fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The folder of a function's package: `functions/<flow>/<package>`.
+fn folder_of(package: &str) -> String {
+    let flows = ["api", "pipeline", "recovery", "integration"];
+    let folders: Vec<String> = flows.iter().map(|flow| format!("functions/{flow}/{package}")).collect();
+    let folder = folders.into_iter().find(|folder| workspace().join(folder).is_dir());
+    folder.unwrap_or_else(|| panic!("no folder of {package} below functions"))
+}
+
 /// The text of a function's start: its entry point, and the modules it hands over to where it has any.
 fn start_of(package: &str) -> String {
-    let start = format!("functions/{package}/src/start.rs");
+    let folder = folder_of(package);
+    let start = format!("{folder}/src/start.rs");
     let start = if workspace().join(&start).exists() { source(&start) } else { String::new() };
     // It creates jobs as create-job does, with all that takes.
     let creates = if start.contains("create_job::start::creator") { start_of("create-job") } else { String::new() };
-    source(&format!("functions/{package}/src/main.rs")) + &start + &creates
+    source(&format!("{folder}/src/main.rs")) + &start + &creates
 }
 
 /// The names of settings in a source text, as string literals.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use lambda_http::{Body, Request, Response};
 use lambda_runtime::Error;
-use rowmill_core::accounts::Accounts;
-use rowmill_core::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
+use rowmill_core::progress::JobSteps;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -145,14 +145,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`StartError::Missing`].
-    pub fn accounts(&self) -> Result<Accounts, StartError> {
-        Ok(Accounts {
-            jobs: self.job_store()?,
-            objects: self.objects()?,
-            chunks: self.items_queue()?,
-            completions: self.completions_queue()?,
-            clock: self.clock(),
-        })
+    pub fn job_steps(&self) -> Result<JobSteps, StartError> {
+        let (chunks, completions) = (self.items_queue()?, self.completions_queue()?);
+        Ok(JobSteps::new(self.job_store()?, self.objects()?, chunks, completions, self.clock()))
     }
 
     fn queue<M>(&self, name: &str, expected: &'static str) -> Result<Arc<dyn Queue<M>>, StartError>

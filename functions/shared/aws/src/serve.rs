@@ -222,7 +222,7 @@ fn answer(message_ids: &HashSet<String>, unreadable: Vec<String>, retry: Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::messages::CompletionMessage;
+    use rowmill_core::model::messages::CompletionMessage;
     use serde_json::json;
 
     fn event(bodies: &[&str]) -> SqsEvent {

@@ -1,43 +1,34 @@
 //! The rules of Rowmill: what a job is, how its file becomes chunks, how chunks are counted exactly, and the ports
 //! through which a function reaches the world.
 //!
-//! Nothing here knows AWS, a clock or an environment variable; adapters of the ports live in `rowmill-aws`, use cases in
-//! the function crates. Read [`states`] for the life of a job, [`tally`] for how its counts stay exact and [`guide`] for
+//! ```text
+//! text ─► model ─► ports ─► items, progress, job_types ─► the function crates
+//! ```
+//!
+//! A module uses only modules to its left:
+//!
+//! - [`text`]: records, borders and cells of a text file. Pure.
+//! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
+//! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
+//! - [`items`]: reading the items of a chunk, and walking through the failed, skipped and written items of a job.
+//! - [`progress`]: the steps that several functions share: committing a chunk, closing a tally, ending the split.
+//! - [`job_types`]: the job types that Rowmill ships.
+//!
+//! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function
+//! crates. Read [`model::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
 //! how to write a job type.
 
 #![warn(missing_docs)]
 
-pub mod accounts;
-pub mod chunk_index;
-pub mod dead_letter;
-pub mod failed_items;
 pub mod guide;
-pub mod ids;
-pub mod input;
-pub mod job;
-pub mod job_event;
+pub mod items;
 pub mod job_types;
-pub mod ledger;
-pub mod messages;
-pub mod outputs;
-pub mod packing;
+pub mod model;
 pub mod ports;
-pub mod processor;
 pub mod progress;
-pub mod results;
-pub mod segment;
-pub mod skipped_items;
-pub mod spec;
-pub mod states;
-pub mod tally;
-mod tally_pages;
 pub mod text;
-pub mod upload;
 
 #[cfg(feature = "testing")]
 pub mod contract;
 #[cfg(feature = "testing")]
 pub mod in_memory;
-
-#[cfg(test)]
-mod job_event_tests;

@@ -21,7 +21,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_formats::{Hints, Limits, decode_file, detect};
 use rust_xlsxwriter::Workbook;
 

@@ -5,7 +5,7 @@
 //! an item failed as `invalid_utf8`, as it would in a file of broken UTF-8, and its neighbours are read.
 
 use encoding_rs::{Decoder, WINDOWS_1252};
-use rowmill_core::packing::Charset;
+use rowmill_core::model::packing::Charset;
 
 use crate::error::{DecodeError, Place};
 

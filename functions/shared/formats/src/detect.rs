@@ -5,7 +5,7 @@
 
 use encoding_rs::Encoding;
 use memchr::memmem;
-use rowmill_core::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing};
 
 use crate::error::shortened;
 use crate::format_error::FormatError;

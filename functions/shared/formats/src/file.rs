@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Seek};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 
 use crate::blocks::{Block, Stopped};
 use crate::error::{DecodeError, Place};

@@ -1,6 +1,6 @@
 //! What a packed file's text would be called, so that its format can be told from that.
 
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_core::text::Format;
 
 /// The format of the text that comes out, where the packing alone decides it.
@@ -46,7 +46,7 @@ pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::packing::Compression;
+    use rowmill_core::model::packing::Compression;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
+use rowmill_core::model::spec::SourceFile;
 use rowmill_core::ports::{Objects, PortError};
-use rowmill_core::spec::SourceFile;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 
 use flate2::bufread::MultiGzDecoder;
-use rowmill_core::packing::{Charset, Compression};
+use rowmill_core::model::packing::{Charset, Compression};
 
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::charset::Transcoder;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use rowmill_core::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing};
 use rowmill_formats::{FormatError, Hints, detect};
 use support::{gzip, utf16, zstd};
 

@@ -6,7 +6,7 @@ use parquet::basic::Encoding;
 use parquet::file::properties::EnabledStatistics;
 use parquet::schema::types::ColumnPath;
 use proptest::prelude::*;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
 use support::memory::{Counting, peak_of};
 use support::parquet::{Column, Values, codecs, file, optional, required, texts, v1, v2};

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
 use rust_xlsxwriter::Workbook;
 use support::memory::{Counting, peak_of};

@@ -6,7 +6,7 @@ use parquet::basic::Encoding;
 use parquet::data_type::Int96;
 use parquet::schema::types::ColumnPath;
 use proptest::prelude::*;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
 use serde_json::{Value, json};
 use support::file_text;

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use rowmill_core::packing::{Charset, Compression};
+use rowmill_core::model::packing::{Charset, Compression};
 use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_prefix, decode_stream};
 use support::{gzip, stream_text, tight, utf16, zstd};
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use calamine::{Data, Reader, Xlsx};
 use proptest::prelude::*;
-use rowmill_core::packing::Packing;
+use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits, decode_file};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 use support::file_text;

@@ -38,7 +38,7 @@ impl Default for ProcessTurns {
 /// A gate before a host or a function.
 pub struct Gate {
     clock: Arc<dyn Clock>,
-    turns: Semaphore,
+    permits_of_target: Semaphore,
     process: ProcessTurns,
     breaker: Mutex<Breaker>,
 }
@@ -46,13 +46,13 @@ pub struct Gate {
 impl Gate {
     /// A gate that lets so many calls through at once, as far as the process has turns left.
     pub fn new(clock: Arc<dyn Clock>, at_once: usize, process: ProcessTurns) -> Self {
-        let turns = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
-        Self { clock, turns, process, breaker: Mutex::default() }
+        let permits_of_target = Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS));
+        Self { clock, permits_of_target, process, breaker: Mutex::default() }
     }
 
     /// How many more calls it would let through now.
     pub fn free_turns(&self) -> usize {
-        self.turns.available_permits()
+        self.permits_of_target.available_permits()
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -61,25 +61,25 @@ impl Gate {
 
     /// Waits for a turn, unless the target is left alone: asked before the wait, which may be long and for nothing, and
     /// after.
-    async fn turn(&self) -> Result<Turn<'_>, Shut> {
+    async fn permit(&self) -> Result<CallPermit<'_>, Shut> {
         let shut = self.breaker().shut(self.clock.now());
         shut.map_or(Ok(()), Err)?;
         // One of the process comes last: who waits for the host must not keep calls of other hosts from going out.
-        let permits = [self.turns.acquire().await.ok(), self.process.0.acquire().await.ok()];
+        let permits = [self.permits_of_target.acquire().await.ok(), self.process.0.acquire().await.ok()];
         let pass = self.breaker().admit(self.clock.now())?;
-        Ok(Turn { gate: self, looks: pass == Pass::Look, _permits: permits })
+        Ok(CallPermit { gate: self, looks: pass == Pass::Look, _permits: permits })
     }
 }
 
 /// A call that is out.
-struct Turn<'a> {
+struct CallPermit<'a> {
     gate: &'a Gate,
     /// Whether others wait for what it sees.
     looks: bool,
     _permits: [Option<SemaphorePermit<'a>>; 2],
 }
 
-impl Turn<'_> {
+impl CallPermit<'_> {
     /// Reports how the call ended; how long the target is left alone, where it has asked for that.
     fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
         self.looks = false;
@@ -95,7 +95,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CallPermit<'_> {
     /// Time was up for whoever made the call.
     fn drop(&mut self) {
         if self.looks {
@@ -122,17 +122,17 @@ impl Target for GatedTarget {
     async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
         let (mut tries, mut waited) = (0, Duration::ZERO);
         loop {
-            let (error, wait) = match self.gate.turn().await {
+            let (error, wait) = match self.gate.permit().await {
                 Err(Shut::Silent) => {
                     return Err(TargetError::silent("it did not for some time, and is left alone for now"));
                 }
                 Err(Shut::Hold(wait)) => {
                     (TargetError::busy("it wants to be asked again later", Some(wait)), Some(wait))
                 }
-                Ok(turn) => {
+                Ok(permit) => {
                     tries += 1;
                     let result = self.target.call(request).await;
-                    let wait = turn.ended(&result);
+                    let wait = permit.ended(&result);
                     match result {
                         Err(error) => (error, wait),
                         answer => return answer,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::job_types::TargetType;
+use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Target};
-use rowmill_core::processor::JobType;
 
 use crate::config::{self, ConfigError, Reach, TargetConfig};
 use crate::gate::{CALLS_MAX, Gate, GatedTarget, ProcessTurns};

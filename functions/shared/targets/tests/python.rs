@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rowmill_core::ids::JobGuid;
 use rowmill_core::job_types::target_type::read_answer;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::processor::{Item, ItemOutcome};
 use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
-use rowmill_core::processor::{Item, Outcome};
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, read_items};
 use serde_json::Map;
 
@@ -54,10 +54,10 @@ async fn the_example_fails_items_without_a_name_and_measures_the_others() {
     let answer = Python.call(&request).await.unwrap();
     let identifiers: Vec<&str> = request.items.iter().map(|item| item.item_identifier.as_str()).collect();
     let results = read_answer(&answer, &identifiers, true).unwrap();
-    assert_eq!(results[0], Ok(Outcome::Output(r#"{"name":"Ada","length":3}"#.into())));
+    assert_eq!(results[0], Ok(ItemOutcome::Output(r#"{"name":"Ada","length":3}"#.into())));
     let error = results[1].as_ref().unwrap_err();
     assert_eq!((error.code.as_str(), error.column.as_deref(), error.transient), ("no_name", Some("name"), false));
-    let Ok(Outcome::Output(line)) = &results[2] else { panic!("{results:?}") };
+    let Ok(ItemOutcome::Output(line)) = &results[2] else { panic!("{results:?}") };
     assert_eq!(serde_json::from_str::<serde_json::Value>(line).unwrap()["length"], 5);
 }
 

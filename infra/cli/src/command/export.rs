@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value};
 
 use super::connection::{Connection, TargetArgs};
-use super::lifecycle::{Errand, Stage, carry_out};
+use super::lifecycle::{JobRun, Stage, carry_out};
 use super::limits::{ConcurrencyArgs, DeadlineArgs};
 use super::params::{TextFormat, read_json};
 use super::results::{OutArgs, ResultKind};
@@ -99,13 +99,13 @@ async fn export(
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let folder = args.out.folder();
-    let errand = Errand { connection, patience: &args.patience, json: args.json, stage };
+    let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
     let mut reporter = Reporter::new(args.json);
-    let job = errand.create_and_follow(new_job, &mut reporter).await?;
+    let job = job_run.create_and_follow(new_job, &mut reporter).await?;
     let fetched = match job.status {
         // Half of a dataset is not what was asked for; `rowmill results` gives it to whoever wants it all the same.
-        JobStatus::Completed => Some(errand.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
+        JobStatus::Completed => Some(job_run.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
         _ => None,
     };
-    errand.conclude(&job, fetched).await
+    job_run.conclude(&job, fetched).await
 }

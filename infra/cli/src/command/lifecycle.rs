@@ -59,7 +59,7 @@ pub(super) async fn carry_out(
 }
 
 /// What the steps of a job's life have in common.
-pub(super) struct Errand<'a> {
+pub(super) struct JobRun<'a> {
     /// Where the job is.
     pub connection: &'a Connection,
     /// How long to bear silence.
@@ -70,7 +70,7 @@ pub(super) struct Errand<'a> {
     pub stage: &'a Stage,
 }
 
-impl Errand<'_> {
+impl JobRun<'_> {
     /// Has the job created, and follows it to its end.
     pub async fn create_and_follow(&self, new_job: &NewJob, reporter: &mut Reporter) -> Result<Job, CommandError> {
         let (connection, stage) = (self.connection, self.stage);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value};
 
 use super::connection::{Connection, TargetArgs};
-use super::lifecycle::{Errand, Stage, carry_out};
+use super::lifecycle::{JobRun, Stage, carry_out};
 use super::limits::{ConcurrencyArgs, DeadlineArgs, ToleranceArgs};
 use super::params::ParamArgs;
 use super::{CommandError, PatienceArgs};
@@ -87,14 +87,14 @@ async fn run(
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.concurrency.max_concurrency,
     };
-    let errand = Errand { connection, patience: &args.patience, json: args.json, stage };
-    let job = errand.create_and_follow(&new_job, &mut reporter).await?;
+    let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
+    let job = job_run.create_and_follow(&new_job, &mut reporter).await?;
     let fetched = match &args.results {
         Some(path) => {
             let folder = Folder { path: path.clone(), replace: args.force };
-            Some(errand.fetch(&job, &[], &folder, &reporter).await)
+            Some(job_run.fetch(&job, &[], &folder, &reporter).await)
         }
         None => None,
     };
-    errand.conclude(&job, fetched).await
+    job_run.conclude(&job, fetched).await
 }

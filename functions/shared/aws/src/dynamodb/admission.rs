@@ -1,6 +1,6 @@
 use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteItem};
 use jiff::Timestamp;
-use rowmill_core::job::Job;
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Admission, Ceilings, ENDS_KEPT, Full, PortError};
 
 use super::attributes::{Item, from_millis, number, text, time};

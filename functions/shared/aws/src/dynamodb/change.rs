@@ -1,6 +1,6 @@
 //! What a table's stream tells: each change of a row, with the row before and after it.
 
-use rowmill_core::job::Job;
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::PortError;
 use serde::Deserialize;
 use serde_dynamo::{AttributeValue, Item};
@@ -57,7 +57,7 @@ impl RowChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::states::Status;
+    use rowmill_core::model::states::Status;
     use serde_json::{Value, json};
 
     fn image(status: &str) -> Value {

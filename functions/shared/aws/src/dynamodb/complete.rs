@@ -1,6 +1,6 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Completion, JobStore, PortError, WriteLost};
-use rowmill_core::states::Status;
 
 use super::attributes::{expiry_seconds, number, text, time};
 use super::job_row::{job_key, results_text};

@@ -2,9 +2,9 @@ use std::ops::Range;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
-use rowmill_core::ids::JobGuid;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
 use rowmill_core::ports::{Committed, JobStore, PortError};
-use rowmill_core::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
 
 use super::attributes::{binary, number, text, time};
 use super::errors::port_error;

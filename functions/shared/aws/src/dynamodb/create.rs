@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use jiff::Timestamp;
-use rowmill_core::ids::{JobGuid, Owner};
-use rowmill_core::job::Job;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::{CreateError, Created, Idempotency, NewJob, PortError};
 use serde::{Deserialize, Serialize};
 

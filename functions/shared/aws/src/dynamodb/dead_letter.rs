@@ -1,5 +1,5 @@
-use rowmill_core::dead_letter::DeadLetter;
-use rowmill_core::ids::JobGuid;
+use rowmill_core::model::dead_letter::DeadLetter;
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::PortError;
 
 use super::attributes::{Item, number, text};

@@ -1,9 +1,9 @@
-use rowmill_core::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, SplitState, Stop};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use rowmill_core::model::job::{Job, Lease, SplitState, Stop};
+use rowmill_core::model::results::Results;
+use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{BoxError, PortError, WAKE_SHARDS};
-use rowmill_core::results::Results;
-use rowmill_core::states::{Outcome, Status};
-use rowmill_core::tally::Counts;
 use rowmill_core::text::Position;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -40,7 +40,7 @@ struct JobRow {
     metadata: Option<String>,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<JobOutcome>,
     attempt: u32,
     tallies: u32,
     dispatched: u32,
@@ -225,7 +225,7 @@ mod tests {
     use super::super::attributes::number;
     use super::*;
     use jiff::Timestamp;
-    use rowmill_core::job::{Redrive, StopCode};
+    use rowmill_core::model::job::{Redrive, StopCode};
     use serde_json::json;
     use uuid::Uuid;
 
@@ -241,7 +241,7 @@ mod tests {
             data_bytes: u64::MAX,
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
-            outcome: Some(Outcome::Partial),
+            outcome: Some(JobOutcome::Partial),
             attempt: 2,
             split: SplitState {
                 tallies: 3,

@@ -5,17 +5,17 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
-use rowmill_core::dead_letter::DeadLetter;
-use rowmill_core::ids::{JobGuid, Owner, RunId};
-use rowmill_core::job::{Job, Lease, Stop, StopCode};
-use rowmill_core::ledger::Ledger;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::DeadLetter;
+use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::states::Status;
+use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased, LedgerMoved, NewAttempt,
-    NewJob, PortError, RedriveError, Stopped, WriteLost,
+    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased,
+    NewAttempt, NewJob, PortError, RedriveError, Stopped, WriteLost,
 };
-use rowmill_core::spec::Spec;
-use rowmill_core::states::Status;
-use rowmill_core::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::text::Position;
 
 use super::attributes::{Item, number, text, time};
@@ -327,12 +327,12 @@ impl JobStore for DynamoDbJobStore {
         self.touch_tally(job, attempt, tally, at).await
     }
 
-    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
-        self.read_ledger(job, chunk).await
+    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
+        self.read_checkpoint(job, chunk).await
     }
 
-    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
-        self.swap_ledger(job, moved).await
+    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
+        self.swap_checkpoint(job, moved).await
     }
 
     async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 use jiff::Timestamp;
-use rowmill_core::ids::{JobGuid, Owner};
-use rowmill_core::job::Job;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::{JobFilter, JobPage, PortError};
 
 use super::attributes::{Item, text};

@@ -4,12 +4,12 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `job` | the [`Job`](rowmill_core::job::Job), flat; `wakeShard` and `wakeAt` put it into the wake index until it ends |
-//! | `spec` | `spec`, the [`Spec`](rowmill_core::spec::Spec) as JSON |
-//! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::tally::Tally) within 1 KiB, each chunk's mark in `c0` to `c63` |
-//! | `totals#<attempt>` | the [`Totals`](rowmill_core::tally::Totals), the closed tallies' numbers in the number set `closed` |
-//! | `ledger#<attempt>#<tally>#<index>` | `ledger`, the [`Ledger`](rowmill_core::ledger::Ledger) as JSON, and its `rev`, by which it is swapped |
-//! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::dead_letter::DeadLetter) as JSON |
+//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` put it into the wake index until it ends |
+//! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
+//! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) within 1 KiB, each chunk's mark in `c0` to `c63` |
+//! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the closed tallies' numbers in the number set `closed` |
+//! | `checkpoint#<attempt>#<tally>#<index>` | `checkpoint`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev`, by which it is swapped |
+//! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::model::dead_letter::DeadLetter) as JSON |
 //!
 //! The admission table holds `active`, the number of jobs that have not ended, of each owner (`owner#…`), of each type
 //! (`type#…`) and of the `system`, with the times the last ones ended in `e0` (the newest) to `e7` (0: there was none yet),
@@ -20,6 +20,7 @@
 mod admission;
 mod attributes;
 mod change;
+mod checkpoint;
 mod complete;
 mod counting;
 mod create;
@@ -27,7 +28,6 @@ mod dead_letter;
 mod errors;
 mod job_row;
 mod job_store;
-mod ledger;
 mod list;
 mod record_pages;
 mod record_statements;

@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_core::ports::{PortError, RecordPage, StoredRecord};
+use rowmill_core::model::records::{RecordPage, StoredRecord};
+use rowmill_core::ports::PortError;
 use serde_json::{Map, Value};
 
 use super::attributes::{Item, text};

@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use rowmill_core::ports::{BoxError, PortError, RECORD_PARTITIONS, Upsert};
+use rowmill_core::model::records::{RECORD_PARTITIONS, Upsert};
+use rowmill_core::ports::{BoxError, PortError};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -239,8 +240,8 @@ mod tests {
 
     #[test]
     fn a_record_that_is_too_big_is_refused_before_it_is_sent() {
-        use rowmill_core::ids::JobGuid;
-        use rowmill_core::ports::RecordVersion;
+        use rowmill_core::model::ids::JobGuid;
+        use rowmill_core::model::records::RecordVersion;
         let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
         let of = |text: String| {
             let fields = json!({ "text": text }).as_object().cloned().unwrap();

@@ -5,7 +5,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
 use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
-use rowmill_core::ports::{PortError, RecordPage, RecordStore, Upsert, Upserted};
+use rowmill_core::model::records::{RecordPage, Upsert, Upserted};
+use rowmill_core::ports::{PortError, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::retry::Pauses;

@@ -1,5 +1,5 @@
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
-use rowmill_core::job::Job;
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::{JobStore, NewAttempt, PortError, RedriveError};
 
 use super::attributes::{number, text};

@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use rowmill_core::ids::{JobGuid, RunId};
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Counts, Mark, Tally, Totals};
 use rowmill_core::ports::{BoxError, PortError};
-use rowmill_core::tally::{CHUNKS_PER_TALLY, Counts, Mark, Tally, Totals};
 use rowmill_core::text::Position;
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +163,7 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
 mod tests {
     use super::super::attributes::size_of;
     use super::*;
-    use rowmill_core::tally::MarkKind;
+    use rowmill_core::model::tally::MarkKind;
     use uuid::Uuid;
 
     fn job() -> JobGuid {

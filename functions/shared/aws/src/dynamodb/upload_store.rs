@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use jiff::Timestamp;
-use rowmill_core::ids::{FileGuid, Owner};
+use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{BoxError, PortError, UploadStore};
-use rowmill_core::upload::{Upload, UploadState};
 use serde::{Deserialize, Serialize};
 
 use super::attributes::{expiry_seconds, from_item, from_millis, from_seconds, text, to_item};

@@ -1,6 +1,6 @@
 use jiff::Timestamp;
-use rowmill_core::ids::JobGuid;
-use rowmill_core::job::Job;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
 use rowmill_core::ports::{BoxError, Due, PortError};
 use serde::Deserialize;
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::primitives::DateTime;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
-use rowmill_core::job_event::{JobEvent, SOURCE};
+use rowmill_core::model::job_event::{JobEvent, SOURCE};
 use rowmill_core::ports::{Events, PortError};
 
 use crate::retry::Pauses;

@@ -1,6 +1,6 @@
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
-use rowmill_core::ids::Owner;
+use rowmill_core::model::ids::Owner;
 
 use super::Problem;
 

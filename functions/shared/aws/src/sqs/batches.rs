@@ -1,4 +1,4 @@
-use rowmill_core::ids::Owner;
+use rowmill_core::model::ids::Owner;
 
 /// How many messages a request may have.
 const BATCH_MESSAGES: usize = 10;

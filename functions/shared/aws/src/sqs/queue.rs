@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_core::messages::Grouped;
+use rowmill_core::model::messages::Grouped;
 use rowmill_core::ports::{PortError, Queue};
 use serde::Serialize;
 

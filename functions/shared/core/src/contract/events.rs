@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{at, run_checks};
-use crate::ids::{FileGuid, JobGuid, Owner};
-use crate::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
+use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
+use crate::model::states::{JobOutcome, Status};
 use crate::ports::Events;
-use crate::states::{Outcome, Status};
 
 /// A bus from which what was published can be taken.
 pub trait Listener: Events {
@@ -36,7 +36,7 @@ fn event(attempt: u32, status: Status) -> JobEvent {
         file_guid: Some(FileGuid(Uuid::from_u128(8))),
         attempt,
         status,
-        outcome: status.is_terminal().then_some(Outcome::Partial),
+        outcome: status.is_terminal().then_some(JobOutcome::Partial),
         at: at(5),
         created_at: at(0),
         items: status.is_terminal().then_some(items),

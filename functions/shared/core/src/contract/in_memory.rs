@@ -9,7 +9,7 @@ use super::{Client, Listener, Outsider, Receiver, Records};
 use crate::in_memory::{
     InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
 };
-use crate::messages::ChunkMessage;
+use crate::model::messages::ChunkMessage;
 use crate::ports::{Objects, PresignedRequest};
 
 impl Records for InMemoryRecordStore {

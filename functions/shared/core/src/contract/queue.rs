@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::run_checks;
-use crate::ids::{Owner, RunId};
-use crate::messages::{ChunkMessage, Handling, StoredText};
+use crate::model::ids::{Owner, RunId};
+use crate::model::messages::{ChunkMessage, DeliveryMode, StoredText};
+use crate::model::tally::ChunkAddress;
 use crate::ports::Queue;
-use crate::tally::ChunkAddress;
 use crate::text::{Chunk, ChunkMode};
 
 /// A queue from which what was sent can be taken.
@@ -31,11 +31,11 @@ pub async fn queue<S: Receiver>(make: impl AsyncFn() -> S) {
 
 fn message(tally: u32, index: u8) -> ChunkMessage {
     ChunkMessage {
-        job_guid: crate::ids::JobGuid(uuid::Uuid::from_u128(7)),
+        job_guid: crate::model::ids::JobGuid(uuid::Uuid::from_u128(7)),
         owner: Owner("größe of Rome".into()),
         address: ChunkAddress { attempt: 1, tally, index },
         chunk: Chunk { offset: u64::from(index), length: 10, first_row: 1, items: 5, mode: ChunkMode::Items },
-        handling: Handling::Recovered,
+        delivery_mode: DeliveryMode::Recovered,
         max_concurrency: Some(3),
         stored: Some(StoredText { by: RunId::from_bytes([3; RunId::BYTES]), weight: 17 }),
     }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::run_checks;
-use crate::ids::JobGuid;
-use crate::ports::{RECORD_PARTITIONS, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted};
+use crate::model::ids::JobGuid;
+use crate::model::records::{RECORD_PARTITIONS, RecordVersion, StoredRecord, Upsert, Upserted};
+use crate::ports::RecordStore;
 
 /// A way to look at what a record store holds, which the port has none for.
 pub trait Records: RecordStore {

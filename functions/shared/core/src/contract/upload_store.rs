@@ -1,11 +1,12 @@
 //! The contract of [`UploadStore`].
 
+use crate::model::keys;
 use uuid::Uuid;
 
 use super::{at, run_checks};
-use crate::ids::{FileGuid, Owner};
+use crate::model::ids::{FileGuid, Owner};
+use crate::model::upload::{Upload, UploadState};
 use crate::ports::{PortError, UploadStore};
-use crate::upload::{Upload, UploadState, object_key};
 
 /// Checks an [`UploadStore`].
 ///
@@ -31,7 +32,7 @@ fn upload(number: u128, state: UploadState) -> Upload {
         content_type: "text/csv".into(),
         size: u64::MAX,
         sha256: Some("00ff".into()),
-        key: object_key(file_guid),
+        key: keys::upload(file_guid),
         state,
         created_at: at(0),
         expires_at: at(100),

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::job_event::JobEvent;
+use crate::model::job_event::JobEvent;
 use crate::ports::{Events, PortError};
 
 /// A bus that keeps what was published until it is taken.

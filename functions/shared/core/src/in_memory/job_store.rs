@@ -6,18 +6,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::lock;
-use crate::dead_letter::DeadLetter;
-use crate::ids::{JobGuid, Owner, RunId};
-use crate::job::{Job, Lease, Stop, StopCode};
-use crate::ledger::Ledger;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::dead_letter::DeadLetter;
+use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::job::{Job, Lease, Stop, StopCode};
+use crate::model::spec::Spec;
+use crate::model::states::{Status, Transition};
+use crate::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use crate::ports::{
-    Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
-    JobPage, JobStore, Leased, LedgerMoved, NewAttempt, NewJob, PortError, RedriveError, Stopped, WAKE_SHARDS,
-    WriteLost,
+    Admission, Ceilings, CheckpointMoved, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full,
+    Idempotency, JobFilter, JobPage, JobStore, Leased, NewAttempt, NewJob, PortError, RedriveError, Stopped,
+    WAKE_SHARDS, WriteLost,
 };
-use crate::spec::Spec;
-use crate::states::{Move, Status};
-use crate::tally::{ChunkAddress, Commit, Tally, Totals};
 use crate::text::Position;
 
 /// The jobs and admission tables in memory.
@@ -30,7 +30,7 @@ struct Tables {
     specs: HashMap<JobGuid, Spec>,
     tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
     totals: HashMap<(JobGuid, u32), Totals>,
-    ledgers: HashMap<(JobGuid, ChunkAddress), Ledger>,
+    checkpoints: HashMap<(JobGuid, ChunkAddress), Checkpoint>,
     dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
     active: HashMap<String, i64>,
     ends: HashMap<String, VecDeque<Timestamp>>,
@@ -175,7 +175,7 @@ impl JobStore for InMemoryJobStore {
         }
         job.lease = Some(lease);
         // A cancelling job is taken up to be ended, and stays cancelling.
-        job.status = job.status.after(Move::Take).unwrap_or(job.status);
+        job.status = job.status.after(Transition::Take).unwrap_or(job.status);
         job.started_at = job.started_at.or(Some(now));
         job.moved_at = now;
         Ok(Leased::Taken(job.clone()))
@@ -269,7 +269,7 @@ impl JobStore for InMemoryJobStore {
         job.moved_at = stop.at;
         job.wake_at = Some(stop.at);
         if stop.code == StopCode::Cancelled {
-            job.status = job.status.after(Move::Cancel).unwrap_or(job.status);
+            job.status = job.status.after(Transition::Cancel).unwrap_or(job.status);
         }
         Ok(Stopped::Now(job.clone()))
     }
@@ -343,20 +343,20 @@ impl JobStore for InMemoryJobStore {
         Ok(())
     }
 
-    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError> {
-        Ok(lock(&self.0).ledgers.get(&(job, chunk)).cloned())
+    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
+        Ok(lock(&self.0).checkpoints.get(&(job, chunk)).cloned())
     }
 
-    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError> {
+    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
         let mut tables = lock(&self.0);
         let place = (job, moved.chunk);
-        match tables.ledgers.get(&place) {
-            Some(there) if there.rev == moved.rev && there.by == moved.by => Ok(LedgerMoved::Won),
-            Some(there) if there.rev + 1 != moved.rev => Ok(LedgerMoved::Lost(there.clone())),
-            None if moved.rev != 1 => Ok(LedgerMoved::Lost(Ledger::blank(moved.chunk, moved.at))),
+        match tables.checkpoints.get(&place) {
+            Some(there) if there.rev == moved.rev && there.by == moved.by => Ok(CheckpointMoved::Won),
+            Some(there) if there.rev + 1 != moved.rev => Ok(CheckpointMoved::Lost(there.clone())),
+            None if moved.rev != 1 => Ok(CheckpointMoved::Lost(Checkpoint::blank(moved.chunk, moved.at))),
             _ => {
-                tables.ledgers.insert(place, moved.clone());
-                Ok(LedgerMoved::Won)
+                tables.checkpoints.insert(place, moved.clone());
+                Ok(CheckpointMoved::Won)
             }
         }
     }

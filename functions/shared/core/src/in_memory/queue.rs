@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::messages::Grouped;
+use crate::model::messages::Grouped;
 use crate::ports::{Deliveries, PortError, Queue};
 
 /// A queue that keeps what was sent until it is taken.

@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::ports::{PortError, RECORD_PARTITIONS, RecordPage, RecordStore, StoredRecord, Upsert, Upserted};
+use crate::model::records::{RECORD_PARTITIONS, RecordPage, StoredRecord, Upsert, Upserted};
+use crate::ports::{PortError, RecordStore};
 
 /// The records table in memory.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::lock;
-use crate::ids::FileGuid;
+use crate::model::ids::FileGuid;
+use crate::model::upload::{Upload, UploadState};
 use crate::ports::{PortError, UploadStore};
-use crate::upload::{Upload, UploadState};
 
 /// The uploads table in memory.
 #[derive(Debug, Default)]

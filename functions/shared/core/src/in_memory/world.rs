@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::lock;
-use crate::ids::{FileGuid, JobGuid, RunId};
+use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::ports::{Clock, Entropy};
 
 /// A clock that moves only when told to, or slept on.

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::import::dataset;
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
-use crate::ports::StoredRecord;
-use crate::processor::{InputKind, Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
-use crate::results::{FAILED_ROWS, UNPROCESSED_ROWS};
-use crate::spec::Spec;
+use crate::model::records::StoredRecord;
+use crate::model::results::{FAILED_ROWS, UNPROCESSED_ROWS};
+use crate::model::spec::{OutputFile, Spec};
+use crate::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{Format, Record, RowSchema};
 
 /// The job type `export`.
@@ -130,13 +130,13 @@ struct RecordExport {
 
 #[async_trait]
 impl ItemProcessor for RecordExport {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Json(record) = &item.record else { return Err(not_a_record()) };
         let StoredRecord { key, mut fields } = serde_json::from_value(record.clone()).map_err(|_| not_a_record())?;
         if let Some(filter) = &self.filter
             && filter.check(Record::Json(Value::Object(fields.clone()))).is_err()
         {
-            return Ok(Outcome::Succeeded);
+            return Ok(ItemOutcome::Succeeded);
         }
         if let Some(column) = &self.key_column {
             let key = Value::String(key);
@@ -146,11 +146,11 @@ impl ItemProcessor for RecordExport {
                 return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(column.clone()));
             }
         }
-        self.rows.row(fields).map(Outcome::Output)
+        self.rows.row(fields).map(ItemOutcome::Output)
     }
 
     /// Nothing is written to anywhere but the file.
-    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Of two rows with one key the later one wins, by (job creation, row), whatever order chunks run in and however often
 //! they are repeated: each record carries the [`RecordVersion`] it comes from, and is only written over an earlier one.
-//! What a row costs is written down in `infra/decisions/`.
+//! What a row costs is written down in `docs/decisions/`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 
 use super::size::json_bytes;
 use super::validate::{check, compile_schema};
-use crate::ports::{PortError, RecordStore, RecordVersion, Upsert, Upserted, dataset_of};
-use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
-use crate::spec::Spec;
+use crate::model::records::{RecordVersion, Upsert, Upserted, dataset_of};
+use crate::model::spec::Spec;
+use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::{PortError, RecordStore};
 use crate::text::{Format, RowSchema};
 
 /// Rows handed to the record store at once. A multiple of the 25 that one batch request of DynamoDB takes.
@@ -107,14 +108,14 @@ struct RowImport {
 
 #[async_trait]
 impl ItemProcessor for RowImport {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let upsert = self.upsert_of(item)?;
         let mut written = self.write(std::slice::from_ref(&upsert)).await;
         written.pop().unwrap_or_else(|| Err(no_answer()))
     }
 
-    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
-        self.upsert_of(item).map(|_| Outcome::Succeeded)
+    async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+        self.upsert_of(item).map(|_| ItemOutcome::Succeeded)
     }
 
     fn batch_items(&self) -> usize {
@@ -123,8 +124,8 @@ impl ItemProcessor for RowImport {
 
     /// Writes the batch with few requests: of several rows with one key the last, and one before it only where that one is
     /// refused for good.
-    async fn process_batch(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
-        let mut outcomes: Vec<Option<Result<Outcome, ItemError>>> = vec![None; items.len()];
+    async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        let mut outcomes: Vec<Option<Result<ItemOutcome, ItemError>>> = vec![None; items.len()];
         // The rows of each key in the order of their versions, which is that of the file.
         let mut open: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
@@ -144,7 +145,7 @@ impl ItemProcessor for RowImport {
                     // Written, or to be tried again: either way nothing is left to do for the rows before it, but theirs
                     // is to be tried again with it.
                     _ => earlier.drain(..).for_each(|(place, _)| {
-                        outcomes[place] = Some(result.clone().map(|_| Outcome::Superseded));
+                        outcomes[place] = Some(result.clone().map(|_| ItemOutcome::Superseded));
                     }),
                 }
                 outcomes[place] = Some(result);
@@ -185,17 +186,17 @@ impl RowImport {
         Ok(key)
     }
 
-    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<Outcome, ItemError>> {
+    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<ItemOutcome, ItemError>> {
         let Some(records) = &self.records else {
             let error = ItemError::transient("no_records", "this process has no records table");
             return vec![Err(error); upserts.len()];
         };
         let written = records.upsert(&self.dataset, upserts).await;
-        written.into_iter().map(|result| result.map(Outcome::from).map_err(|error| item_error(&error))).collect()
+        written.into_iter().map(|result| result.map(ItemOutcome::from).map_err(|error| item_error(&error))).collect()
     }
 }
 
-impl From<Upserted> for Outcome {
+impl From<Upserted> for ItemOutcome {
     fn from(upserted: Upserted) -> Self {
         match upserted {
             Upserted::Written => Self::Succeeded,

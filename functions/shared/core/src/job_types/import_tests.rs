@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Import;
-use crate::ids::{FileGuid, JobGuid, Owner};
-use crate::ports::{PortError, RecordPage, RecordStore, Upsert, Upserted};
-use crate::processor::{Item, ItemError, JobType, Outcome};
-use crate::spec::{Source, SourceFile, Spec};
+use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::records::{RecordPage, Upsert, Upserted};
+use crate::model::spec::{Source, SourceFile, Spec};
+use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
+use crate::ports::{PortError, RecordStore};
 use crate::text::{ChunkLimits, Dialect, Format, Head, Record};
 
 /// Writes down what it is given, and answers by the field `then` of each record.
@@ -34,7 +35,7 @@ impl RecordStore for Recording {
     }
 }
 
-async fn import(rows: &[(&str, &str)]) -> (Vec<Result<Outcome, ItemError>>, Vec<Value>) {
+async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, Vec<Value>) {
     let records = Arc::new(Recording::default());
     let spec = spec();
     let processor = Import::new(Some(records.clone())).prepare(&spec).unwrap();
@@ -75,7 +76,7 @@ fn spec() -> Spec {
 #[tokio::test]
 async fn of_several_rows_with_one_key_only_the_last_is_written() {
     let (outcomes, written) = import(&[("a", ""), ("b", ""), ("a", ""), ("a", "")]).await;
-    let (superseded, succeeded) = (Ok(Outcome::Superseded), Ok(Outcome::Succeeded));
+    let (superseded, succeeded) = (Ok(ItemOutcome::Superseded), Ok(ItemOutcome::Succeeded));
     assert_eq!(outcomes, [superseded.clone(), succeeded.clone(), superseded, succeeded]);
     assert_eq!(written, [2, 4]);
 }
@@ -83,7 +84,7 @@ async fn of_several_rows_with_one_key_only_the_last_is_written() {
 #[tokio::test]
 async fn a_row_that_is_refused_does_not_take_the_row_before_it_along() {
     let (outcomes, written) = import(&[("a", ""), ("a", ""), ("a", "refuse")]).await;
-    assert_eq!(outcomes[..2], [Ok(Outcome::Superseded), Ok(Outcome::Succeeded)]);
+    assert_eq!(outcomes[..2], [Ok(ItemOutcome::Superseded), Ok(ItemOutcome::Succeeded)]);
     assert_eq!(outcomes[2].as_ref().unwrap_err().code, "record_refused");
     assert_eq!(written, [2, 3], "the one before is written in its place");
 }
@@ -91,7 +92,7 @@ async fn a_row_that_is_refused_does_not_take_the_row_before_it_along() {
 #[tokio::test]
 async fn in_an_outage_all_rows_of_the_key_are_tried_again() {
     let (outcomes, _) = import(&[("a", ""), ("a", "outage"), ("b", "")]).await;
-    let transient = |outcome: &Result<Outcome, ItemError>| outcome.as_ref().is_err_and(|error| error.transient);
+    let transient = |outcome: &Result<ItemOutcome, ItemError>| outcome.as_ref().is_err_and(|error| error.transient);
     assert_eq!(outcomes.iter().map(transient).collect::<Vec<_>>(), [true, true, false]);
 }
 

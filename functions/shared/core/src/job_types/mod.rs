@@ -23,7 +23,7 @@ pub use transform::Transform;
 pub use validate::Validate;
 
 use crate::ports::RecordStore;
-use crate::processor::JobType;
+use crate::ports::processor::JobType;
 
 /// The register of job types.
 #[derive(Clone)]

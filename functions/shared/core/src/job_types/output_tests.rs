@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{Export, Transform};
-use crate::ids::{FileGuid, JobGuid, Owner};
-use crate::processor::{Item, ItemProcessor, JobType, Outcome, ParamsError};
-use crate::spec::{Source, SourceFile, Spec};
+use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::spec::{Source, SourceFile, Spec};
+use crate::ports::processor::{Item, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
 
 fn spec(format: Format, columns: &[&str], params: Value) -> Spec {
@@ -45,7 +45,7 @@ async fn outputs(processor: &Arc<dyn ItemProcessor>, records: Vec<Record>) -> Ve
     let items: Vec<Item> = (1..).zip(records).map(|(row, record)| Item { job_guid, row, record }).collect();
     let outcomes = processor.process_batch(&items).await;
     let output = |outcome| match outcome {
-        Ok(Outcome::Output(output)) => output,
+        Ok(ItemOutcome::Output(output)) => output,
         other => format!("{other:?}"),
     };
     outcomes.into_iter().map(output).collect()

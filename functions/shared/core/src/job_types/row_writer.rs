@@ -3,7 +3,9 @@
 use csv::{Terminator, WriterBuilder};
 use serde_json::{Map, Value};
 
-use crate::processor::{ItemError, OutputFile, ParamsError};
+use crate::ports::processor::{ItemError, ParamsError};
+
+use crate::model::spec::OutputFile;
 use crate::text::{Format, escape_formula};
 
 /// Code of an item with a field where another one is to go.

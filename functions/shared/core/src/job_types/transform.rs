@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
-use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
-use crate::spec::Spec;
+use crate::model::spec::{OutputFile, Spec};
+use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{Format, Record};
 
 /// The job type `transform`.
@@ -213,16 +213,16 @@ struct Mapping {
 
 #[async_trait]
 impl ItemProcessor for Mapping {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut fields = fields_of(&item.record)?;
         for step in &self.steps {
             step.take(&mut fields)?;
         }
-        self.rows.row(fields).map(Outcome::Output)
+        self.rows.row(fields).map(ItemOutcome::Output)
     }
 
     /// Nothing is written to anywhere but the file.
-    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
 

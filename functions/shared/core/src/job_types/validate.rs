@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, ParamsError};
-use crate::spec::Spec;
+use crate::model::spec::Spec;
+use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::RowSchema;
 
 /// The job type `validate`. Params: `schema`, a JSON Schema (2020-12) for the row as an object; without one every
@@ -34,14 +34,14 @@ struct RowCheck {
 
 #[async_trait]
 impl ItemProcessor for RowCheck {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         if self.has_schema {
             check(&self.schema, item)?;
         }
-        Ok(Outcome::Succeeded)
+        Ok(ItemOutcome::Succeeded)
     }
 
-    async fn dry_run(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use crate::ids::{FileGuid, JobGuid, RunId};
+use crate::model::ids::{FileGuid, JobGuid, RunId};
 
 /// The time, and waiting.
 #[async_trait]

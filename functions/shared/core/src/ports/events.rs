@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use crate::job_event::JobEvent;
+use crate::model::job_event::JobEvent;
 use crate::ports::PortError;
 
 /// The bus on which other systems hear of jobs.

@@ -4,16 +4,16 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::job_writes::{
-    Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, Leased, LedgerMoved, NewAttempt, NewJob,
+    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, Leased, NewAttempt, NewJob,
     RedriveError, Stopped, WriteLost,
 };
-use crate::dead_letter::DeadLetter;
-use crate::ids::{JobGuid, Owner, RunId};
-use crate::job::{Job, Lease, Stop};
-use crate::ledger::Ledger;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::dead_letter::DeadLetter;
+use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::job::{Job, Lease, Stop};
+use crate::model::spec::Spec;
+use crate::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use crate::ports::PortError;
-use crate::spec::Spec;
-use crate::tally::{ChunkAddress, Commit, Tally, Totals};
 use crate::text::Position;
 
 /// The rows of the jobs, and the writes that move them.
@@ -201,18 +201,18 @@ pub trait JobStore: Send + Sync {
     /// `Unavailable`.
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
 
-    /// The ledger of a chunk, if it has one.
+    /// The checkpoint of a chunk, if it has one.
     ///
     /// # Errors
     /// `Unavailable`.
-    async fn ledger(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Ledger>, PortError>;
+    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
 
-    /// Moves a ledger on, to what `moved` says, on condition that it is one move behind that: at `rev - 1`, or absent where
+    /// Moves a checkpoint on, to what `moved` says, on condition that it is one move behind that: at `rev - 1`, or absent where
     /// that is 0.
     ///
     /// # Errors
     /// `Unavailable`.
-    async fn move_ledger(&self, job: JobGuid, moved: &Ledger) -> Result<LedgerMoved, PortError>;
+    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
 
     /// Records a dead letter. Recording it again changes nothing.
     ///

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::ids::JobGuid;
-use crate::job::{Job, Redrive, SplitState, outcome};
-use crate::ledger::Ledger;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::ids::JobGuid;
+use crate::model::job::{Job, Redrive, SplitState, outcome};
+use crate::model::results::Results;
+use crate::model::spec::Spec;
+use crate::model::states::{JobOutcome, Status, Transition};
+use crate::model::tally::{Counts, Tally};
 use crate::ports::{PortError, expiry};
-use crate::results::Results;
-use crate::spec::Spec;
-use crate::states::{Move, Outcome, Status};
-use crate::tally::{Counts, Tally};
 use crate::text::Position;
 
 /// Everything a new job consists of.
@@ -140,7 +140,7 @@ impl NewAttempt {
     /// The job as it is from then on.
     pub fn job(&self) -> Job {
         Job {
-            status: self.seen.status.after(Move::Redrive).unwrap_or(self.seen.status),
+            status: self.seen.status.after(Transition::Redrive).unwrap_or(self.seen.status),
             outcome: None,
             attempt: self.seen.attempt + 1,
             split: SplitState {
@@ -197,13 +197,13 @@ pub struct Due {
 /// How many shards the jobs to be looked at are spread over, so that no partition takes them all.
 pub const WAKE_SHARDS: u32 = 8;
 
-/// What became of moving a ledger.
+/// What became of moving a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LedgerMoved {
+pub enum CheckpointMoved {
     /// It is moved (just now, or earlier with the reply lost).
     Won,
-    /// Another run has moved it. The ledger as it is.
-    Lost(Ledger),
+    /// Another run has moved it. The checkpoint as it is.
+    Lost(Checkpoint),
 }
 
 /// Which of the owner's jobs to list.
@@ -280,7 +280,7 @@ pub struct Completion {
     /// The status it ends in.
     pub status: Status,
     /// How it went, where it completed.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<JobOutcome>,
     /// The counts it ends with.
     pub counts: Counts,
     /// Where its results are, if they could be composed.
@@ -303,7 +303,7 @@ impl Completion {
         let (status, counts) = (job.ending()?, job.merged(attempt));
         // A file of which a part was never dispatched has not succeeded, whatever became of the rest.
         let outcome = match (outcome(counts), job.unprocessed_from()) {
-            (Outcome::Succeeded, Some(_)) => Outcome::Partial,
+            (JobOutcome::Succeeded, Some(_)) => JobOutcome::Partial,
             (outcome, _) => outcome,
         };
         Some(Self {

@@ -6,6 +6,7 @@ mod events;
 mod job_store;
 mod job_writes;
 mod objects;
+pub mod processor;
 mod queue;
 mod record_store;
 mod target;
@@ -15,16 +16,14 @@ pub use clock::{Clock, Entropy, expiry};
 pub use events::Events;
 pub use job_store::JobStore;
 pub use job_writes::{
-    Admission, Ceilings, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
-    JobPage, Leased, LedgerMoved, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
+    Admission, Ceilings, CheckpointMoved, Committed, Completion, CreateError, Created, Due, ENDS_KEPT, Full,
+    Idempotency, JobFilter, JobPage, Leased, NewAttempt, NewJob, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
 };
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
 pub use queue::{Deliveries, Queue};
-pub use record_store::{
-    RECORD_PARTITIONS, RecordPage, RecordStore, RecordVersion, StoredRecord, Upsert, Upserted, dataset_of,
-};
+pub use record_store::RecordStore;
 pub use target::{ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest};
 pub use upload_store::UploadStore;
 

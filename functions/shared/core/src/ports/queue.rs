@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::messages::Grouped;
+use crate::model::messages::Grouped;
 use crate::ports::PortError;
 
 /// A queue that delivers each message at least once, in no particular order.

@@ -6,8 +6,8 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::BoxError;
-use crate::ids::JobGuid;
-use crate::processor::Item;
+use crate::model::ids::JobGuid;
+use crate::ports::processor::Item;
 use crate::text::Record;
 
 /// Code outside of Rowmill that processes items: a function in any language, a web service.

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use crate::ids::FileGuid;
+use crate::model::ids::FileGuid;
+use crate::model::upload::Upload;
 use crate::ports::PortError;
-use crate::upload::Upload;
 
 /// The uploads by name.
 #[async_trait]

@@ -9,7 +9,7 @@ pub mod zip;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
-use rowmill_core::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing};
 use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_file, decode_stream};
 
 /// The text of a stream, checked on the way for what a block must be.

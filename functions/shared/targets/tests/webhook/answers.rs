@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::job_types::target_type::{TargetCalls, TargetType};
+use rowmill_core::model::spec::Spec;
+use rowmill_core::ports::processor::{ItemProcessor, JobType};
 use rowmill_core::ports::{ANSWER_MAX_BYTES, TargetError};
-use rowmill_core::processor::{ItemProcessor, JobType};
-use rowmill_core::spec::Spec;
 use serde_json::json;
 
 use crate::server::{Reply, Server};

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rowmill_core::ids::JobGuid;
 use rowmill_core::in_memory::ManualClock;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetItem, TargetRequest};
-use rowmill_core::processor::Item;
 use rowmill_core::text::Record;
 use rowmill_targets::lookup::{Lookup, SystemLookup};
 use rowmill_targets::signature::WebhookSecret;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::story::{ROOM, created, ended, guid, keyed, new_job};
 use crate::contract::at;
-use crate::ids::Owner;
+use crate::model::ids::Owner;
 use crate::ports::{Admission, Ceilings, CreateError, Created, ENDS_KEPT, JobFilter, JobStore, NewJob, PortError};
 
 fn with(ceilings: Ceilings, new: NewJob) -> NewJob {
@@ -28,7 +28,7 @@ pub async fn what_is_not_there_is_not_found(store: &impl JobStore) {
     assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
     let lease = super::story::lease(1, 9);
     assert!(matches!(store.lease(guid(1), 1, lease, at(1)).await, Err(PortError::NotFound)));
-    let stop = super::story::stop(crate::job::StopCode::Cancelled);
+    let stop = super::story::stop(crate::model::job::StopCode::Cancelled);
     assert!(matches!(store.stop(guid(1), 1, &stop).await, Err(PortError::NotFound)));
     assert_eq!(store.remembered(&Owner("me".into()), "k", at(0)).await.unwrap(), None);
     assert_eq!(store.totals(guid(1), 4).await.unwrap().attempt, 4);

@@ -2,13 +2,13 @@ use futures::future::join_all;
 
 use super::story::{ROOM, end, guid, lease, new_job, run, running, stop};
 use crate::contract::at;
-use crate::job::{Job, StopCode};
+use crate::model::job::{Job, StopCode};
+use crate::model::results::Results;
+use crate::model::states::{JobOutcome, Status};
+use crate::model::tally::Counts;
 use crate::ports::{
     Admission, Ceilings, Completion, CreateError, Created, JobStore, Leased, NewJob, Stopped, WriteLost,
 };
-use crate::results::Results;
-use crate::states::{Outcome, Status};
-use crate::tally::Counts;
 
 fn was_lost(result: &Result<(), WriteLost>) -> bool {
     matches!(result, Err(WriteLost::Condition(_)))
@@ -21,7 +21,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
     let ended = store.job(job).await.unwrap();
     let expected = Job {
         status: Status::Completed,
-        outcome: Some(Outcome::Partial),
+        outcome: Some(JobOutcome::Partial),
         counts: Some(Counts { succeeded: 3, failed: 2, skipped: 0 }),
         results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         completions: 1,

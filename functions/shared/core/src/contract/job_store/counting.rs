@@ -4,8 +4,8 @@ use futures::future::join_all;
 
 use super::story::{commit, guid, run, tally};
 use crate::contract::at;
+use crate::model::tally::{Counts, Mark, MarkKind, Tally};
 use crate::ports::{Committed, JobStore, PortError};
-use crate::tally::{Counts, Mark, MarkKind, Tally};
 
 fn counts(chunks: u64) -> Counts {
     Counts { succeeded: 3 * chunks, failed: chunks, skipped: chunks }

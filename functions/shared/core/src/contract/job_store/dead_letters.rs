@@ -1,6 +1,6 @@
 use super::story::guid;
 use crate::contract::at;
-use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
+use crate::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use crate::ports::JobStore;
 
 fn letter(message_id: &str, about: DeadLetterKind, second: i64) -> DeadLetter {

@@ -1,10 +1,10 @@
 use super::story::{created, guid, new_job};
 use crate::contract::at;
-use crate::ids::{JobGuid, Owner};
-use crate::job::StopCode;
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::StopCode;
+use crate::model::states::Status;
+use crate::model::tally::Counts;
 use crate::ports::{Completion, JobFilter, JobPage, JobStore, Leased};
-use crate::states::Status;
-use crate::tally::Counts;
 
 async fn listed(store: &impl JobStore, filter: &JobFilter) -> (Vec<JobGuid>, Option<JobGuid>) {
     let JobPage { jobs, next } = store.jobs(&Owner("me".into()), filter, at(50)).await.unwrap();

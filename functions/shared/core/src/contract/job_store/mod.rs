@@ -1,10 +1,10 @@
 //! The contract of [`JobStore`].
 
 mod admission;
+mod checkpoint;
 mod completion;
 mod counting;
 mod dead_letters;
-mod ledger;
 mod listing;
 mod redrive;
 mod split;
@@ -84,13 +84,13 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     );
     run_checks!(
         make,
-        ledger::a_chunk_has_no_ledger_until_it_is_moved,
-        ledger::a_ledger_reads_back_as_it_was_moved,
-        ledger::a_ledger_moves_on_from_where_it_is_and_from_nowhere_else,
-        ledger::a_ledger_that_is_not_there_begins_with_its_first_move,
-        ledger::a_move_whose_reply_was_lost_is_recognised,
-        ledger::of_ten_moves_at_once_one_is_made,
-        ledger::every_chunk_has_a_ledger_of_its_own,
+        checkpoint::a_chunk_has_no_checkpoint_until_it_is_moved,
+        checkpoint::a_checkpoint_reads_back_as_it_was_moved,
+        checkpoint::a_checkpoint_moves_on_from_where_it_is_and_from_nowhere_else,
+        checkpoint::a_checkpoint_that_is_not_there_begins_with_its_first_move,
+        checkpoint::a_move_whose_reply_was_lost_is_recognised,
+        checkpoint::of_ten_moves_at_once_one_is_made,
+        checkpoint::every_chunk_has_a_checkpoint_of_its_own,
     );
     run_checks!(
         make,

@@ -2,13 +2,13 @@ use futures::future::join_all;
 
 use super::story::{ROOM, created, end, ended, guid, lease, new_job, run, running, stop};
 use crate::contract::at;
-use crate::job::{Job, Redrive, StopCode};
+use crate::model::job::{Job, Redrive, StopCode};
+use crate::model::states::Status;
+use crate::model::tally::Counts;
 use crate::ports::{
     Admission, Ceilings, Completion, CreateError, Due, Full, JobStore, Leased, NewAttempt, NewJob, PortError,
     RedriveError, Stopped, WAKE_SHARDS,
 };
-use crate::states::Status;
-use crate::tally::Counts;
 use crate::text::Position;
 
 const ONE: Ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };

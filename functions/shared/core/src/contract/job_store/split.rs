@@ -1,8 +1,8 @@
 use super::story::{created, lease, run, running, stop};
 use crate::contract::at;
-use crate::job::{Job, StopCode};
+use crate::model::job::{Job, StopCode};
+use crate::model::states::Status;
 use crate::ports::{JobStore, Leased, Stopped, WriteLost};
-use crate::states::Status;
 use crate::text::Position;
 
 const NEXT: Position = Position { offset: 600, row: 321 };

@@ -1,14 +1,13 @@
 use uuid::Uuid;
 
 use crate::contract::at;
-use crate::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::job::{Job, Lease, Stop, StopCode};
+use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::model::job::{Job, Lease, Stop, StopCode};
+use crate::model::results::Results;
+use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
+use crate::model::states::{JobOutcome, Status};
+use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
-use crate::processor::OutputFile;
-use crate::results::Results;
-use crate::spec::{Source, SourceFile, Spec};
-use crate::states::{Outcome, Status};
-use crate::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
 /// Room for everybody.
@@ -85,7 +84,7 @@ pub fn end(seen: Job) -> Completion {
     Completion {
         seen,
         status: Status::Completed,
-        outcome: Some(Outcome::Partial),
+        outcome: Some(JobOutcome::Partial),
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
         results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         finished_at: at(20),

@@ -2,7 +2,7 @@ use futures::future::join_all;
 
 use super::story::{created, ended, guid, new_job, stop};
 use crate::contract::at;
-use crate::job::{Job, StopCode};
+use crate::model::job::{Job, StopCode};
 use crate::ports::{Due, JobStore, NewJob, WAKE_SHARDS};
 
 /// The jobs due by this second, shard by shard.

@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::ports::ANSWER_MAX_BYTES;
-use crate::processor::{ItemError, Outcome};
+use crate::ports::processor::{ItemError, ItemOutcome};
 
 /// The longest code, message and column name taken from a target, in characters.
 const CODE_MAX_CHARS: usize = 64;
@@ -19,7 +19,7 @@ const MESSAGE_MAX_CHARS: usize = 500;
 const COLUMN_MAX_CHARS: usize = 200;
 
 /// How a call ended for each of its items, in their order.
-pub type Results = Vec<Result<Outcome, ItemError>>;
+pub type Results = Vec<Result<ItemOutcome, ItemError>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -123,7 +123,7 @@ pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<
     }
     let places: HashMap<&str, usize> = identifiers.iter().copied().zip(0..).collect();
     let place_of = |identifier: &str| places.get(identifier).copied();
-    let mut results: Results = vec![Ok(Outcome::Succeeded); identifiers.len()];
+    let mut results: Results = vec![Ok(ItemOutcome::Succeeded); identifiers.len()];
     for (place, failure) in answer.batch_item_failures.into_iter().enumerate() {
         let list = "batchItemFailures";
         let of = place_of(&failure.item_identifier).ok_or(BadAnswer::Unknown { list, place })?;
@@ -145,7 +145,7 @@ pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<
         if !given.output.get().starts_with('{') {
             return Err(BadAnswer::NoObject { place });
         }
-        results[of] = Ok(Outcome::Output(one_line(given.output.get())));
+        results[of] = Ok(ItemOutcome::Output(one_line(given.output.get())));
     }
     Ok(results)
 }

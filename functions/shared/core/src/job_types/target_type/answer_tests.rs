@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BadAnswer, Results, read_answer};
 use crate::ports::ANSWER_MAX_BYTES;
-use crate::processor::{ItemError, Outcome};
+use crate::ports::processor::{ItemError, ItemOutcome};
 
 const SENT: [&str; 3] = ["j/1", "j/2", "j/3"];
 
@@ -24,9 +24,12 @@ fn items_not_among_the_failures_have_succeeded_with_their_output_if_one_is_given
         "version": "what else there is does not matter",
     }));
     let error = ItemError::permanent("no_street", "None.").in_column("street");
-    assert_eq!(results.unwrap(), [Ok(Outcome::Succeeded), Err(error), Ok(Outcome::Output(r#"{"lat":1.5}"#.into()))]);
+    assert_eq!(
+        results.unwrap(),
+        [Ok(ItemOutcome::Succeeded), Err(error), Ok(ItemOutcome::Output(r#"{"lat":1.5}"#.into()))]
+    );
     let nothing_failed = read(&json!({ "batchItemFailures": [] })).unwrap();
-    assert_eq!(nothing_failed, vec![Ok(Outcome::Succeeded); 3]);
+    assert_eq!(nothing_failed, vec![Ok(ItemOutcome::Succeeded); 3]);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn an_output_keeps_its_digits_its_order_and_its_blanks_within_strings() {
     );
     let results = read_answer(answer.as_bytes(), &SENT, true).unwrap();
     let line = r#"{"z":12345678901234567890.10,"a \" b\\":[1,"\n  x"]}"#;
-    assert_eq!(results[0], Ok(Outcome::Output(line.into())));
+    assert_eq!(results[0], Ok(ItemOutcome::Output(line.into())));
 }
 
 fn json_values() -> impl Strategy<Value = Value> {
@@ -195,8 +198,8 @@ proptest! {
         for ((id, end), result) in ids.iter().zip(ends).zip(results) {
             match (end, result) {
                 (None, Err(error)) => prop_assert_eq!(error.code, format!("of {id}")),
-                (Some(None), Ok(Outcome::Succeeded)) => {}
-                (Some(Some(output)), Ok(Outcome::Output(line))) => {
+                (Some(None), Ok(ItemOutcome::Succeeded)) => {}
+                (Some(Some(output)), Ok(ItemOutcome::Output(line))) => {
                     prop_assert!(!line.contains('\n'));
                     prop_assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), Value::Object(output));
                 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Results;
 use crate::ports::TargetError;
-use crate::processor::{ItemError, Outcome};
+use crate::ports::processor::{ItemError, ItemOutcome};
 
 /// Code of an item that the target fails on, or may fail on.
 pub(super) const TARGET_FAILED: &str = "target_failed";
@@ -22,7 +22,7 @@ const PROBES: usize = 3;
 
 /// The items handed over at once, as far as they are settled.
 pub(super) struct Division {
-    results: Vec<Option<Result<Outcome, ItemError>>>,
+    results: Vec<Option<Result<ItemOutcome, ItemError>>>,
     /// What is to be sent again, the next one last.
     open: Vec<Range<usize>>,
     /// The items that the target fails on although nothing is sent with them.
@@ -43,7 +43,7 @@ impl Division {
     }
 
     /// Settles one item.
-    pub fn settle(&mut self, place: usize, result: Result<Outcome, ItemError>) {
+    pub fn settle(&mut self, place: usize, result: Result<ItemOutcome, ItemError>) {
         self.results[place] = Some(result);
     }
 

@@ -38,10 +38,10 @@ pub use answer::{BadAnswer, Results, read_answer};
 
 use self::divide::{Division, TARGET_FAILED, TARGET_UNAVAILABLE};
 use super::size::json_bytes;
-use crate::ids::JobGuid;
+use crate::model::ids::JobGuid;
+use crate::model::spec::{OutputFile, Spec};
+use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
-use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome, OutputFile, ParamsError};
-use crate::spec::Spec;
 
 /// How often a target is asked before its answer counts as bad.
 const ASKED_MAX: usize = 2;
@@ -109,14 +109,14 @@ struct TargetProcessor {
 
 #[async_trait]
 impl ItemProcessor for TargetProcessor {
-    async fn process(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut results = self.process_batch(std::slice::from_ref(item)).await;
         results.pop().unwrap_or_else(|| Err(ItemError::transient(TARGET_UNAVAILABLE, "there is no answer")))
     }
 
     /// A target that fails on a single item whenever it is asked, after all the time it took to get here, fails on that
     /// item.
-    async fn process_alone(&self, item: &Item) -> Result<Outcome, ItemError> {
+    async fn process_alone(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut asked = 1;
         loop {
             match self.process(item).await {
@@ -150,7 +150,7 @@ impl ItemProcessor for TargetProcessor {
         self.calls.batch_items.saturating_mul(self.calls.concurrency).max(2)
     }
 
-    async fn process_batch(&self, items: &[Item]) -> Vec<Result<Outcome, ItemError>> {
+    async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let Some(target) = &self.target else {
             let error = ItemError::transient(TARGET_UNAVAILABLE, "this process knows no targets");
             return vec![Err(error); items.len()];
@@ -244,7 +244,7 @@ impl Caller<'_> {
     /// Lets go of the outputs that do not fit beside those of the calls before.
     fn bounded(&self, mut results: Results) -> Results {
         for result in &mut results {
-            let Ok(Outcome::Output(output)) = &*result else { continue };
+            let Ok(ItemOutcome::Output(output)) = &*result else { continue };
             let bytes = output.len();
             if self.output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > OUTPUTS_MAX_BYTES {
                 self.output_bytes.fetch_sub(bytes, Ordering::Relaxed);

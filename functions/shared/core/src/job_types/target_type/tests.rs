@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{OUTPUTS_MAX_BYTES, TargetCalls, TargetType};
-use crate::ids::{FileGuid, JobGuid, Owner};
+use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::spec::{Source, SourceFile, Spec};
+use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetRequest};
-use crate::processor::{Item, ItemError, ItemProcessor, JobType, Outcome};
-use crate::spec::{Source, SourceFile, Spec};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
 
 /// What one call is answered, by the rows it has.
@@ -101,7 +101,7 @@ fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> A
 async fn ends(target: &Arc<Scripted>, batch_items: usize, rows: u64) -> (String, BTreeMap<u64, String>) {
     let results = processor(target.clone(), batch_items, 1).process_batch(&items(rows)).await;
     assert_eq!(results.len() as u64, rows);
-    let sign = |result: &Result<Outcome, ItemError>| match result {
+    let sign = |result: &Result<ItemOutcome, ItemError>| match result {
         Ok(_) => '+',
         Err(error) if error.transient => '?',
         Err(_) => '-',
@@ -119,7 +119,7 @@ async fn a_target_is_sent_the_job_its_params_and_the_records_as_objects() {
     let dialect = Dialect { format: Format::Csv, delimiter: b',' };
     let record = read_items(&chunk, file, &dialect, &columns).next().unwrap().record.unwrap();
     let item = Item { job_guid: job_guid(), row: 7, record };
-    assert_eq!(processor(target.clone(), 100, 1).process(&item).await, Ok(Outcome::Succeeded));
+    assert_eq!(processor(target.clone(), 100, 1).process(&item).await, Ok(ItemOutcome::Succeeded));
     let expected = json!({
         "jobGuid": job_guid(), "jobType": "geocode", "params": {"country": "DE"},
         "items": [{"itemIdentifier": format!("{}/7", job_guid()), "row": 7, "record": {"no": "1", "street": "Allee 1\nB"}}],
@@ -140,11 +140,11 @@ async fn each_item_has_the_end_that_the_answer_to_its_own_call_gives_it() {
     });
     let results = processor(target.clone(), 2, 3).process_batch(&items(6)).await;
     assert_eq!(target.rows(), [[1, 2], [3, 4], [5, 6]]);
-    assert_eq!(results[0], Ok(Outcome::Output(r#"{"row":1}"#.into())));
-    assert_eq!(results[1], Ok(Outcome::Succeeded));
+    assert_eq!(results[0], Ok(ItemOutcome::Output(r#"{"row":1}"#.into())));
+    assert_eq!(results[1], Ok(ItemOutcome::Succeeded));
     assert_eq!(results[2].as_ref().unwrap_err().code, "failed");
-    assert_eq!(results[3], Ok(Outcome::Output(r#"{"row":4}"#.into())));
-    assert_eq!((&results[4], results[5].is_err()), (&Ok(Outcome::Succeeded), true));
+    assert_eq!(results[3], Ok(ItemOutcome::Output(r#"{"row":4}"#.into())));
+    assert_eq!((&results[4], results[5].is_err()), (&Ok(ItemOutcome::Succeeded), true));
 }
 
 #[tokio::test]
@@ -168,8 +168,8 @@ async fn no_more_outputs_are_held_than_any_chunk_may_have() {
         }))
     });
     let results = processor(target, 1, 4).process_batch(&items(12)).await;
-    let output_bytes = |result: &Result<Outcome, ItemError>| match result {
-        Ok(Outcome::Output(output)) => output.len(),
+    let output_bytes = |result: &Result<ItemOutcome, ItemError>| match result {
+        Ok(ItemOutcome::Output(output)) => output.len(),
         _ => 0,
     };
     let held: usize = results.iter().map(output_bytes).sum();
@@ -280,7 +280,7 @@ async fn a_process_without_targets_leaves_the_items_for_another() {
     let processor = job_type.prepare(&spec()).unwrap();
     assert_eq!(processor.output(), None);
     assert!(processor.process(&items(1)[0]).await.unwrap_err().transient);
-    assert_eq!(processor.dry_run(&items(1)[0]).await, Ok(Outcome::Succeeded));
+    assert_eq!(processor.dry_run(&items(1)[0]).await, Ok(ItemOutcome::Succeeded));
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Cancelling: the job is told to stop. What runs comes to an end, what is queued is skipped; the last of them ends the job.
+
+use std::sync::Arc;
+
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Clock, JobStore, PortError, Stopped};
+
+/// The use case and the ports it works through.
+pub struct Canceller {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a job was not cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum CancelError {
+    /// The caller has no such job.
+    #[error("there is no job {0}; it may have expired")]
+    Unknown(JobGuid),
+    /// It ended before.
+    #[error("the job has ended already, as {}", .0.as_str())]
+    Ended(Status),
+    /// Something cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl Canceller {
+    /// Cancels the owner's job. Cancelling it again changes nothing.
+    ///
+    /// # Errors
+    /// See [`CancelError`]; nothing is written then.
+    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, CancelError> {
+        let now = self.clock.now();
+        let mut job = match self.jobs.owned(owner, job_guid, now).await {
+            Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
+            job => job?,
+        };
+        let stop = Stop::because(StopCode::Cancelled, "cancelled by its owner", now);
+        loop {
+            if is_cancelled(&job) {
+                return Ok(job);
+            }
+            match self.jobs.stop(job_guid, job.attempt, &stop).await? {
+                Stopped::Now(job) => return Ok(job),
+                Stopped::Not(now) if now.status.is_terminal() && !is_cancelled(&now) => {
+                    return Err(CancelError::Ended(now.status));
+                }
+                // It goes by another attempt since it was read.
+                Stopped::Not(now) if now.attempt != job.attempt => job = now,
+                // Something else is stopping it.
+                Stopped::Not(now) => return Ok(now),
+            }
+        }
+    }
+}
+
+const fn is_cancelled(job: &Job) -> bool {
+    matches!(job.status, Status::Cancelling | Status::Cancelled)
+}

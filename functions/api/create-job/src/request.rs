@@ -1,0 +1,176 @@
+//! What a client may ask for.
+
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::spec::Tolerance;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// The largest `params`, in bytes of their JSON.
+pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
+
+/// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
+pub const METADATA_MAX_BYTES: usize = 1024;
+
+/// The highest `maxConcurrency`: more chunks than workers can be at.
+pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
+
+/// The longest idempotency key, in characters.
+pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
+
+/// The body of `POST /api/jobs`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateJobRequest {
+    /// The name of the job type.
+    pub job_type: String,
+    /// The upload to run over, where the job type runs over one.
+    #[serde(default)]
+    pub file_guid: Option<FileGuid>,
+    /// What the job type wants to know.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// How many failures the job bears.
+    #[serde(default, deserialize_with = "tolerance")]
+    pub tolerance: Option<Tolerance>,
+    /// How many chunks of the job may be in flight at once; as many as there are workers by default.
+    #[serde(default)]
+    pub max_concurrency: Option<u32>,
+    /// After how many seconds the job is stopped if it has not ended.
+    #[serde(default)]
+    pub deadline_seconds: Option<u64>,
+    /// What the client wants to find again.
+    #[serde(default)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// An object, or null: a list of its values would do as well for the parser.
+fn tolerance<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
+    let fields: Option<Map<String, Value>> = Option::deserialize(value)?;
+    fields.map(|fields| Tolerance::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+}
+
+impl CreateJobRequest {
+    /// A digest that two requests share if they ask for the same.
+    pub fn fingerprint(&self) -> String {
+        // Names and values only, in the order of the fields; a value that can be parsed can be written.
+        let json = serde_json::to_value(self).map(|value| sorted(&value)).unwrap_or_default();
+        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The value as JSON text with the names of every object in order, whatever order the client wrote them in.
+fn sorted(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<_> = map.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let field = |(name, value): &(&String, &Value)| format!("{}:{}", Value::from(name.as_str()), sorted(value));
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(values) => format!("[{}]", values.iter().map(sorted).collect::<Vec<_>>().join(",")),
+        plain => plain.to_string(),
+    }
+}
+
+/// What is wrong with a request that could be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct InvalidField {
+    /// Which field.
+    pub field: String,
+    /// What is wrong with it and what to do.
+    pub message: String,
+}
+
+impl InvalidField {
+    /// This field is wrong.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// Checks what can be checked without looking anything up.
+///
+/// # Errors
+/// The first field that is wrong.
+pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Result<(), InvalidField> {
+    let size = |map: &Map<String, Value>| serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
+    let error = |field: &str, message: String| Err(InvalidField::new(field, message));
+    if size(&request.params) > PARAMS_MAX_BYTES {
+        return error("params", format!("take more than {PARAMS_MAX_BYTES} bytes of JSON"));
+    }
+    if request.metadata.as_ref().is_some_and(|metadata| size(metadata) > METADATA_MAX_BYTES) {
+        return error("metadata", format!("takes more than {METADATA_MAX_BYTES} bytes of JSON"));
+    }
+    if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
+        return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}"));
+    }
+    if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
+        return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}"));
+    }
+    match request.tolerance {
+        Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
+            error("tolerance.percent", "must be from 0 to 100".into())
+        }
+        Some(Tolerance { percent: None, count: None, .. }) => {
+            error("tolerance", "must have a `percent` or a `count`".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an `Idempotency-Key`.
+///
+/// # Errors
+/// Where it is empty, too long or not printable ASCII.
+pub fn check_idempotency_key(key: &str) -> Result<(), InvalidField> {
+    if (1..=IDEMPOTENCY_KEY_MAX_CHARS).contains(&key.len()) && key.chars().all(|c| c.is_ascii_graphic() || c == ' ') {
+        return Ok(());
+    }
+    let message = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_CHARS} printable ASCII characters");
+    Err(InvalidField::new("Idempotency-Key", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(json: &str) -> CreateJobRequest {
+        serde_json::from_str(json).unwrap()
+    }
+
+    const GUID: &str = "00000000-0000-4000-8000-000000000001";
+
+    #[test]
+    fn the_fingerprint_knows_values_and_not_their_order() {
+        let json = |params: &str| format!(r#"{{"jobType":"import","fileGuid":"{GUID}","params":{params}}}"#);
+        let one = request(&json(r#"{"a":1,"b":{"c":2,"d":[3,4]}}"#));
+        let same = request(&json(r#"{"b":{"d":[3,4],"c":2},"a":1}"#));
+        let other = request(&json(r#"{"a":1,"b":{"c":2,"d":[4,3]}}"#));
+        assert_eq!(one.fingerprint(), same.fingerprint());
+        assert_ne!(one.fingerprint(), other.fingerprint());
+    }
+
+    #[test]
+    fn bounds_are_checked_and_named() {
+        let with = |extra: &str| request(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}"{extra}}}"#));
+        let field = |extra: &str| check(&with(extra), 100).err().map(|error| error.field);
+        assert_eq!(field(""), None);
+        assert_eq!(field(r#","deadlineSeconds":100"#), None);
+        assert_eq!(field(r#","deadlineSeconds":0"#).as_deref(), Some("deadlineSeconds"));
+        assert_eq!(field(r#","deadlineSeconds":101"#).as_deref(), Some("deadlineSeconds"));
+        assert_eq!(field(r#","tolerance":{"percent":101}"#).as_deref(), Some("tolerance.percent"));
+        assert_eq!(field(r#","tolerance":{}"#).as_deref(), Some("tolerance"));
+        assert_eq!(field(r#","tolerance":{"count":0}"#), None);
+        let long = "x".repeat(METADATA_MAX_BYTES);
+        assert_eq!(field(&format!(r#","metadata":{{"a":"{long}"}}"#)).as_deref(), Some("metadata"));
+        let listed = format!(r#"{{"jobType":"import","fileGuid":"{GUID}","tolerance":[50]}}"#);
+        assert!(serde_json::from_str::<CreateJobRequest>(&listed).is_err());
+        assert_eq!(field(r#","maxConcurrency":0"#).as_deref(), Some("maxConcurrency"));
+        assert!(check_idempotency_key("order 7/2").is_ok());
+        assert!(check_idempotency_key("").is_err());
+        assert!(check_idempotency_key("ü").is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! From the HTTP request to the use cases and back.
+
+use lambda_http::http::HeaderValue;
+use lambda_http::{Body, Request, RequestExt, Response};
+use rowmill_aws::http::{
+    Problem, header, json_response, owner_of, path_parameter, query_parameter, response, to_be_polled,
+};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{JobFilter, PortError};
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::items::{ItemPages, ItemsPage};
+use crate::results::{JobResults, ResultsError};
+use crate::show::Jobs;
+
+/// How many jobs a page has unless the client says otherwise.
+const JOBS_DEFAULT: usize = 20;
+
+/// How many items a page has unless the client says otherwise.
+const ITEMS_DEFAULT: usize = 100;
+
+/// How many dead letters of a job are shown: a job that has more has one cause for all of them.
+const DEAD_LETTERS_MAX: usize = 1000;
+
+/// The use cases and the limits of a page.
+pub struct JobPages {
+    /// Jobs.
+    pub jobs: Jobs,
+    /// Failed and skipped items.
+    pub items: ItemPages,
+    /// Results.
+    pub results: JobResults,
+    /// The most jobs of a page.
+    pub jobs_page_max: usize,
+    /// The most items of a page.
+    pub items_page_max: usize,
+}
+
+/// Answers the `GET` requests to `/api/jobs` and below.
+pub async fn handle(pages: &JobPages, request: Request) -> Response<Body> {
+    route(pages, &request).await.unwrap_or_else(Into::into)
+}
+
+async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Problem> {
+    let owner = owner_of(request)?;
+    let parameters = request.path_parameters();
+    let path = request.raw_http_path().trim_end_matches('/');
+    match parameters.first("jobGuid") {
+        None => list(pages, &owner, request).await,
+        Some(_) if path.ends_with("/items") => items(pages, &owner, request).await,
+        Some(_) if path.ends_with("/results") => results(pages, &owner, request).await,
+        Some(_) if path.ends_with("/dead-letters") => dead_letters(pages, &owner, request).await,
+        Some(_) => show(pages, &owner, request).await,
+    }
+}
+
+async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    let view = pages.jobs.show(&job).await?;
+    let response = with_etag(request, json_response(200, &view));
+    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+}
+
+/// The answer with an entity tag of its body; without the body where the client has it already.
+fn with_etag(request: &Request, mut answer: Response<Body>) -> Response<Body> {
+    let digest = Sha256::digest(answer.body());
+    let etag: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let etag = format!("\"{etag}\"");
+    let known = header(request, "if-none-match").unwrap_or_default();
+    if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag) {
+        return response(304, [("etag", etag)], Body::Empty);
+    }
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        answer.headers_mut().insert("etag", etag);
+    }
+    answer
+}
+
+async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let status = match query_parameter::<String>(request, "status", "a status")? {
+        None => None,
+        Some(word) => Some(Status::parse(&word).ok_or_else(|| {
+            let known = Status::ALL.map(Status::as_str).join(", ");
+            invalid_query("status", format!("must be one of {known}"))
+        })?),
+    };
+    let filter = JobFilter {
+        status,
+        job_type: query_parameter(request, "jobType", "the name of a job type")?,
+        limit: limit(request, JOBS_DEFAULT, pages.jobs_page_max)?,
+        after: query_parameter(request, "after", "a `next` that this API gave out")?,
+    };
+    let page = pages.jobs.list(owner, &filter).await?;
+    Ok(json_response(200, &json!({ "jobs": page.jobs, "next": page.next })))
+}
+
+async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or(0);
+    let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
+    let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
+    let owned = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid));
+    match outcome.as_deref() {
+        Some("failed") => Ok(items_answer(pages.items.failed(&owned?, after, limit).await?)),
+        Some("skipped") => Ok(items_answer(pages.items.skipped(&owned?, after, limit).await?)),
+        _ => Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
+    }
+}
+
+fn items_answer(page: ItemsPage<impl Serialize>) -> Response<Body> {
+    json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) }))
+}
+
+async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    let letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
+    Ok(json_response(200, &json!({ "deadLetters": letters })))
+}
+
+async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.results.of(&job).await {
+        Ok(view) => Ok(json_response(200, &view)),
+        Err(ResultsError::Active) => Err(Problem::conflict("job_active", ResultsError::Active.to_string())),
+        Err(error @ ResultsError::None) => Err(Problem::new(404, "no_results", "No results", error.to_string())),
+        Err(ResultsError::Port(error)) => Err(error.into()),
+    }
+}
+
+fn limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem> {
+    let limit = query_parameter(request, "limit", "a number")?.unwrap_or_else(|| default.min(max));
+    if (1..=max).contains(&limit) { Ok(limit) } else { Err(invalid_query("limit", format!("must be from 1 to {max}"))) }
+}
+
+fn invalid_query(name: &'static str, expected: String) -> Problem {
+    Problem::bad_request("invalid_query", format!("the query parameter `{name}` {expected}")).with("parameter", name)
+}
+
+fn problem(error: PortError, job_guid: JobGuid) -> Problem {
+    match error {
+        PortError::NotFound => Problem::not_found(format!("there is no job {job_guid}; it may have expired")),
+        error => error.into(),
+    }
+}

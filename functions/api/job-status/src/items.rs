@@ -1,0 +1,118 @@
+//! The items of a job that failed or were skipped, in row order, a page at a time.
+
+use std::sync::Arc;
+
+use rowmill_core::items::failed::FailedItems;
+use rowmill_core::items::skipped::SkippedItems;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::ports::{JobStore, Objects, PortError};
+use serde::Serialize;
+
+/// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped
+/// once more.
+const PAGE_MAX_BYTES: usize = 2_500_000;
+
+/// How many objects a page looks into, about, so that a page of very few items still comes soon.
+const OBJECTS_READ: usize = 200;
+
+/// The use case and the ports it works through.
+pub struct ItemPages {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// Where failed items are.
+    pub objects: Arc<dyn Objects>,
+}
+
+/// A page of items.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ItemsPage<T> {
+    /// The items in row order.
+    pub items: Vec<T>,
+    /// The row behind which the next page goes on; none where this is the last, as far as the job has got.
+    pub next: Option<u64>,
+}
+
+/// An item that was dispatched and not processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct SkippedItem {
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// Always `skipped`.
+    pub code: &'static str,
+    /// Why, for a person.
+    pub message: &'static str,
+}
+
+impl ItemPages {
+    /// The failed items behind row `after`, at most `limit` of them.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn failed(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<FailedItem>, PortError> {
+        let mut page = Page { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES };
+        let mut walk = FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await?;
+        while let Some(items) = walk.next().await? {
+            for item in items {
+                if !page.takes(item)? {
+                    let next = page.items.last().map_or(after, |last| last.row);
+                    return Ok(ItemsPage { items: page.items, next: Some(next) });
+                }
+            }
+            if walk.objects_read() >= OBJECTS_READ {
+                return Ok(ItemsPage { items: page.items, next: Some(walk.after()) });
+            }
+        }
+        Ok(ItemsPage { items: page.items, next: None })
+    }
+
+    /// The skipped items behind row `after`, at most `limit` of them.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn skipped(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<SkippedItem>, PortError> {
+        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
+        let mut walk = SkippedItems::of(jobs, objects, job, after).await?;
+        let mut rows = Vec::new();
+        while rows.len() <= limit
+            && let Some(chunk) = walk.next().await?
+        {
+            rows.extend(chunk.rows.take(limit + 1 - rows.len()));
+        }
+        let is_last = rows.len() <= limit;
+        rows.truncate(limit);
+        let next = rows.last().copied().filter(|_| !is_last);
+        Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next })
+    }
+}
+
+const fn skipped(row: u64) -> SkippedItem {
+    SkippedItem { row, code: "skipped", message: "not processed: the job was stopped before" }
+}
+
+struct Page {
+    items: Vec<FailedItem>,
+    limit: usize,
+    bytes_left: usize,
+}
+
+impl Page {
+    /// Adds an item, unless the page is full. An item that no page can hold is shown without its text.
+    fn takes(&mut self, mut item: FailedItem) -> Result<bool, PortError> {
+        let size = |item: &FailedItem| {
+            let json = serde_json::to_vec(item);
+            json.map(|json| json.len()).map_err(|error| PortError::invalid("showing a failed item", error))
+        };
+        let mut bytes = size(&item)?;
+        if bytes > PAGE_MAX_BYTES {
+            (item.raw, item.raw_base64) = (None, None);
+            bytes = size(&item)?;
+        }
+        if self.items.len() == self.limit || bytes > self.bytes_left {
+            return Ok(false);
+        }
+        self.bytes_left -= bytes;
+        self.items.push(item);
+        Ok(true)
+    }
+}

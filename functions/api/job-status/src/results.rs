@@ -1,0 +1,146 @@
+//! The results of a job that has ended, as links to its files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use jiff::Timestamp;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::results::{LeftOut, MANIFEST, Manifest, ResultFile, crc64_text};
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
+use serde::Serialize;
+
+/// The use case and the ports it works through.
+pub struct JobResults {
+    /// Where the manifest is.
+    pub objects: Arc<dyn Objects>,
+    /// What makes links.
+    pub transfers: Arc<dyn DirectTransfers>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How long a link can be followed.
+    pub link_expiry: Duration,
+}
+
+/// The results as the API shows them.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResultsView {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// The attempt that left them.
+    pub attempt: u32,
+    /// How the job ended.
+    pub status: Status,
+    /// From when on the links lead nowhere; ask again then.
+    pub expires_at: Timestamp,
+    /// The files.
+    pub files: Vec<FileView>,
+    /// What is not in the files, though one might look for it there.
+    pub left_out: Vec<LeftOut>,
+    /// The file that lists the others, with the job as it ended.
+    pub manifest: ManifestView,
+}
+
+/// A file, and where it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FileView {
+    /// What it is.
+    #[serde(flatten)]
+    pub file: ResultFile,
+    /// Where it is.
+    #[serde(flatten)]
+    pub link: LinkView,
+}
+
+/// The manifest, and where it is; it lists no checksum of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestView {
+    /// Its name.
+    pub name: &'static str,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The CRC-64/NVME of its bytes, as that of the other files.
+    pub crc64_nvme: String,
+    /// Where it is.
+    #[serde(flatten)]
+    pub link: LinkView,
+}
+
+/// Where a file is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkView {
+    /// The name under which a browser saves it.
+    pub file_name: String,
+    /// The link, for `GET`.
+    pub url: String,
+}
+
+/// Why there are no results to be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// The job has not ended.
+    #[error("the job has not ended; its results are there when it has")]
+    Active,
+    /// There are none.
+    #[error("the job has no results: they could not be composed before it was ended, or they have expired")]
+    None,
+    /// Something cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl JobResults {
+    /// The results of this job.
+    ///
+    /// # Errors
+    /// See [`ResultsError`].
+    pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
+        if !job.status.is_terminal() {
+            return Err(ResultsError::Active);
+        }
+        // A later attempt may have ended without any: those of an earlier one do not tell how the job stands.
+        let results = job.results.filter(|results| results.attempt == job.attempt).ok_or(ResultsError::None)?;
+        let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
+            Err(PortError::NotFound) => return Err(ResultsError::None),
+            json => json?,
+        };
+        let manifest: Manifest =
+            serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a manifest", error))?;
+        let link = async |key: String, content_type: &str, name: &str| {
+            let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);
+            let link = self.transfers.presign_get(&key, content_type, &file_name, self.link_expiry).await;
+            link.map(|PresignedRequest { url, .. }| LinkView { file_name, url })
+        };
+        // Links are signed here, without a request.
+        let expires_at = expiry(self.clock.now(), self.link_expiry);
+        let mut files = Vec::with_capacity(manifest.files.len());
+        for file in manifest.files {
+            let key = results.file_key(job.job_guid, &file.name);
+            files.push(FileView { link: link(key, &file.content_type, &file.name).await?, file });
+        }
+        let content_type = "application/json";
+        let manifest_view = ManifestView {
+            name: MANIFEST,
+            content_type,
+            bytes: json.len() as u64,
+            crc64_nvme: crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &json)),
+            link: link(results.manifest_key(job.job_guid), content_type, MANIFEST).await?,
+        };
+        Ok(ResultsView {
+            job_guid: job.job_guid,
+            attempt: results.attempt,
+            status: job.status,
+            expires_at,
+            files,
+            left_out: manifest.left_out,
+            manifest: manifest_view,
+        })
+    }
+}

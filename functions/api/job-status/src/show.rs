@@ -1,0 +1,57 @@
+//! A job as it stands, and the jobs of an owner.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Clock, JobFilter, JobStore, PortError};
+use rowmill_core::progress::job_view::JobView;
+
+/// How many jobs' counters are read at once.
+const COUNTERS_CONCURRENCY: usize = 8;
+
+/// The use case and the ports it works through.
+pub struct Jobs {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A page of jobs.
+pub struct JobsPage {
+    /// The jobs, newest first.
+    pub jobs: Vec<JobView>,
+    /// Where the next page goes on.
+    pub next: Option<JobGuid>,
+}
+
+impl Jobs {
+    /// The owner's job of this name.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, it is another owner's, or it has expired.
+    pub async fn owned(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PortError> {
+        self.jobs.owned(owner, job_guid, self.clock.now()).await
+    }
+
+    /// The job with its counters.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
+        JobView::read(&*self.jobs, job).await
+    }
+
+    /// The owner's jobs, newest first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn list(&self, owner: &Owner, filter: &JobFilter) -> Result<JobsPage, PortError> {
+        let page = self.jobs.jobs(owner, filter, self.clock.now()).await?;
+        let shown: Vec<_> = page.jobs.iter().map(|job| self.show(job)).collect();
+        let jobs = stream::iter(shown).buffered(COUNTERS_CONCURRENCY).try_collect().await?;
+        Ok(JobsPage { jobs, next: page.next })
+    }
+}

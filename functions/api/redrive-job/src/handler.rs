@@ -1,0 +1,41 @@
+//! From the HTTP request to the use case and back.
+
+use lambda_http::{Body, Request, Response};
+use rowmill_aws::http::{Problem, json_response, owner_of, path_parameter, read_json, to_be_polled};
+use rowmill_core::progress::job_view::JobView;
+
+use crate::redrive::{RedriveJobError, RedriveRequest, Redriver};
+
+/// Answers `POST /api/jobs/{jobGuid}/redrive`.
+pub async fn handle(redriver: &Redriver, request: Request) -> Response<Body> {
+    redrive(redriver, &request).await.unwrap_or_else(Into::into)
+}
+
+async fn redrive(redriver: &Redriver, request: &Request) -> Result<Response<Body>, Problem> {
+    let owner = owner_of(request)?;
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let wish: RedriveRequest = if request.body().is_empty() { RedriveRequest::default() } else { read_json(request)? };
+    let job = redriver.redrive(&owner, job_guid, &wish).await.map_err(|error| problem(error, redriver))?;
+    // What was asked for is done: an answer without counters is better than none.
+    let view = JobView::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| JobView::new(&job, None));
+    Ok(to_be_polled(json_response(202, &view)))
+}
+
+fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
+    let detail = error.to_string();
+    match error {
+        RedriveJobError::UnknownJob(_) => Problem::not_found(detail),
+        RedriveJobError::Active => Problem::conflict("job_active", detail),
+        RedriveJobError::NothingFailed => Problem::conflict("nothing_to_redrive", detail),
+        RedriveJobError::Deadline(_) => {
+            Problem::unprocessable("invalid_request", detail).with("field", "deadlineSeconds")
+        }
+        RedriveJobError::UnknownUpload(_) => Problem::unprocessable("unknown_upload", detail).with("field", "fileGuid"),
+        RedriveJobError::TooBig { .. } | RedriveJobError::Corrected(_) => {
+            Problem::unprocessable("invalid_corrected_file", detail).with("field", "fileGuid")
+        }
+        RedriveJobError::NotFailed(_) => Problem::unprocessable("rows_not_failed", detail).with("field", "fileGuid"),
+        RedriveJobError::Full(full) => Problem::full(&full, redriver.clock.now(), redriver.limits.retry_after_max),
+        RedriveJobError::Port(error) => error.into(),
+    }
+}

@@ -1,0 +1,311 @@
+//! Taking files in, in one of three ways: the bytes in the request, one presigned request, or one for each part.
+//!
+//! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, what is
+//! left is an object or a multipart upload without a row; the bucket's lifecycle removes both.
+
+use rowmill_core::model::keys;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::ports::{
+    Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
+};
+
+use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
+
+/// The most parts a file is sent in, so that the answer with their requests stays well below what a function may answer
+/// (6 MB). The parts of a bigger file are longer. S3 itself would take 10,000.
+const PARTS_MAX: u64 = 1000;
+
+/// How many presigned requests are made at once.
+const PRESIGN_CONCURRENCY: usize = 16;
+
+/// The use case and the ports it works through.
+pub struct Uploads {
+    /// The uploads' rows.
+    pub uploads: Arc<dyn UploadStore>,
+    /// Their objects.
+    pub objects: Arc<dyn Objects>,
+    /// Requests that go past this function.
+    pub transfers: Arc<dyn DirectTransfers>,
+    /// What joins the parts of a file.
+    pub multipart: Arc<dyn MultipartObjects>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for uploads.
+    pub entropy: Arc<dyn Entropy>,
+    /// The limits.
+    pub limits: UploadLimits,
+}
+
+/// What an upload may take.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadLimits {
+    /// The longest file in the request itself, in bytes.
+    pub direct_max_bytes: u64,
+    /// The longest file sent in one piece, in bytes.
+    pub single_put_max_bytes: u64,
+    /// How long a part is at least, in bytes.
+    pub part_bytes: u64,
+    /// The longest file at all, in bytes.
+    pub max_bytes: u64,
+    /// How long an upload can be used.
+    pub retention: Duration,
+    /// How long a presigned request can be used.
+    pub presign_expiry: Duration,
+}
+
+/// Why there is no upload.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// A field of the request is wrong.
+    #[error("{field}: {message}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it and what to do.
+        message: String,
+    },
+    /// The file is too long for this way, or at all.
+    #[error("the file has {size} bytes, more than the {limit} allowed; {advice}")]
+    TooLarge {
+        /// Its length.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The caller has no such upload.
+    #[error("there is no upload {0}; it may have expired: upload the file again")]
+    Unknown(FileGuid),
+    /// Its bytes are not all there.
+    #[error("upload {file} is not complete: {stored} of {announced} bytes are stored; send the rest first")]
+    Incomplete {
+        /// The upload.
+        file: FileGuid,
+        /// What is there.
+        stored: u64,
+        /// What was announced.
+        announced: u64,
+    },
+    /// There are other bytes than announced.
+    #[error("upload {file} has {stored} bytes where {announced} were announced: upload the file again")]
+    OtherSize {
+        /// The upload.
+        file: FileGuid,
+        /// What is there.
+        stored: u64,
+        /// What was announced.
+        announced: u64,
+    },
+    /// Something cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl Uploads {
+    /// Stores the bytes of the request itself.
+    ///
+    /// # Errors
+    /// See [`UploadError`].
+    pub async fn store(
+        &self,
+        owner: &Owner,
+        content_type: &str,
+        file_name: Option<&str>,
+        bytes: Bytes,
+    ) -> Result<UploadView, UploadError> {
+        let size = bytes.len() as u64;
+        check_names(file_name, content_type)?;
+        if size > self.limits.direct_max_bytes {
+            let advice = "announce it with a JSON body and send it to the URL you are given";
+            return Err(UploadError::TooLarge { size, limit: self.limits.direct_max_bytes, advice });
+        }
+        let mut upload = self.new_upload(owner, content_type, file_name, size);
+        let etag = self.objects.put(&upload.key, content_type, bytes, None).await?;
+        upload.state = UploadState::Ready { etag };
+        self.uploads.create(&upload).await?;
+        Ok(UploadView::new(&upload))
+    }
+
+    /// Remembers that a file will come, and says where to send it.
+    ///
+    /// # Errors
+    /// See [`UploadError`].
+    pub async fn announce(&self, owner: &Owner, request: &AnnounceRequest) -> Result<UploadView, UploadError> {
+        check_names(Some(&request.file_name), &request.content_type)?;
+        if request.size > self.limits.max_bytes {
+            let advice = "split it into several files";
+            return Err(UploadError::TooLarge { size: request.size, limit: self.limits.max_bytes, advice });
+        }
+        let sha256 = request.sha256.as_deref().map(parse_sha256).transpose()?;
+        let mut upload = self.new_upload(owner, &request.content_type, Some(&request.file_name), request.size);
+        upload.sha256.clone_from(&request.sha256);
+        let expires_at = upload.created_at + self.limits.presign_expiry;
+        if request.size > self.limits.single_put_max_bytes {
+            if sha256.is_some() {
+                let message = format!(
+                    "cannot be checked for a file above {} bytes, which is sent in parts; leave it out",
+                    self.limits.single_put_max_bytes
+                );
+                return Err(UploadError::Field { field: "sha256", message });
+            }
+            return self.announce_parts(upload, expires_at).await;
+        }
+        self.uploads.create(&upload).await?;
+        let expiry = self.limits.presign_expiry;
+        let request =
+            self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
+        Ok(UploadView { upload: Some(RequestView::new(request, expires_at)), ..UploadView::new(&upload) })
+    }
+
+    async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
+        let multipart = self.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
+        upload.state = UploadState::Pending { multipart: Some(multipart.clone()) };
+        self.uploads.create(&upload).await?;
+        let part_size = self.limits.part_bytes.max(upload.size.div_ceil(PARTS_MAX));
+        let part = |number: u32| {
+            let (upload, multipart) = (&upload, &multipart);
+            async move {
+                let size = part_size.min(upload.size - u64::from(number - 1) * part_size);
+                let expiry = self.limits.presign_expiry;
+                let request = self.transfers.presign_part(&upload.key, multipart, number, size, expiry).await?;
+                Ok::<_, PortError>(PartView {
+                    part_number: number,
+                    size,
+                    request: RequestView::new(request, expires_at),
+                })
+            }
+        };
+        let count = u32::try_from(upload.size.div_ceil(part_size)).unwrap_or(u32::MAX);
+        let requests = (1..=count).map(part).collect::<Vec<_>>();
+        let parts = stream::iter(requests).buffered(PRESIGN_CONCURRENCY).try_collect().await?;
+        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..UploadView::new(&upload) })
+    }
+
+    /// Makes sure that the upload is stored whole, out of its parts where it has any. Doing so again changes nothing.
+    ///
+    /// # Errors
+    /// See [`UploadError`].
+    pub async fn complete(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
+        let mut upload = self.owned(owner, file_guid).await?;
+        let multipart = match &upload.state {
+            UploadState::Ready { .. } => return Ok(UploadView::new(&upload)),
+            UploadState::Pending { multipart } => multipart.clone(),
+        };
+        if let Some(multipart) = multipart {
+            self.join_parts(&upload, &multipart).await?;
+        }
+        let incomplete = |stored| UploadError::Incomplete { file: file_guid, stored, announced: upload.size };
+        let head = match self.objects.head(&upload.key).await {
+            Err(PortError::NotFound) => return Err(incomplete(0)),
+            head => head?,
+        };
+        if head.size != upload.size {
+            let (stored, announced) = (head.size, upload.size);
+            return Err(UploadError::OtherSize { file: file_guid, stored, announced });
+        }
+        self.uploads.mark_ready(file_guid, &head.etag).await?;
+        upload.state = UploadState::Ready { etag: head.etag };
+        Ok(UploadView::new(&upload))
+    }
+
+    async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {
+        let parts = match self.multipart.parts(&upload.key, multipart).await {
+            // Joined before, by a request whose reply was lost: the object tells the rest.
+            Err(PortError::NotFound) => return Ok(()),
+            parts => parts?,
+        };
+        let stored: u64 = parts.iter().map(|part| part.size).sum();
+        let gapless = (1..).zip(&parts).all(|(number, part): (u32, &UploadedPart)| part.number == number);
+        if stored != upload.size || !gapless {
+            return Err(UploadError::Incomplete { file: upload.file_guid, stored, announced: upload.size });
+        }
+        match self.multipart.complete_multipart(&upload.key, multipart, &parts).await {
+            Err(PortError::NotFound) => Ok(()),
+            joined => Ok(joined?),
+        }
+    }
+
+    /// How far an upload is. One sent with a presigned request is ready as soon as its bytes are there.
+    ///
+    /// # Errors
+    /// See [`UploadError`].
+    pub async fn show(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
+        let mut upload = self.owned(owner, file_guid).await?;
+        if upload.state == (UploadState::Pending { multipart: None }) {
+            match self.objects.head(&upload.key).await {
+                Ok(head) if head.size == upload.size => {
+                    self.uploads.mark_ready(file_guid, &head.etag).await?;
+                    upload.state = UploadState::Ready { etag: head.etag };
+                }
+                Ok(_) | Err(PortError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(UploadView::new(&upload))
+    }
+
+    async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {
+        match self.uploads.upload(file_guid, self.clock.now()).await {
+            Ok(upload) if upload.owner == *owner => Ok(upload),
+            Ok(_) | Err(PortError::NotFound) => Err(UploadError::Unknown(file_guid)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn new_upload(&self, owner: &Owner, content_type: &str, file_name: Option<&str>, size: u64) -> Upload {
+        let (file_guid, now) = (self.entropy.file_guid(), self.clock.now());
+        Upload {
+            file_guid,
+            owner: owner.clone(),
+            file_name: file_name.map(str::to_owned),
+            content_type: content_type.to_owned(),
+            size,
+            sha256: None,
+            key: keys::upload(file_guid),
+            state: UploadState::Pending { multipart: None },
+            created_at: now,
+            expires_at: expiry(now, self.limits.retention),
+        }
+    }
+}
+
+fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), UploadError> {
+    let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
+    if let Some(name) = file_name
+        && (name.len() > FILE_NAME_MAX_BYTES || !printable(name))
+    {
+        let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters");
+        return Err(UploadError::Field { field: "fileName", message });
+    }
+    let is_media_type = content_type.split(';').next().is_some_and(|name| name.trim().split('/').count() == 2);
+    if content_type.len() > CONTENT_TYPE_MAX_BYTES
+        || !printable(content_type)
+        || !content_type.is_ascii()
+        || !is_media_type
+    {
+        let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as text/csv");
+        return Err(UploadError::Field { field: "contentType", message });
+    }
+    Ok(())
+}
+
+fn parse_sha256(hex: &str) -> Result<[u8; 32], UploadError> {
+    let error = || UploadError::Field { field: "sha256", message: "must be 64 hexadecimal digits".into() };
+    if hex.len() != 64 || !hex.is_ascii() {
+        return Err(error());
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        let digits = std::str::from_utf8(digits).map_err(|_| error())?;
+        *byte = u8::from_str_radix(digits, 16).map_err(|_| error())?;
+    }
+    Ok(bytes)
+}

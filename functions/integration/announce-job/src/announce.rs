@@ -1,0 +1,42 @@
+//! Telling of jobs: which changes of a job are events, and publishing those.
+
+use std::sync::Arc;
+
+use rowmill_core::model::job::Job;
+use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::ports::{Events, PortError};
+
+/// The use case and the port it works through.
+pub struct Announcer {
+    /// Where events go.
+    pub events: Arc<dyn Events>,
+}
+
+/// What became of a change.
+#[derive(Debug)]
+pub enum Announced {
+    /// It is of no interest to anybody outside.
+    Nothing,
+    /// This event is published.
+    Event(JobEvent),
+    /// This event is not: `Unavailable` to be published later, `Invalid` never.
+    Failed(JobEvent, PortError),
+}
+
+impl Announcer {
+    /// Publishes what is to be told of these changes, each a job before and after, in their order; what became of each.
+    pub async fn announce<'a>(&self, changes: impl Iterator<Item = (Option<&'a Job>, &'a Job)>) -> Vec<Announced> {
+        let events: Vec<Option<JobEvent>> = changes.map(|(before, after)| JobEvent::between(before, after)).collect();
+        let to_tell: Vec<JobEvent> = events.iter().flatten().cloned().collect();
+        let mut results = self.events.publish(&to_tell).await.into_iter();
+        let announced = |event| {
+            let Some(event) = event else { return Announced::Nothing };
+            match results.next() {
+                Some(Ok(())) => Announced::Event(event),
+                Some(Err(error)) => Announced::Failed(event, error),
+                None => Announced::Failed(event, PortError::unavailable("publishing events", "no result for this one")),
+            }
+        };
+        events.into_iter().map(announced).collect()
+    }
+}

@@ -1,0 +1,106 @@
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rowmill_aws::dynamodb::RowChange;
+use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::ports::{Events, PortError};
+use serde_json::{Value, json};
+
+use crate::announce::Announcer;
+use crate::handler::handle;
+
+/// A bus that takes the events of some jobs, refuses those of others for the moment, and others for good.
+#[derive(Default)]
+struct Bus {
+    away: Vec<u8>,
+    wrong: Vec<u8>,
+    taken: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Events for Bus {
+    async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
+        let publish = |event: &JobEvent| {
+            let job = event.job_guid.0.as_bytes()[15];
+            if self.away.contains(&job) {
+                return Err(PortError::unavailable("publishing events", "down"));
+            }
+            if self.wrong.contains(&job) {
+                return Err(PortError::invalid("publishing events", "malformed"));
+            }
+            self.taken.lock().unwrap().push(event.event_id.clone());
+            Ok(())
+        };
+        events.iter().map(publish).collect()
+    }
+}
+
+fn job(number: u8) -> String {
+    format!("00000000-0000-7000-8000-0000000000{number:02x}")
+}
+
+fn image(number: u8, status: &str) -> Value {
+    json!({
+        "jobId": {"S": job(number)}, "row": {"S": "job"}, "owner": {"S": "me"}, "jobType": {"S": "import"},
+        "fileGuid": {"S": "00000000-0000-4000-8000-000000000001"}, "dataBytes": {"N": "10"}, "status": {"S": status},
+        "attempt": {"N": "1"}, "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"},
+        "cursorRow": {"N": "1"}, "splitDone": {"BOOL": false}, "completions": {"N": "0"},
+        "createdAt": {"N": "1750000000000"}, "movedAt": {"N": "1750000000123"}, "deadlineAt": {"N": "1750000999000"},
+    })
+}
+
+fn change(number: u8, old: Value, new: Value) -> RowChange {
+    let images = json!({
+        "Keys": {"jobId": {"S": job(number)}, "row": {"S": "job"}}, "SequenceNumber": format!("s{number}"),
+        "OldImage": old, "NewImage": new,
+    });
+    serde_json::from_value(json!({"dynamodb": images})).unwrap()
+}
+
+fn started(numbers: impl IntoIterator<Item = u8>) -> Vec<RowChange> {
+    numbers.into_iter().map(|number| change(number, image(number, "waiting"), image(number, "running"))).collect()
+}
+
+async fn handled(bus: Bus, changes: Vec<RowChange>) -> (Result<Option<String>, PortError>, Vec<String>) {
+    let bus = Arc::new(bus);
+    let answer = handle(&Announcer { events: bus.clone() }, changes).await;
+    let taken = bus.taken.lock().unwrap().clone();
+    (answer, taken)
+}
+
+fn running(numbers: impl IntoIterator<Item = u8>) -> Vec<String> {
+    numbers.into_iter().map(|number| format!("{}/1/running", job(number))).collect()
+}
+
+#[tokio::test]
+async fn each_change_is_told_in_its_order() {
+    let mut changes = started([1, 2]);
+    changes.push(change(1, image(1, "running"), image(1, "failed")));
+    let (answer, taken) = handled(Bus::default(), changes).await;
+    assert_eq!(answer.unwrap(), None);
+    assert_eq!(taken, [running([1, 2]), vec![format!("{}/1/failed", job(1))]].concat());
+}
+
+#[tokio::test]
+async fn the_stream_is_read_again_from_the_first_change_that_could_not_be_told() {
+    let (answer, taken) = handled(Bus { away: vec![2, 4], ..Bus::default() }, started(1..=5)).await;
+    assert_eq!(answer.unwrap().as_deref(), Some("s2"));
+    assert_eq!(taken, running([1, 3, 5]));
+}
+
+#[tokio::test]
+async fn an_invocation_that_gets_nothing_told_fails() {
+    let (answer, _) = handled(Bus { away: vec![1, 2], ..Bus::default() }, started([1, 2])).await;
+    assert!(matches!(answer, Err(PortError::Unavailable { .. })), "{answer:?}");
+    let (answer, _) = handled(Bus { away: vec![1], ..Bus::default() }, Vec::new()).await;
+    assert_eq!(answer.unwrap(), None, "nothing to tell is no failure");
+}
+
+#[tokio::test]
+async fn what_can_never_be_told_holds_nothing_up() {
+    let mut changes = started(1..=3);
+    changes.insert(0, change(4, image(4, "waiting"), image(4, "unheard-of")));
+    let (answer, taken) = handled(Bus { wrong: vec![2], ..Bus::default() }, changes).await;
+    assert_eq!(answer.unwrap(), None);
+    assert_eq!(taken, running([1, 3]));
+}

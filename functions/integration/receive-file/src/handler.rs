@@ -1,0 +1,143 @@
+//! From the inbox queue's event to the use case and back.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use create_job::create::{CreateJobError, Creator};
+use rowmill_aws::http::Problem;
+use rowmill_aws::{Batch, Delivery};
+use rowmill_core::ports::{Deliveries, PortError};
+
+use crate::notes::JobNotesError;
+use crate::notification::{Dropped, Notification};
+use crate::receive::{ReceiveError, Received, Receiver};
+
+/// How long after its first delivery a message comes back that met with an outage.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(10);
+
+/// The longest a message is kept from coming back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+
+/// What the function works with.
+pub struct Inbox {
+    /// The use case.
+    pub receiver: Receiver,
+    /// The messages at hand.
+    pub deliveries: Arc<dyn Deliveries>,
+    /// The bucket; any other of the account may send to the queue too.
+    pub bucket: String,
+}
+
+/// Makes jobs of what was dropped; the ids of the messages to deliver again.
+pub async fn handle(inbox: &Inbox, batch: Batch<Notification>) -> Vec<String> {
+    let mut retry = Vec::new();
+    for delivery in batch.deliveries {
+        if let Err(pause) = take(inbox, &delivery.message).await {
+            postpone(inbox, &delivery, pause).await;
+            retry.push(delivery.message_id);
+        }
+    }
+    retry
+}
+
+/// Deals with a message, or says how long after its first delivery it is to come back.
+async fn take(inbox: &Inbox, message: &Notification) -> Result<(), Duration> {
+    let records = match message {
+        Notification::Test { event } => {
+            tracing::info!(event, "the bucket's notifications arrive");
+            return Ok(());
+        }
+        Notification::Event { records } => records,
+    };
+    let mut again = Ok(());
+    for record in records {
+        if record.bucket() != inbox.bucket {
+            tracing::warn!(bucket = record.bucket(), "a notification of another bucket is not taken");
+            continue;
+        }
+        let Some(drop) = record.drop() else {
+            tracing::error!("the key of a dropped object is not UTF-8: it cannot be received");
+            continue;
+        };
+        again = again.and(take_drop(inbox, &drop).await);
+    }
+    again
+}
+
+async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
+    let (file, upload) = (&drop.key, drop.file_guid());
+    let error = match inbox.receiver.receive(drop).await {
+        Ok(Received::Job(job)) => {
+            tracing::info!(file, upload.id = %upload, job.id = %job.job_guid, "file received");
+            return Ok(());
+        }
+        Ok(Received::Nothing(reason)) => {
+            tracing::info!(file, ?reason, "no job");
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    if let Some(pause) = pause_after(&error, &inbox.receiver.creator) {
+        tracing::warn!(file, error = &error as &dyn Error, "file not received yet, to be tried again");
+        return Err(pause);
+    }
+    // Once the upload is there, a job can be created on it in the usual way.
+    let uploaded = matches!(error, ReceiveError::Create(_)).then(|| upload.to_string());
+    let problem = problem(error, &inbox.receiver.creator).with("file", file.as_str());
+    let problem = problem.with("fileGuid", uploaded).with("droppedAt", drop.at.to_string());
+    tracing::warn!(file, code = problem.code(), "file refused");
+    inbox.receiver.tell(drop, problem.to_json().into()).await.map_err(|error| {
+        tracing::warn!(file, error = &error as &dyn Error, "problem not told yet, to be tried again");
+        OUTAGE_PAUSE
+    })
+}
+
+/// How long after its first delivery a drop is to be tried again, if trying again can help.
+fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
+    match error {
+        ReceiveError::Create(CreateJobError::Full(full)) => {
+            let (now, longest) = (creator.clock.now(), LONGEST_PAUSE.as_secs());
+            Some(Duration::from_secs(full.retry_after_seconds(now, OUTAGE_PAUSE.as_secs(), longest)))
+        }
+        ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_PAUSE),
+        // What cannot be understood is our fault: it comes back, and in the end it is an operator's.
+        ReceiveError::Create(CreateJobError::Port(PortError::Unavailable { .. } | PortError::Invalid { .. })) => {
+            Some(OUTAGE_PAUSE)
+        }
+        _ => None,
+    }
+}
+
+/// A message that has been back often comes back more seldom, in proportion: who has waited for an hour can wait for a few
+/// minutes more, and a queue of many such messages asks for the next slot all the time.
+async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, pause: Duration) {
+    let pause = pause.saturating_mul(delivery.receive_count.max(1)).min(LONGEST_PAUSE);
+    if let Err(error) = inbox.deliveries.postpone(&delivery.receipt, pause).await {
+        tracing::warn!(error = &error as &dyn Error, "not postponed: the queue delivers the message in its own time");
+    }
+}
+
+fn problem(error: ReceiveError, creator: &Creator) -> Problem {
+    let detail = error.to_string();
+    match error {
+        ReceiveError::NoJobType => Problem::unprocessable("unknown_job_type", detail).with("field", "jobType"),
+        ReceiveError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
+        ReceiveError::Expired => Problem::unprocessable("upload_expired", detail),
+        ReceiveError::JobNotes(JobNotesError::Syntax { source, .. }) => {
+            let problem = Problem::bad_request("invalid_json", detail);
+            problem.with("line", source.line()).with("column", source.column())
+        }
+        ReceiveError::JobNotes(JobNotesError::Shape { field, .. }) => {
+            Problem::bad_request("invalid_body", detail).with("field", field)
+        }
+        ReceiveError::JobNotes(JobNotesError::TooLong { .. }) => {
+            Problem::too_large(crate::notes::SIDECAR_MAX_BYTES, detail)
+        }
+        ReceiveError::JobNotes(JobNotesError::Owner { .. }) => {
+            Problem::unprocessable("invalid_request", detail).with("field", "owner")
+        }
+        ReceiveError::Create(error) => create_job::handler::problem(error, creator),
+        ReceiveError::JobNotes(JobNotesError::Port(error)) | ReceiveError::Port(error) => error.into(),
+    }
+}

@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_aws::{Batch, Delivery};
+use rowmill_core::ports::{Objects, PortError};
+use serde_json::json;
+
+use crate::handler::handle;
+use crate::notes::REQUEST_NOTE;
+use crate::notification::Notification;
+use crate::receive::problem_key;
+use crate::test_inbox::TestInbox;
+
+/// Delivers messages for the so manieth time; which of them come back.
+async fn deliver(inbox: &TestInbox, messages: Vec<Notification>, receive_count: u32) -> Vec<String> {
+    let delivery = |(number, message)| Delivery {
+        message_id: format!("m{number}"),
+        message,
+        receive_count,
+        receipt: format!("r{number}"),
+    };
+    let deliveries = messages.into_iter().enumerate().map(delivery).collect();
+    handle(&inbox.inbox, Batch { deliveries, deadline: Timestamp::MAX }).await
+}
+
+#[tokio::test]
+async fn the_same_notification_twice_is_one_job_and_both_are_acknowledged() {
+    let inbox = TestInbox::new();
+    let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
+    let messages = vec![inbox.notification(&dropped), inbox.notification(&dropped)];
+    assert!(deliver(&inbox, messages.clone(), 1).await.is_empty());
+    assert!(deliver(&inbox, messages, 2).await.is_empty());
+    assert_eq!(inbox.every_job().len(), 1);
+    assert!(matches!(inbox.objects.head(&problem_key("inbox/validate/a.csv")).await, Err(PortError::NotFound)));
+}
+
+#[tokio::test]
+async fn the_test_event_and_other_buckets_notifications_are_acknowledged() {
+    let inbox = TestInbox::new();
+    let test = serde_json::from_value(json!({ "Service": "Amazon S3", "Event": "s3:TestEvent" })).unwrap();
+    let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
+    let mut other = TestInbox::new();
+    other.inbox.bucket = "others".into();
+    assert!(deliver(&other, vec![test, inbox.notification(&dropped)], 1).await.is_empty());
+    assert!(other.every_job().is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_become_a_job_is_told_as_the_api_would_and_acknowledged() {
+    let inbox = TestInbox::new();
+    let notes = [(REQUEST_NOTE, r#"{"params":{"delimeter":"|"}}"#)];
+    for (key, bytes, notes, status, code) in [
+        ("inbox/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
+        ("inbox/unheard-of/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
+        ("inbox/validate/twice.csv", "a,a\n", &[][..], 422, "unreadable_file"),
+        ("inbox/validate/large.csv", &"x".repeat(1001), &[][..], 413, "body_too_large"),
+        ("inbox/validate/params.csv", "a\n", &notes[..], 422, "invalid_params"),
+        ("inbox/validate/note.csv", "a\n", &[(REQUEST_NOTE, "{")][..], 400, "invalid_json"),
+        ("inbox/validate/shape.csv", "a\n", &[(REQUEST_NOTE, r#"{"x":1}"#)][..], 400, "invalid_body"),
+        ("inbox/validate/owner.csv", "a\n", &[("rowmill-owner", "#")][..], 422, "invalid_request"),
+    ] {
+        let dropped = inbox.drop_file(key, bytes, notes, 1);
+        assert!(deliver(&inbox, vec![inbox.notification(&dropped)], 1).await.is_empty(), "{key}");
+        let problem = inbox.problem(key).await;
+        assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)), "{problem}");
+        assert_eq!((&problem["file"], &problem["droppedAt"]), (&json!(key), &json!(dropped.at)), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().len() > 10, "{problem}");
+        let head = inbox.objects.head(&problem_key(key)).await.unwrap();
+        assert_eq!(head.content_type.as_deref(), Some("application/problem+json"));
+    }
+    let refused = inbox.problem("inbox/validate/params.csv").await;
+    assert!(refused["fileGuid"].is_string(), "the upload is there, a job can be created on it: {refused}");
+    assert!(inbox.problem("inbox/a.csv").await["fileGuid"].is_null());
+    assert!(inbox.every_job().is_empty() && inbox.deliveries.take().is_empty());
+}
+
+#[tokio::test]
+async fn at_a_ceiling_the_message_comes_back_later_and_later_and_in_the_end_is_a_job() {
+    let inbox = TestInbox::with_ceiling(0);
+    let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
+    let message = inbox.notification(&dropped);
+    for (receive_count, seconds) in [(1, 10), (2, 20), (27, 270), (91, 900), (1000, 900)] {
+        assert_eq!(deliver(&inbox, vec![message.clone()], receive_count).await, ["m0"]);
+        assert_eq!(inbox.deliveries.take(), [("r0".to_owned(), Duration::from_secs(seconds))], "{receive_count}");
+    }
+    let mut roomier = inbox;
+    roomier.inbox.receiver.creator.limits.ceilings.owner = 1;
+    assert!(deliver(&roomier, vec![message], 1001).await.is_empty());
+    assert_eq!(roomier.every_job().len(), 1);
+}

@@ -1,0 +1,223 @@
+//! Receiving a file: the object that was dropped becomes an upload, as it lies there, and a job is created on it.
+//!
+//! All names follow from what was dropped: the same notification, however often it arrives, finds the same upload and, by
+//! its idempotency key, the same job.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use create_job::create::{CreateJobError, Creator};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::keys::{INBOX, INBOX_PROBLEMS, KEY_MAX_BYTES};
+use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::ports::{ObjectHead, PortError, expiry};
+use sha2::{Digest, Sha256};
+
+use crate::notes::{JobNotes, JobNotesError, SIDECAR_SUFFIX};
+use crate::notification::Dropped;
+
+/// The longest file name and content type an upload has, in bytes.
+const NAME_MAX_BYTES: usize = 255;
+
+/// The content type of an object whose own is none.
+const UNKNOWN_CONTENT: &str = "application/octet-stream";
+
+/// The use case.
+pub struct Receiver {
+    /// What creates jobs, with the ports this works through too.
+    pub creator: Creator,
+    /// The limits.
+    pub limits: ReceiveLimits,
+    /// Whose a file is that names nobody.
+    pub default_owner: Owner,
+}
+
+/// What a dropped file may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiveLimits {
+    /// The largest file, in bytes.
+    pub max_bytes: u64,
+    /// For how long after it was dropped a file may start jobs.
+    pub retention: Duration,
+}
+
+/// What became of a drop.
+#[derive(Debug)]
+pub enum Received {
+    /// It is this job, created now or before.
+    Job(Box<Job>),
+    /// It is none, and should be none.
+    Nothing(Reason),
+}
+
+/// Why a drop is no job and nobody is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// It is the sidecar of another file.
+    Sidecar,
+    /// It is what consoles make to show a folder.
+    Folder,
+    /// It was taken away again.
+    Gone,
+    /// Something else was dropped on its key since, which is told of in its own time.
+    Replaced,
+    /// It was made a job before, and what it asked for has changed since.
+    Before,
+}
+
+/// Why a file that should be a job is none.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// Its key names no job type.
+    #[error("the key names no job type: drop the file under {INBOX}<jobType>/")]
+    NoJobType,
+    /// It is too big.
+    #[error("the file has {size} bytes, more than the {limit} it may have; split it into several files")]
+    TooLarge {
+        /// How long it is.
+        size: u64,
+        /// How long it may be.
+        limit: u64,
+    },
+    /// It waited too long for its turn.
+    #[error("the file waited too long to become a job; drop it again")]
+    Expired,
+    /// What it asks for cannot be read.
+    #[error(transparent)]
+    JobNotes(#[from] JobNotesError),
+    /// What it asks for cannot be done.
+    #[error(transparent)]
+    Create(CreateJobError),
+    /// The bucket or the uploads cannot be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl Receiver {
+    /// Makes a job of a dropped object.
+    ///
+    /// # Errors
+    /// See [`ReceiveError`].
+    pub async fn receive(&self, drop: &Dropped) -> Result<Received, ReceiveError> {
+        if drop.key.ends_with(SIDECAR_SUFFIX) {
+            return Ok(Received::Nothing(Reason::Sidecar));
+        }
+        if drop.key.ends_with('/') {
+            return Ok(Received::Nothing(Reason::Folder));
+        }
+        let (job_type, name) = job_type_and_name(&drop.key).ok_or(ReceiveError::NoJobType)?;
+        let head = match self.creator.objects.head(&drop.key).await {
+            Err(PortError::NotFound) => return Ok(Received::Nothing(Reason::Gone)),
+            head => head?,
+        };
+        if head.etag != drop.etag {
+            return Ok(Received::Nothing(Reason::Replaced));
+        }
+        if head.size > self.limits.max_bytes {
+            return Err(ReceiveError::TooLarge { size: head.size, limit: self.limits.max_bytes });
+        }
+        let notes = JobNotes::of(&*self.creator.objects, &drop.key, &head, &self.default_owner).await?;
+        let upload = self.remember(self.upload(drop, &head, name, &notes.owner)).await?;
+        let request = notes.request(job_type, upload.file_guid)?;
+        let key = idempotency_key(&upload);
+        match self.creator.create(&upload.owner, &request, Some(&key)).await {
+            Ok(job) => Ok(Received::Job(Box::new(job))),
+            Err(CreateJobError::KeyReused) => Ok(Received::Nothing(Reason::Before)),
+            Err(CreateJobError::UploadChanged(_) | CreateJobError::Port(PortError::Changed)) => {
+                Ok(Received::Nothing(Reason::Replaced))
+            }
+            Err(CreateJobError::UnknownUpload(_)) if upload.expires_at <= self.creator.clock.now() => {
+                Err(ReceiveError::Expired)
+            }
+            Err(CreateJobError::UnknownUpload(_) | CreateJobError::Port(PortError::NotFound)) => {
+                Ok(Received::Nothing(Reason::Gone))
+            }
+            Err(error) => Err(ReceiveError::Create(error)),
+        }
+    }
+
+    /// Remembers the upload. One that an earlier delivery of the drop has stored stands, whomever a sidecar names by now:
+    /// under another owner the upload would not be found, and the file be lost.
+    async fn remember(&self, upload: Upload) -> Result<Upload, PortError> {
+        self.creator.uploads.create(&upload).await?;
+        match self.creator.uploads.upload(upload.file_guid, self.creator.clock.now()).await {
+            // It has expired.
+            Err(PortError::NotFound) => Ok(upload),
+            stored => stored,
+        }
+    }
+
+    /// Tells whoever dropped it what is wrong, in an object of its own.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn tell(&self, drop: &Dropped, problem: Bytes) -> Result<(), PortError> {
+        let key = problem_key(&drop.key);
+        self.creator.objects.put(&key, "application/problem+json", problem, None).await?;
+        Ok(())
+    }
+
+    /// The object as an upload. All of it follows from the drop, so that another delivery makes the same one.
+    fn upload(&self, drop: &Dropped, head: &ObjectHead, name: &str, owner: &Owner) -> Upload {
+        let fits = |text: &&str| (1..=NAME_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+        let content_type = head.content_type.as_deref().filter(fits).unwrap_or(UNKNOWN_CONTENT);
+        Upload {
+            file_guid: drop.file_guid(),
+            owner: owner.clone(),
+            file_name: Some(name).filter(fits).map(str::to_owned),
+            content_type: content_type.to_owned(),
+            size: head.size,
+            sha256: None,
+            key: drop.key.clone(),
+            state: UploadState::Ready { etag: head.etag.clone() },
+            created_at: drop.at,
+            expires_at: expiry(drop.at, self.limits.retention),
+        }
+    }
+}
+
+/// The key by which a repeated drop finds its job.
+fn idempotency_key(upload: &Upload) -> String {
+    format!("{INBOX}{}", upload.file_guid)
+}
+
+/// `import` and `orders.csv` of `inbox/import/2025/orders.csv`.
+fn job_type_and_name(key: &str) -> Option<(&str, &str)> {
+    let (job_type, path) = key.strip_prefix(INBOX)?.split_once('/')?;
+    Some((job_type, path.rsplit('/').next()?)).filter(|(job_type, _)| !job_type.is_empty())
+}
+
+/// Where it is told what is wrong with the object of this key.
+pub fn problem_key(key: &str) -> String {
+    let place = format!("{INBOX_PROBLEMS}{}.json", key.strip_prefix(INBOX).unwrap_or(key));
+    if place.len() <= KEY_MAX_BYTES {
+        return place;
+    }
+    let digest: String = Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{INBOX_PROBLEMS}{digest}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_says_the_job_type_and_the_name() {
+        assert_eq!(job_type_and_name("inbox/import/orders.csv"), Some(("import", "orders.csv")));
+        assert_eq!(job_type_and_name("inbox/import/2025/06/orders.csv"), Some(("import", "orders.csv")));
+        assert_eq!(job_type_and_name("inbox/orders.csv"), None);
+        assert_eq!(job_type_and_name("inbox//orders.csv"), None);
+        assert_eq!(job_type_and_name("uploads/import/orders.csv"), None);
+    }
+
+    #[test]
+    fn a_problem_lies_beside_the_inbox_as_its_file_lies_in_it() {
+        assert_eq!(problem_key("inbox/import/2025/a.csv"), "inbox-problems/import/2025/a.csv.json");
+        assert_eq!(problem_key("inbox/a.csv"), "inbox-problems/a.csv.json");
+        let long = format!("inbox/import/{}", "x".repeat(1011));
+        assert_eq!(long.len(), KEY_MAX_BYTES);
+        let problem = problem_key(&long);
+        assert!(problem.len() < 100 && problem.starts_with(INBOX_PROBLEMS) && problem != problem_key(&long[..1020]));
+    }
+}

@@ -1,0 +1,99 @@
+//! An inbox in memory, for the tests of this crate.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use create_job::create::{CreateLimits, Creator};
+use rowmill_core::in_memory::{
+    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryUploadStore,
+    ManualClock,
+};
+use rowmill_core::job_types::{JobTypes, Validate};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::ports::processor::JobType;
+use rowmill_core::ports::{Ceilings, Clock, Objects};
+use rowmill_core::text::ChunkLimits;
+use serde_json::{Value, json};
+
+use crate::handler::Inbox;
+use crate::notification::{Dropped, Notification};
+use crate::receive::{ReceiveLimits, Receiver, problem_key};
+
+pub const BUCKET: &str = "files";
+
+pub struct TestInbox {
+    pub inbox: Inbox,
+    pub jobs: Arc<InMemoryJobStore>,
+    pub objects: Arc<InMemoryObjects>,
+    pub deliveries: Arc<InMemoryDeliveries>,
+    pub clock: Arc<ManualClock>,
+}
+
+impl TestInbox {
+    pub fn new() -> Self {
+        Self::with_ceiling(20)
+    }
+
+    /// Where an owner may have so many active jobs.
+    pub fn with_ceiling(owner: u32) -> Self {
+        let (jobs, objects) = (Arc::new(InMemoryJobStore::default()), Arc::new(InMemoryObjects::default()));
+        let (clock, deliveries) = (Arc::new(ManualClock::default()), Arc::new(InMemoryDeliveries::default()));
+        let chunks = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
+        let creator = Creator {
+            jobs: jobs.clone(),
+            uploads: Arc::new(InMemoryUploadStore::default()),
+            objects: objects.clone(),
+            splits: Arc::new(InMemoryQueue::<SplitMessage>::default()),
+            job_types: JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]),
+            clock: clock.clone(),
+            entropy: Arc::new(CountingEntropy::default()),
+            limits: CreateLimits {
+                chunks,
+                ceilings: Ceilings { owner, job_type: 100, system: 200 },
+                header_max_bytes: 64 * 1024,
+                default_deadline_seconds: 14_400,
+                maximum_deadline_seconds: 259_200,
+                idempotency: Duration::from_secs(86_400),
+                stale: Duration::from_secs(900),
+                retry_after_max: Duration::from_secs(300),
+            },
+        };
+        let receiver = Receiver {
+            creator,
+            limits: ReceiveLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
+            default_owner: Owner("nobody".into()),
+        };
+        let inbox = Inbox { receiver, deliveries: deliveries.clone(), bucket: BUCKET.into() };
+        Self { inbox, jobs, objects, deliveries, clock }
+    }
+
+    /// Drops a file with these notes; what the bucket says of it, as its so manieth event.
+    pub fn drop_file(&self, key: &str, bytes: &str, notes: &[(&str, &str)], sequence: u32) -> Dropped {
+        let notes: BTreeMap<_, _> = notes.iter().map(|(name, note)| ((*name).to_owned(), (*note).to_owned())).collect();
+        let etag = self.objects.store(key, "text/csv", notes, bytes.to_owned().into());
+        Dropped { key: key.to_owned(), etag, sequence: sequence.to_string(), at: self.clock.now() }
+    }
+
+    /// The message of a drop.
+    pub fn notification(&self, dropped: &Dropped) -> Notification {
+        let object = json!({
+            "key": dropped.key, "size": 1, "eTag": dropped.etag.trim_matches('"'), "sequencer": dropped.sequence,
+        });
+        let s3 = json!({ "bucket": { "name": BUCKET }, "object": object });
+        let record = json!({ "eventTime": dropped.at, "eventName": "ObjectCreated:Put", "s3": s3 });
+        serde_json::from_value(json!({ "Records": [record] })).unwrap()
+    }
+
+    pub fn every_job(&self) -> Vec<Job> {
+        self.jobs.every_job()
+    }
+
+    /// What was told of the file of this key.
+    pub async fn problem(&self, key: &str) -> Value {
+        let text = self.objects.read(&problem_key(key)).await.unwrap_or_else(|error| panic!("{key}: {error}"));
+        serde_json::from_slice(&text).unwrap()
+    }
+}

@@ -1,0 +1,141 @@
+//! The text of a job's upload, read once more.
+
+use rowmill_core::model::keys;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use rowmill_core::items::skipped::SkippedChunk;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::packing::Packing;
+use rowmill_core::model::spec::{Source, SourceFile, Spec};
+use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::text::read_items;
+use rowmill_formats::{DecodeError, Limits, TextStream, port_error};
+
+/// How much of the upload is read at once.
+const RANGE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The text of a job's upload.
+pub struct InputText<'a> {
+    /// Where the upload is, and the text of chunks that are no range of it.
+    pub objects: Arc<dyn Objects>,
+    /// What the job is.
+    pub spec: &'a Spec,
+    /// How much a packed upload may take.
+    pub packed: Limits,
+}
+
+/// Why the text cannot be read on.
+#[derive(Debug)]
+pub enum TextError {
+    /// What the upload is packed in is damaged, or expands to more than it may.
+    Unreadable(DecodeError),
+    /// A port says so: `NotFound` or `Changed` where the upload is gone or was replaced.
+    Port(PortError),
+}
+
+impl InputText<'_> {
+    /// The header of the input, if it has one.
+    ///
+    /// # Errors
+    /// `NotFound` or `Changed` where the upload is gone or was replaced; `Unavailable`.
+    pub async fn header(&self) -> Result<Vec<u8>, PortError> {
+        let (mut text, mut header) = (self.range(0..self.spec.head.data_start), Vec::new());
+        while let Some(bytes) = text.next().await {
+            match bytes {
+                Ok(bytes) => header.extend_from_slice(&bytes),
+                // It could be read when the job was created.
+                Err(TextError::Unreadable(_)) => return Err(PortError::Changed),
+                Err(TextError::Port(error)) => return Err(error),
+            }
+        }
+        Ok(header)
+    }
+
+    /// The rows of a chunk that were skipped.
+    ///
+    /// # Errors
+    /// As [`header`](Self::header).
+    pub async fn skipped(&self, job: JobGuid, skipped: &SkippedChunk) -> Result<Bytes, PortError> {
+        let SkippedChunk { address, chunk, stored_by, rows } = skipped;
+        let text = match (*stored_by, self.spec.source.file()) {
+            (Some(by), _) => self.objects.read(&keys::stored_text(job, *address, by)).await?,
+            (None, Some(file)) => {
+                self.objects.read_range(&file.key, &file.etag, chunk.offset..chunk.offset + chunk.length).await?
+            }
+            (None, None) => return Err(PortError::NotFound),
+        };
+        if rows.start == chunk.first_row {
+            return Ok(text);
+        }
+        let columns: Arc<[String]> = self.spec.head.columns.clone().into();
+        let first = read_items(chunk, &text, &self.spec.head.dialect, &columns).find(|item| item.row >= rows.start);
+        let start = first.map_or(text.len(), |item| (item.offset - chunk.offset) as usize);
+        Ok(text.slice(start..))
+    }
+
+    /// The text from one place to another, a piece at a time. An empty piece stands for text that was passed over.
+    pub fn range(&self, range: Range<u64>) -> BoxStream<'static, Result<Bytes, TextError>> {
+        let objects = Arc::clone(&self.objects);
+        match &self.spec.source {
+            Source::File(file) => file_text(objects, file, range),
+            Source::Packed { file, packing } => packed_text(objects, file, packing, self.packed, range),
+            Source::Dataset { .. } => stream::empty().boxed(),
+        }
+    }
+}
+
+fn file_text(
+    objects: Arc<dyn Objects>,
+    file: &SourceFile,
+    range: Range<u64>,
+) -> BoxStream<'static, Result<Bytes, TextError>> {
+    let (key, etag) = (file.key.clone(), file.etag.clone());
+    let next = move |at: u64| {
+        let (objects, key, etag, end) = (Arc::clone(&objects), key.clone(), etag.clone(), range.end);
+        async move {
+            if at >= end {
+                return None;
+            }
+            let next = (at + RANGE_BYTES).min(end);
+            let read = objects.read_range(&key, &etag, at..next).await.map_err(TextError::Port);
+            let failed = read.is_err();
+            Some((read, if failed { end } else { next }))
+        }
+    };
+    stream::unfold(range.start, next).boxed()
+}
+
+fn packed_text(
+    objects: Arc<dyn Objects>,
+    file: &SourceFile,
+    packing: &Packing,
+    limits: Limits,
+    range: Range<u64>,
+) -> BoxStream<'static, Result<Bytes, TextError>> {
+    let text = TextStream::open(objects, file, packing, limits);
+    let next = move |(mut text, at): (TextStream, u64)| {
+        let (start, end) = (range.start, range.end);
+        async move {
+            if at >= end {
+                return None;
+            }
+            match text.next().await {
+                Ok(block) => {
+                    let bytes = block?.bytes;
+                    let behind = at + bytes.len() as u64;
+                    let from = start.clamp(at, behind) - at;
+                    let to = end.min(behind) - at;
+                    Some((Ok(bytes.slice(from as usize..to.max(from) as usize)), (text, behind)))
+                }
+                Err(error) => {
+                    let error = port_error(error).map_or_else(TextError::Unreadable, TextError::Port);
+                    Some((Err(error), (text, end)))
+                }
+            }
+        }
+    };
+    stream::unfold((text, 0), next).boxed()
+}

@@ -1,0 +1,62 @@
+//! From the items queue's event to the use case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use rowmill_aws::{Batch, Delivery};
+use rowmill_core::model::messages::ChunkMessage;
+
+use crate::process::ChunkProcessor;
+use crate::run::RunError;
+use crate::watch::JobWatch;
+
+/// How old the knowledge of a job may be while its items are processed: how soon a stop is noticed.
+const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
+
+/// Processes the chunks of the batch side by side; the ids of the messages to deliver again.
+pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
+    let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE);
+    let time_left = batch.deadline.duration_since(processor.clock.now());
+    let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
+    let chunks = batch.deliveries.len().max(1);
+    stream::iter(batch.deliveries)
+        .map(|delivery| {
+            let watch = &watch;
+            async move {
+                let work = process(processor, &delivery, batch.deadline, watch);
+                // A run keeps the time limit itself; a store that does not answer must not take the other chunks along.
+                let result = tokio::time::timeout(time_left, work).await;
+                let result = result.unwrap_or_else(|_| Err(RunError::TryAgain("it took too long".into())));
+                result.err().map(|error| failed(&delivery, &error))
+            }
+        })
+        .buffer_unordered(chunks)
+        .filter_map(std::future::ready)
+        .collect()
+        .await
+}
+
+async fn process(
+    processor: &ChunkProcessor,
+    delivery: &Delivery<ChunkMessage>,
+    deadline: jiff::Timestamp,
+    watch: &JobWatch,
+) -> Result<(), RunError> {
+    let message = &delivery.message;
+    let end = processor.process(message, delivery.receive_count > 1, deadline, watch).await?;
+    tracing::debug!(
+        job.id = %message.job_guid, chunk.tally = message.address.tally, chunk.index = message.address.index, ?end, "chunk"
+    );
+    Ok(())
+}
+
+fn failed(delivery: &Delivery<ChunkMessage>, error: &RunError) -> String {
+    let message = &delivery.message;
+    tracing::warn!(
+        job.id = %message.job_guid, chunk.tally = message.address.tally, chunk.index = message.address.index,
+        message.receive_count = delivery.receive_count, error = error as &dyn std::error::Error,
+        "chunk not committed, to be tried again"
+    );
+    delivery.message_id.clone()
+}

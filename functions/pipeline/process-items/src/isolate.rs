@@ -1,0 +1,194 @@
+//! An isolated chunk: its items are run one at a time, each noted in the checkpoint before, so that an item that takes its
+//! process with it costs itself and not its chunk.
+//!
+//! A note that has run out means that the run which wrote it died, or hung, on that item. The second such death makes the
+//! item poison: it is counted as failed, and the chunk goes on without it by a fresh message, whose deliveries are counted
+//! anew.
+
+use rowmill_core::items::give_up::fail_rest;
+use rowmill_core::items::input::InputItem;
+use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX, InFlight};
+use rowmill_core::model::dead_letter::POISON;
+use rowmill_core::ports::CheckpointMoved;
+use rowmill_core::ports::processor::{ItemError, ItemOutcome};
+
+use crate::prepared::Prepared;
+use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
+use crate::run::{Progress, RunError};
+
+impl ChunkProcessor {
+    /// Runs the items of an isolated chunk from where its checkpoint says.
+    pub(crate) async fn run_isolated(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let checkpoint = &delivery.checkpoint;
+        if checkpoint.is_live(self.clock.now()) {
+            return Err(RunError::TryAgain("another run is at one of its items".into()));
+        }
+        let prepared = self.prepared.get(delivery.message.job_guid).await?;
+        let (items, progress) = self.load(delivery, &prepared).await?;
+        let deaths = checkpoint.in_flight.map_or(0, |note| note.deaths + 1);
+        let mut isolated = Isolated {
+            processor: self,
+            delivery,
+            prepared: &prepared,
+            items,
+            deaths,
+            checkpoint: checkpoint.clone(),
+            stored_lines: lines(&progress),
+            progress,
+            unanswered: None,
+        };
+        let end = if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await };
+        if matches!(end, Err(RunError::Port(_))) {
+            isolated.withdraw_note().await;
+        }
+        end
+    }
+}
+
+/// How many items a run output tells of.
+const fn lines(progress: &Progress) -> usize {
+    progress.run_output.failed.len() + progress.run_output.outputs.len()
+}
+
+/// A run over an isolated chunk.
+struct Isolated<'a> {
+    processor: &'a ChunkProcessor,
+    delivery: &'a Delivery<'a>,
+    prepared: &'a Prepared,
+    items: Vec<InputItem>,
+    progress: Progress,
+    /// How many runs have died on the next item.
+    deaths: u32,
+    /// The checkpoint as this run moved it last.
+    checkpoint: Checkpoint,
+    /// How many items the run output tells of that the checkpoint names.
+    stored_lines: usize,
+    /// A move of which nobody knows whether it was applied: the store did not answer.
+    unanswered: Option<Checkpoint>,
+}
+
+impl Isolated<'_> {
+    async fn run(&mut self) -> Result<ChunkEnd, RunError> {
+        let (processor, delivery) = (self.processor, self.delivery);
+        let run = processor.chunk_run(delivery, self.prepared);
+        while let Some(mut item) = self.items.get(self.progress.done as usize).cloned() {
+            if item.record.is_err() {
+                self.add(&item, Ok(ItemOutcome::Succeeded));
+                continue;
+            }
+            if delivery.watch.job(delivery.message.job_guid).await?.stop.is_some() {
+                self.progress.skip(&self.items[self.progress.done as usize..]);
+                break;
+            }
+            if processor.clock.now() >= delivery.time_limit {
+                return self.hand_over().await;
+            }
+            // Until the invocation is over for sure: the margin lies behind the time limit.
+            let until = delivery.time_limit + processor.limits.margin;
+            if !self.move_on(Some(InFlight { until, deaths: self.deaths })).await? {
+                return Ok(ChunkEnd::Continued);
+            }
+            // An item that was begun in time may end within the margin: that is no hanging, and costs no delivery.
+            let patience = delivery.time_limit + processor.limits.margin / 2;
+            match run.before(patience, run.process_alone(&mut item)).await {
+                // It had what others had left of the time: the next run has all of it for this item.
+                None if self.has_progress() => return self.hand_over().await,
+                // The note stays: an item that hangs is as bad as one that kills.
+                None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+                Some(Err(RunError::TryAgain(_))) if self.has_progress() => return self.hand_over().await,
+                Some(Err(error)) => {
+                    let moved = self.move_on(None).await?;
+                    return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };
+                }
+                Some(Ok(result)) => {
+                    self.add(&item, result);
+                    self.deaths = 0;
+                }
+            }
+        }
+        let progress = std::mem::take(&mut self.progress);
+        processor.commit_progress(delivery, self.prepared, progress).await
+    }
+
+    /// The next item is poison: it fails, and the chunk goes on by a fresh message; past the limit, its rest fails too.
+    async fn pass_over_poison(&mut self) -> Result<ChunkEnd, RunError> {
+        let place = self.progress.done as usize;
+        if let Some(item) = self.items.get(place).cloned() {
+            let message = format!("processing the item ended its process {DEATHS_MAX} times");
+            self.add(&item, Err(ItemError::permanent(POISON, message)));
+            self.checkpoint.poisoned += 1;
+            self.deaths = 0;
+        }
+        if self.checkpoint.poisoned > self.processor.limits.poison_max {
+            let rest = self.items.split_off(self.progress.done as usize);
+            fail_rest(&rest, &mut self.progress.counts, &mut self.progress.run_output);
+            self.progress.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
+            let progress = std::mem::take(&mut self.progress);
+            return self.processor.commit_progress(self.delivery, self.prepared, progress).await;
+        }
+        self.hand_over().await
+    }
+
+    /// Whether this run has done any item.
+    fn has_progress(&self) -> bool {
+        self.progress.done > self.delivery.checkpoint.done
+    }
+
+    fn add(&mut self, item: &InputItem, result: Result<ItemOutcome, ItemError>) {
+        self.progress.add(item, result, self.processor.limits.output_max_bytes);
+    }
+
+    async fn hand_over(&mut self) -> Result<ChunkEnd, RunError> {
+        match self.move_on(None).await? {
+            true => self.processor.go_on_isolated(self.delivery.message).await,
+            false => Ok(ChunkEnd::Continued),
+        }
+    }
+
+    /// Moves the checkpoint on to what is done by now, with this note. Where another run has moved it, the chunk is left to
+    /// that one, with a message in case it has died: `false`.
+    async fn move_on(&mut self, in_flight: Option<InFlight>) -> Result<bool, RunError> {
+        let (processor, delivery) = (self.processor, self.delivery);
+        let lines = lines(&self.progress);
+        let run_output = match lines == self.stored_lines {
+            true => self.checkpoint.run_output,
+            false => processor.put_run_output(delivery.message, &self.progress.run_output).await?,
+        };
+        let moved = Checkpoint {
+            done: self.progress.done,
+            counts: self.progress.counts,
+            run_output,
+            isolated: true,
+            in_flight,
+            poisoned: self.checkpoint.poisoned,
+            ..self.checkpoint.moved(delivery.run, processor.clock.now())
+        };
+        self.unanswered = Some(moved.clone());
+        let result = processor.move_checkpoint(delivery.message, &moved).await?;
+        self.unanswered = None;
+        match result {
+            CheckpointMoved::Won => {
+                (self.checkpoint, self.stored_lines) = (moved, lines);
+                Ok(true)
+            }
+            CheckpointMoved::Lost(_) => {
+                processor.go_on_isolated(delivery.message).await?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// A store did not answer, which is not the item's fault: its note is withdrawn, so that it does not count as a death.
+    /// As far as possible; an item that is blamed twice for an outage ends as poison.
+    async fn withdraw_note(&mut self) {
+        if let Some(unanswered) = self.unanswered.take() {
+            match self.processor.move_checkpoint(self.delivery.message, &unanswered).await {
+                Ok(CheckpointMoved::Won) => self.checkpoint = unanswered,
+                Ok(CheckpointMoved::Lost(_)) | Err(_) => return,
+            }
+        }
+        if self.checkpoint.in_flight.is_some() {
+            self.move_on(None).await.ok();
+        }
+    }
+}

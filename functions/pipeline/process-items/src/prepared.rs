@@ -1,0 +1,68 @@
+//! Specs and processors, made once per process and job.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::ports::processor::ItemProcessor;
+use rowmill_core::ports::{JobStore, PortError};
+use tokio::sync::Mutex;
+
+/// How many jobs are kept ready; the one not used for the longest goes first.
+const JOBS_KEPT: usize = 32;
+
+/// What processing a job's items takes.
+pub struct Prepared {
+    /// What the job is.
+    pub spec: Spec,
+    /// The columns of its file.
+    pub columns: Arc<[String]>,
+    /// What is done with each item.
+    pub processor: Arc<dyn ItemProcessor>,
+}
+
+/// The jobs this process has prepared.
+pub struct PreparedJobs {
+    jobs: Arc<dyn JobStore>,
+    job_types: JobTypes,
+    kept: Mutex<VecDeque<(JobGuid, Arc<Prepared>)>>,
+}
+
+impl PreparedJobs {
+    /// None yet.
+    pub fn new(jobs: Arc<dyn JobStore>, job_types: JobTypes) -> Self {
+        Self { jobs, job_types, kept: Mutex::default() }
+    }
+
+    /// The job's spec and processor. A spec never changes, so it is read once.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` where this process does not know the job's type, or its params do not suit it (any more): the
+    /// functions are of different versions.
+    pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
+        let mut kept = self.kept.lock().await;
+        if let Some(place) = kept.iter().position(|(job, _)| *job == job_guid)
+            && let Some(entry) = kept.remove(place)
+        {
+            let prepared = Arc::clone(&entry.1);
+            kept.push_back(entry);
+            return Ok(prepared);
+        }
+        let prepared = Arc::new(self.prepare(job_guid).await?);
+        if kept.len() == JOBS_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((job_guid, Arc::clone(&prepared)));
+        Ok(prepared)
+    }
+
+    async fn prepare(&self, job_guid: JobGuid) -> Result<Prepared, PortError> {
+        let spec = self.jobs.spec(job_guid).await?;
+        let unknown = || PortError::invalid("preparing the job", format!("unknown job type `{}`", spec.job_type));
+        let job_type = self.job_types.get(&spec.job_type).ok_or_else(unknown)?;
+        let processor = job_type.prepare(&spec).map_err(|error| PortError::invalid("preparing the job", error))?;
+        Ok(Prepared { columns: spec.head.columns.clone().into(), processor, spec })
+    }
+}

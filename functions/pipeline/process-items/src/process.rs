@@ -1,0 +1,307 @@
+//! From a chunk's message to its commit.
+//!
+//! A chunk counts once: its commit puts its mark on the tally on condition that there is none. Everything before the
+//! commit may happen any number of times; whatever a run wrote that did not win is never read. A run whose time is up
+//! before its chunk is done moves the chunk's checkpoint on and sends a message for the next run to go on from there.
+
+use rowmill_core::items::run_output;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::run_output::RunOutput;
+use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
+use rowmill_core::ports::{CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
+use rowmill_core::progress::JobSteps;
+use rowmill_core::text::Chunk;
+
+use crate::prepared::{Prepared, PreparedJobs};
+use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
+use crate::watch::JobWatch;
+
+/// The use case and the ports it works through.
+pub struct ChunkProcessor {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The files, and where failed items go.
+    pub objects: Arc<dyn Objects>,
+    /// Where a chunk whose run ran out of time goes on.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// Where an isolated chunk goes on.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The commit, and what is due after it.
+    pub steps: JobSteps,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for runs.
+    pub entropy: Arc<dyn Entropy>,
+    /// The specs and processors of the jobs.
+    pub prepared: PreparedJobs,
+    /// How a run is bounded.
+    pub limits: RunLimits,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkEnd {
+    /// This run's commit counts.
+    Committed(Counts),
+    /// The chunk had been committed before.
+    Repeated,
+    /// The chunk is done in part; a message to go on is on its way.
+    Continued,
+    /// The job is gone, has ended, or goes by another attempt.
+    Past,
+}
+
+/// One run at a chunk: what it was told, and what it may take.
+pub(crate) struct Delivery<'a> {
+    pub message: &'a ChunkMessage,
+    pub run: RunId,
+    /// The invocation's time limit, less the margin.
+    pub time_limit: Timestamp,
+    pub watch: &'a JobWatch,
+    /// The chunk's checkpoint, blank where it has none or there was no reason to look.
+    pub checkpoint: Checkpoint,
+}
+
+impl ChunkProcessor {
+    /// Processes and commits the chunk of a message, unless that has been done.
+    ///
+    /// # Errors
+    /// The chunk is to be delivered again.
+    pub async fn process(
+        &self,
+        message: &ChunkMessage,
+        redelivered: bool,
+        deadline: Timestamp,
+        watch: &JobWatch,
+    ) -> Result<ChunkEnd, RunError> {
+        let job = match watch.job(message.job_guid).await {
+            Err(PortError::NotFound) => return Ok(ChunkEnd::Past),
+            job => job?,
+        };
+        if job.is_past(message.address.attempt) {
+            return Ok(ChunkEnd::Past);
+        }
+        let mut checkpoint = Checkpoint::blank(message.address, self.clock.now());
+        if redelivered || message.delivery_mode != DeliveryMode::Fresh {
+            if let Some(tally) = self.steps.committer.committed(message.job_guid, message.address).await? {
+                self.steps.committer.settle(message, &tally).await?;
+                return Ok(ChunkEnd::Repeated);
+            }
+            checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);
+        }
+        let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
+        let delivery = Delivery { message, run, time_limit, watch, checkpoint };
+        if job.stop.is_some() {
+            return self.skip(&delivery).await;
+        }
+        if self.clock.now() >= job.deadline_at {
+            return self.stop_and_skip(&delivery, &Stop::deadline_exceeded(self.clock.now())).await;
+        }
+        match self.run(&delivery).await {
+            Err(RunError::Input(InputError::SourceChanged(how))) => {
+                let place = Some(message.chunk.start()).filter(|_| job.redrive.is_none());
+                self.stop_and_skip(&delivery, &Stop::source_changed(how, place, self.clock.now())).await
+            }
+            Err(RunError::Input(error @ InputError::OtherItems { .. })) => {
+                tracing::error!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, %error, "misread");
+                self.stop_and_skip(&delivery, &misread(&job, &message.chunk, self.clock.now())).await
+            }
+            end => end,
+        }
+    }
+
+    async fn run(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let message = delivery.message;
+        if message.delivery_mode == DeliveryMode::Isolated {
+            return self.run_isolated(delivery).await;
+        }
+        if delivery.checkpoint.isolated {
+            // Its items are run one at a time, and never beside other chunks.
+            return self.go_on_isolated(message).await;
+        }
+        let prepared = self.prepared.get(message.job_guid).await?;
+        let (mut items, mut progress) = self.load(delivery, &prepared).await?;
+        let run = self.chunk_run(delivery, &prepared);
+        match run.run(&mut items, &mut progress).await {
+            Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
+            Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
+            // Items that cannot be done now do not cost those before them: what is done is kept, and tries are counted anew.
+            Err(RunError::TryAgain(why)) if progress.done > delivery.checkpoint.done => {
+                tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, why, "chunk done in part");
+                self.hand_over(delivery, progress).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The chunk's items, and what is known of them.
+    pub(crate) async fn load(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+    ) -> Result<(Vec<InputItem>, Progress), RunError> {
+        let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
+        let run_output =
+            run_output::of_checkpoint(&*self.objects, delivery.message.job_guid, &delivery.checkpoint).await?;
+        Ok((items, Progress::of(&delivery.checkpoint, run_output)))
+    }
+
+    pub(crate) fn chunk_run<'a>(&'a self, delivery: &'a Delivery<'a>, prepared: &'a Prepared) -> ChunkRun<'a> {
+        ChunkRun {
+            job_guid: delivery.message.job_guid,
+            prepared,
+            time_limit: delivery.time_limit,
+            watch: delivery.watch,
+            clock: &*self.clock,
+            entropy: &*self.entropy,
+            limits: self.limits,
+        }
+    }
+
+    /// The run gets no further: what is done is noted in the checkpoint, for the next run to go on from.
+    async fn hand_over(&self, delivery: &Delivery<'_>, progress: Progress) -> Result<ChunkEnd, RunError> {
+        let (message, checkpoint) = (delivery.message, &delivery.checkpoint);
+        if progress.done == checkpoint.done {
+            return Err(RunError::TryAgain("its time was up before anything was done".into()));
+        }
+        let run_output = self.put_run_output(message, &progress.run_output).await?;
+        let (done, counts) = (progress.done, progress.counts);
+        let moved = Checkpoint { done, counts, run_output, ..checkpoint.moved(delivery.run, self.clock.now()) };
+        if let CheckpointMoved::Lost(_) = self.move_checkpoint(message, &moved).await? {
+            // Another run has got as far, and may have died right after: the message to go on is sent once more.
+            tracing::debug!(job.id = %message.job_guid, "another run moved the ledger");
+        }
+        let next = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
+        self.chunks.send(&[next]).await?;
+        Ok(ChunkEnd::Continued)
+    }
+
+    /// Moves the chunk's checkpoint, and notes the sign of life where it is looked for.
+    pub(crate) async fn move_checkpoint(
+        &self,
+        message: &ChunkMessage,
+        moved: &Checkpoint,
+    ) -> Result<CheckpointMoved, PortError> {
+        let result = self.jobs.move_checkpoint(message.job_guid, moved).await?;
+        let ChunkAddress { attempt, tally, .. } = message.address;
+        // No more than that: whether it is noted changes nothing about the move.
+        self.jobs.touch(message.job_guid, attempt, tally, moved.at).await.ok();
+        Ok(result)
+    }
+
+    /// Stores a run output under a name of its own, if there is anything in it; the name then. A run output never changes, since a
+    /// checkpoint or a mark that names it may have been written by a run that is given up by now.
+    pub(crate) async fn put_run_output(
+        &self,
+        message: &ChunkMessage,
+        run_output: &RunOutput,
+    ) -> Result<Option<RunId>, PortError> {
+        if run_output.is_empty() {
+            return Ok(None);
+        }
+        let name = self.entropy.run_id();
+        run_output::put(&*self.objects, message.job_guid, message.address, name, run_output).await?;
+        Ok(Some(name))
+    }
+
+    /// The end of the chunk: its run output first, so that it is there once a mark says so.
+    pub(crate) async fn commit_progress(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        progress: Progress,
+    ) -> Result<ChunkEnd, RunError> {
+        let run_output = self.put_run_output(delivery.message, &progress.run_output).await?;
+        let kind = match &progress.run_output {
+            RunOutput { skipped_from: Some(_), .. } => MarkKind::Stopped,
+            RunOutput { failed, .. } if !failed.is_empty() => MarkKind::HasFailed,
+            RunOutput { outputs, .. } if !outputs.is_empty() => MarkKind::HasOutputs,
+            _ => MarkKind::Clean,
+        };
+        let mark = Mark { kind, run: run_output.unwrap_or(delivery.run) };
+        match self.steps.committer.commit(delivery.message, mark, progress.counts).await? {
+            Committed::Won(tally) => {
+                if progress.counts.failed > 0 {
+                    self.check_tolerance(delivery, prepared, &tally).await?;
+                }
+                Ok(ChunkEnd::Committed(progress.counts))
+            }
+            Committed::Lost(_) => Ok(ChunkEnd::Repeated),
+        }
+    }
+
+    /// The job was stopped before this run began: what an earlier one had done stays, the rest is skipped unread.
+    async fn skip(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        if delivery.checkpoint.done == 0 {
+            return self.skip_all(delivery).await;
+        }
+        let prepared = self.prepared.get(delivery.message.job_guid).await?;
+        match self.load(delivery, &prepared).await {
+            Ok((items, mut progress)) => {
+                progress.skip(&items[progress.done as usize..]);
+                self.commit_progress(delivery, &prepared, progress).await
+            }
+            // What had been done cannot be told from the rest any more.
+            Err(RunError::Input(InputError::SourceChanged(_) | InputError::OtherItems { .. })) => {
+                self.skip_all(delivery).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The job cannot go on: it is stopped, and only then is anything skipped.
+    async fn stop_and_skip(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<ChunkEnd, RunError> {
+        let message = delivery.message;
+        self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
+        self.skip(delivery).await
+    }
+
+    async fn skip_all(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
+        let counts = Counts::all_skipped(delivery.message.chunk.items.into());
+        let mark = Mark { kind: MarkKind::Skipped, run: delivery.run };
+        Ok(match self.steps.committer.commit(delivery.message, mark, counts).await? {
+            Committed::Won(_) => ChunkEnd::Committed(counts),
+            Committed::Lost(_) => ChunkEnd::Repeated,
+        })
+    }
+
+    /// After a commit with failed items: whether they are more by now than the job bears. Looked at are the closed tallies
+    /// and the one of this commit, for one read; the other open ones are, when they close. A redrive tries what had failed,
+    /// so its failures are no news.
+    async fn check_tolerance(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        tally: &Tally,
+    ) -> Result<(), PortError> {
+        let (Some(tolerance), 1) = (prepared.spec.tolerance, tally.attempt) else { return Ok(()) };
+        let job_guid = delivery.message.job_guid;
+        let totals = self.jobs.totals(job_guid, 1).await?;
+        let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
+        let counts = totals.counts + open;
+        if tolerance.is_exceeded(counts) {
+            self.jobs.stop(job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
+        }
+        Ok(())
+    }
+
+    /// An isolated chunk goes on by a message to the isolate queue.
+    pub(crate) async fn go_on_isolated(&self, message: &ChunkMessage) -> Result<ChunkEnd, RunError> {
+        let next = ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message.clone() };
+        self.isolated.send(&[next]).await?;
+        Ok(ChunkEnd::Continued)
+    }
+}
+
+fn misread(job: &Job, chunk: &Chunk, at: Timestamp) -> Stop {
+    let message = "rows are read otherwise than they were cut; please report this, with the file if you can";
+    let (row, offset) = job.redrive.is_none().then_some((chunk.first_row, chunk.offset)).unzip();
+    Stop { row, offset, ..Stop::because(StopCode::AuditFailed, message, at) }
+}

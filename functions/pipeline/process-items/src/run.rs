@@ -1,0 +1,293 @@
+//! One run over a chunk: from its items to the outcome of each, as far as the time goes.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use rowmill_core::items::input::{InputError, InputItem};
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::run_output::{ItemOutput, RunOutput};
+use rowmill_core::model::tally::Counts;
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome};
+use rowmill_core::ports::{Clock, Entropy, PortError};
+use rowmill_core::text::Record;
+use serde_json::Value;
+
+use crate::prepared::Prepared;
+use crate::watch::JobWatch;
+
+/// How a run is bounded.
+#[derive(Clone, Copy, Debug)]
+pub struct RunLimits {
+    /// How often an item whose error is transient is tried again before the chunk goes back to the queue.
+    pub transient_retries: u32,
+    /// The first wait before such a retry; each further one is twice as long.
+    pub backoff: Duration,
+    /// How long before the invocation's time limit a run hands over what it did.
+    pub margin: Duration,
+    /// How many poison items of a chunk are passed over before its rest is given up.
+    pub poison_max: u32,
+    /// How many bytes the outputs of a chunk's items may take together; they are held in memory.
+    pub output_max_bytes: u64,
+}
+
+/// The code of an item whose output does not fit beside those of its chunk.
+pub const OUTPUT_TOO_LARGE: &str = "output_too_large";
+
+/// What is known of a chunk's items: those in front are done, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// How many are done.
+    pub done: u32,
+    /// Those by how they ended.
+    pub counts: Counts,
+    /// Those that failed, in row order, what the others gave, and where skipping began.
+    pub run_output: RunOutput,
+}
+
+impl Progress {
+    /// What a checkpoint says, with the run output it names.
+    pub const fn of(checkpoint: &Checkpoint, run_output: RunOutput) -> Self {
+        Self { done: checkpoint.done, counts: checkpoint.counts, run_output }
+    }
+
+    /// Whether the run ended early because the job was stopped.
+    pub const fn is_stopped(&self) -> bool {
+        self.run_output.skipped_from.is_some()
+    }
+
+    /// Takes the outcome of the next item in. An output with which those of the chunk would take more than so many bytes
+    /// makes a failed item.
+    pub fn add(&mut self, item: &InputItem, result: Result<ItemOutcome, ItemError>, output_max_bytes: u64) {
+        self.done += 1;
+        let failed = match (&item.record, result) {
+            (Err(failed), _) => failed.clone(),
+            (Ok(_), Err(error)) => item.failed(error.code, error.message, error.column),
+            (Ok(_), Ok(ItemOutcome::Output(output))) => {
+                let bytes = self.output_bytes() + output.len() as u64;
+                if bytes <= output_max_bytes {
+                    self.counts.succeeded += 1;
+                    self.run_output.outputs.push(ItemOutput { row: item.row, output });
+                    return;
+                }
+                let message = format!(
+                    "the outputs of its chunk take {bytes} bytes with this one, more than the {output_max_bytes} they may"
+                );
+                item.failed(OUTPUT_TOO_LARGE, message, None)
+            }
+            (Ok(_), Ok(_)) => {
+                self.counts.succeeded += 1;
+                return;
+            }
+        };
+        self.counts.failed += 1;
+        self.run_output.failed.push(failed);
+    }
+
+    fn output_bytes(&self) -> u64 {
+        self.run_output.outputs.iter().map(|output| output.output.len() as u64).sum()
+    }
+
+    /// The job was stopped: this and all further items are skipped. One that had failed in the attempt before still has.
+    pub fn skip(&mut self, rest: &[InputItem]) {
+        self.run_output.skipped_from = rest.first().map(|item| item.row).or(self.run_output.skipped_from);
+        self.run_output.failed.extend(rest.iter().filter_map(|item| item.before.clone()));
+        self.counts.skipped += rest.len() as u64;
+        self.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunEnd {
+    /// Every item has an outcome.
+    Done,
+    /// Time was up before that.
+    OutOfTime,
+}
+
+/// Why a run has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The chunk's items cannot be had.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Items kept failing for a passing reason, or nothing at all was done in time: the chunk goes back to the queue.
+    #[error("the chunk goes back to the queue: {0}")]
+    TryAgain(String),
+    /// A port is unavailable.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// Who else is with the items that are processed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Batching {
+    /// Others of their chunk.
+    Batch,
+    /// Nobody: the chunk is isolated.
+    Alone,
+}
+
+/// A run over one chunk.
+pub struct ChunkRun<'a> {
+    /// The job.
+    pub job_guid: JobGuid,
+    /// Its spec and processor.
+    pub prepared: &'a Prepared,
+    /// The invocation's time limit, less the margin.
+    pub time_limit: Timestamp,
+    /// Whether the job has been stopped meanwhile.
+    pub watch: &'a JobWatch,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Chance, for jitter.
+    pub entropy: &'a dyn Entropy,
+    /// The bounds.
+    pub limits: RunLimits,
+}
+
+impl ChunkRun<'_> {
+    /// Runs the items behind those that are done, a batch at a time, and notes each outcome in `progress`.
+    ///
+    /// # Errors
+    /// See [`RunError`]; what `progress` says is right all the same.
+    pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
+        let batch_items = self.prepared.processor.batch_items().max(1);
+        while (progress.done as usize) < items.len() {
+            let rest = &mut items[progress.done as usize..];
+            if self.watch.job(self.job_guid).await?.stop.is_some() {
+                progress.skip(rest);
+                return Ok(RunEnd::Done);
+            }
+            if self.clock.now() >= self.time_limit {
+                return Ok(RunEnd::OutOfTime);
+            }
+            let batch_len = batch_len(rest, batch_items);
+            let batch = &mut rest[..batch_len];
+            match self.in_time(self.process(batch)).await {
+                None => return Ok(RunEnd::OutOfTime),
+                Some(results) => {
+                    for (item, result) in rest[..batch_len].iter().zip(results?) {
+                        progress.add(item, result, self.limits.output_max_bytes);
+                    }
+                }
+            }
+        }
+        Ok(RunEnd::Done)
+    }
+
+    /// The work's result, unless time is up first: an item that takes for ever must not take those before it along.
+    pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.before(self.time_limit, work).await
+    }
+
+    /// The work's result, unless this time comes first.
+    pub async fn before<T>(&self, limit: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+        let left = Duration::try_from(limit.duration_since(self.clock.now())).unwrap_or_default();
+        match select(pin!(work), self.clock.sleep(left)).await {
+            Either::Left((result, _)) => Some(result),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Processes an item of an isolated chunk, whose record is taken out of it.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn process_alone(&self, item: &mut InputItem) -> Result<Result<ItemOutcome, ItemError>, RunError> {
+        let results = self.process_as(std::slice::from_mut(item), Batching::Alone).await?;
+        Ok(results.into_iter().next().unwrap_or(Ok(ItemOutcome::Succeeded)))
+    }
+
+    /// Processes a batch: a result for each of its items, whose records are taken out of them. Malformed items are not
+    /// handed over.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
+        self.process_as(batch, Batching::Batch).await
+    }
+
+    async fn process_as(
+        &self,
+        batch: &mut [InputItem],
+        batching: Batching,
+    ) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
+        let mut settled: Vec<Result<ItemOutcome, ItemError>> = vec![Ok(ItemOutcome::Succeeded); batch.len()];
+        let well_formed: Vec<(usize, Item)> = (0..)
+            .zip(batch)
+            .filter_map(|(place, input)| {
+                let record = std::mem::replace(input.record.as_mut().ok()?, Record::Json(Value::Null));
+                Some((place, Item { job_guid: self.job_guid, row: input.row, record }))
+            })
+            .collect();
+        let (mut places, mut items): (Vec<usize>, Vec<Item>) = well_formed.into_iter().unzip();
+        for retry in 0.. {
+            if items.is_empty() {
+                break;
+            }
+            let began = self.clock.now();
+            let results = self.results(&items, batching).await;
+            if results.len() != items.len() {
+                let message = format!("the processor answered {} of {} items", results.len(), items.len());
+                return Err(RunError::TryAgain(message));
+            }
+            let (mut open_places, mut open_items, mut last_error) = (Vec::new(), Vec::new(), None);
+            for ((place, item), result) in places.into_iter().zip(items).zip(results) {
+                match result {
+                    Err(error) if error.transient => {
+                        open_places.push(place);
+                        open_items.push(item);
+                        last_error = Some(error);
+                    }
+                    result => settled[place] = result,
+                }
+            }
+            if let Some(error) = last_error {
+                let took = Duration::try_from(self.clock.now().duration_since(began)).unwrap_or_default();
+                self.before_retry(retry, took, open_items.len(), &error).await?;
+            }
+            (places, items) = (open_places, open_items);
+        }
+        Ok(settled)
+    }
+
+    async fn results(&self, items: &[Item], batching: Batching) -> Vec<Result<ItemOutcome, ItemError>> {
+        let processor = &self.prepared.processor;
+        if self.prepared.spec.is_dry_run() {
+            let checks: Vec<_> = items.iter().map(|item| processor.dry_run(item)).collect();
+            return stream::iter(checks).buffered(processor.concurrency().max(1)).collect().await;
+        }
+        match (batching, items) {
+            (Batching::Alone, [item]) => vec![processor.process_alone(item).await],
+            _ => processor.process_batch(items).await,
+        }
+    }
+
+    /// Waits before items are tried once more, unless there have been enough tries, or one that `took` so long would not end
+    /// in time.
+    async fn before_retry(&self, retry: u32, took: Duration, open: usize, error: &ItemError) -> Result<(), RunError> {
+        let doubled = self.limits.backoff.saturating_mul(2_u32.saturating_pow(retry));
+        let wait = doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0);
+        if retry >= self.limits.transient_retries || self.clock.now() + wait + took >= self.time_limit {
+            return Err(RunError::TryAgain(format!("{open} items still fail: {error}")));
+        }
+        self.clock.sleep(wait).await;
+        Ok(())
+    }
+}
+
+/// How many of these items make a batch of that many well-formed ones.
+fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
+    let mut left = well_formed;
+    let within = items.iter().take_while(|item| {
+        let fits = left > 0 || item.record.is_err();
+        left = left.saturating_sub(usize::from(item.record.is_ok()));
+        fits
+    });
+    within.count().max(1)
+}

@@ -1,0 +1,226 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, ManualClock};
+use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::spec::{Source, SourceFile, Spec};
+use rowmill_core::model::states::Status;
+use rowmill_core::model::tally::ChunkAddress;
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
+use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob, Objects};
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
+use serde_json::Map;
+
+use crate::prepared::Prepared;
+use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
+use crate::watch::JobWatch;
+
+/// Does with each row what the script says, call by call, and with a row without a script what is good.
+#[derive(Default)]
+struct Scripted {
+    script: HashMap<u64, Vec<ItemError>>,
+    calls: Mutex<HashMap<u64, usize>>,
+    /// Stops the job at this row.
+    stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
+    /// Takes so long for each row.
+    slow: Option<(Arc<ManualClock>, Duration)>,
+    /// Never comes to an end with this row.
+    hangs_at: Option<u64>,
+}
+
+#[async_trait]
+impl ItemProcessor for Scripted {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+        if let Some((row, jobs)) = &self.stop_at
+            && *row == item.row
+        {
+            jobs.stop(item.job_guid, 1, &stop()).await.unwrap();
+        }
+        if let Some((clock, duration)) = &self.slow {
+            clock.advance(*duration);
+        }
+        if self.hangs_at == Some(item.row) {
+            std::future::pending::<()>().await;
+        }
+        let call = {
+            let mut calls = self.calls.lock().unwrap();
+            let calls = calls.entry(item.row).or_default();
+            *calls += 1;
+            *calls - 1
+        };
+        let error = self.script.get(&item.row).and_then(|errors| errors.get(call.min(errors.len() - 1)));
+        error.map_or(Ok(ItemOutcome::Succeeded), |error| Err(error.clone()))
+    }
+
+    fn batch_items(&self) -> usize {
+        2
+    }
+}
+
+fn stop() -> Stop {
+    let at = Timestamp::UNIX_EPOCH;
+    Stop { code: StopCode::Cancelled, message: "enough".into(), row: None, offset: None, at }
+}
+
+const FILE: &[u8] = b"1\n2\n3\n4\n5\n";
+
+struct Bench {
+    jobs: Arc<InMemoryJobStore>,
+    clock: Arc<ManualClock>,
+    entropy: CountingEntropy,
+    job_guid: JobGuid,
+    spec: Spec,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let (jobs, clock) = (Arc::new(InMemoryJobStore::default()), Arc::new(ManualClock::default()));
+        let entropy = CountingEntropy::default();
+        let (job_guid, file_guid) = (entropy.job_guid(clock.now()), entropy.file_guid());
+        let spec = spec(job_guid, file_guid, clock.now());
+        let new = NewJob {
+            job: Job { status: Status::Running, ..Job::waiting(&spec, clock.now(), clock.now()) },
+            spec: spec.clone(),
+            ceilings: Ceilings { owner: 1, job_type: 1, system: 1 },
+            idempotency: None,
+        };
+        jobs.create(&new).await.unwrap();
+        Self { jobs, clock, entropy, job_guid, spec }
+    }
+
+    async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
+        let mut items = self.items(5).await.unwrap();
+        let columns = self.spec.head.columns.clone().into();
+        let prepared = Prepared { spec: self.spec.clone(), columns, processor: Arc::new(processor) };
+        let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
+        let run = ChunkRun {
+            job_guid: self.job_guid,
+            prepared: &prepared,
+            time_limit: self.clock.now() + time,
+            watch: &watch,
+            clock: &*self.clock,
+            entropy: &self.entropy,
+            limits: RunLimits {
+                transient_retries: 2,
+                backoff: Duration::from_secs(1),
+                margin: Duration::from_secs(2),
+                poison_max: 1,
+                output_max_bytes: 10,
+            },
+        };
+        let mut progress = Progress::default();
+        (run.run(&mut items, &mut progress).await, progress)
+    }
+
+    async fn done(&self, processor: Scripted) -> Progress {
+        let (end, progress) = self.run(processor, MINUTES).await;
+        assert_eq!((end.unwrap(), progress.done), (RunEnd::Done, 5));
+        progress
+    }
+
+    /// The file as a chunk that was cut into so many items.
+    async fn items(&self, items: u32) -> Result<Vec<InputItem>, InputError> {
+        let objects = InMemoryObjects::default();
+        let etag = objects.put("k", "text/csv", FILE.into(), None).await.unwrap();
+        let file = SourceFile { etag, ..self.spec.source.file().unwrap().clone() };
+        let spec = Spec { source: Source::File(file), ..self.spec.clone() };
+        let message = ChunkMessage {
+            job_guid: self.job_guid,
+            owner: spec.owner.clone(),
+            address: ChunkAddress { attempt: 1, tally: 0, index: 0 },
+            chunk: Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items },
+            delivery_mode: DeliveryMode::Fresh,
+            max_concurrency: None,
+            stored: None,
+        };
+        read_input(&objects, &spec, &spec.head.columns.clone().into(), &message).await
+    }
+}
+
+fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
+    Spec {
+        job_guid,
+        owner: Owner("local".into()),
+        job_type: "scripted".into(),
+        created_at,
+        source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 }),
+        head: Head {
+            dialect: Dialect { format: Format::Csv, delimiter: b',' },
+            columns: vec!["n".into()],
+            data_start: 0,
+        },
+        limits: ChunkLimits { max_items: 5, max_bytes: 100, max_record_bytes: 100 },
+        scanner_version: 1,
+        params: Map::new(),
+        tolerance: None,
+        max_concurrency: None,
+        output: None,
+    }
+}
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+#[tokio::test]
+async fn a_permanent_error_fails_its_item_and_no_other() {
+    let error = ItemError::permanent("bad", "not good").in_column("n");
+    let script = HashMap::from([(2, vec![error])]);
+    let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1));
+    let failed = &progress.run_output.failed[0];
+    assert_eq!((failed.row, failed.offset, failed.raw.as_deref()), (2, 2, Some("2")));
+    assert_eq!((failed.code.as_str(), failed.column.as_deref()), ("bad", Some("n")));
+}
+
+#[tokio::test]
+async fn a_transient_error_is_tried_again_until_it_passes() {
+    let flaky = ItemError::transient("busy", "not now");
+    let then_bad = ItemError::permanent("bad", "not good");
+    let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
+    let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "what it says in the end counts");
+}
+
+#[tokio::test]
+async fn a_chunk_whose_items_keep_failing_for_a_passing_reason_goes_back_uncounted() {
+    let script = HashMap::from([(3, vec![ItemError::transient("busy", "not now")])]);
+    let (end, _) = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
+    assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_out_of_time_says_how_far_it_came() {
+    let (end, progress) = Bench::new().await.run(Scripted::default(), Duration::ZERO).await;
+    assert_eq!((end.unwrap(), progress), (RunEnd::OutOfTime, Progress::default()));
+    let bench = Bench::new().await;
+    let slow = Scripted { slow: Some((Arc::clone(&bench.clock), Duration::from_secs(10))), ..Scripted::default() };
+    let (end, progress) = bench.run(slow, Duration::from_secs(30)).await;
+    assert_eq!((end.unwrap(), progress.done, progress.counts.succeeded), (RunEnd::OutOfTime, 4, 4));
+}
+
+#[tokio::test]
+async fn an_item_that_takes_for_ever_does_not_take_those_before_it_along() {
+    let bench = Bench::new().await;
+    let (end, progress) = bench.run(Scripted { hangs_at: Some(4), ..Scripted::default() }, MINUTES).await;
+    assert_eq!((end.unwrap(), progress.done), (RunEnd::OutOfTime, 2), "its batch is run again from its start");
+}
+
+#[tokio::test]
+async fn a_stop_skips_the_items_behind_it() {
+    let bench = Bench::new().await;
+    let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
+    let progress = bench.done(processor).await;
+    assert_eq!((progress.counts.succeeded, progress.counts.skipped), (2, 3));
+    assert_eq!(progress.run_output.skipped_from, Some(3));
+}
+
+#[tokio::test]
+async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
+    let read = Bench::new().await.items(4).await;
+    assert!(matches!(read, Err(InputError::OtherItems { expected: 4, found: 5 })), "{read:?}");
+}

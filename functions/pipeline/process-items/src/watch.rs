@@ -1,0 +1,50 @@
+//! What is known about the jobs of a batch: one read of the job row per job and while, however many chunks need it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Clock, JobStore, PortError};
+use tokio::sync::Mutex;
+
+/// The jobs of one batch of deliveries. Made after the batch was received, so whatever it reads is no older than any of
+/// the deliveries.
+pub struct JobWatch {
+    jobs: Arc<dyn JobStore>,
+    clock: Arc<dyn Clock>,
+    max_age: Duration,
+    seen: Mutex<HashMap<JobGuid, Seen>>,
+}
+
+struct Seen {
+    job: Arc<Job>,
+    at: Timestamp,
+}
+
+impl JobWatch {
+    /// A watch that reads a job again when what it knows is older than `max_age`.
+    pub fn new(jobs: Arc<dyn JobStore>, clock: Arc<dyn Clock>, max_age: Duration) -> Self {
+        Self { jobs, clock, max_age, seen: Mutex::default() }
+    }
+
+    /// The job, as it was at most `max_age` ago.
+    ///
+    /// # Errors
+    /// `NotFound`, `Unavailable`.
+    pub async fn job(&self, job_guid: JobGuid) -> Result<Arc<Job>, PortError> {
+        // Held across the read on purpose: ten chunks of one job ask at the same moment, and one answer does for all.
+        let mut seen = self.seen.lock().await;
+        if let Some(seen) = seen.get(&job_guid)
+            && self.clock.now() < seen.at + self.max_age
+        {
+            return Ok(Arc::clone(&seen.job));
+        }
+        let at = self.clock.now();
+        let job = Arc::new(self.jobs.job(job_guid).await?);
+        seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
+        Ok(job)
+    }
+}

@@ -1,0 +1,124 @@
+//! The file being cut into chunks, a tally at a time.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::model::chunk_index::RecordPosition;
+use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::spec::{SourceFile, Spec};
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::ports::{Clock, Objects, PortError};
+use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote};
+
+use crate::source::SourceReader;
+
+/// How much text the chunks of a tally may have where the split stores it: it is held in memory until then. A tally
+/// ends with the chunk that reaches it.
+pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
+
+/// The chunks of the next tally.
+#[derive(Debug, Default)]
+pub struct CutTally {
+    /// Up to 64 chunks; none at the end.
+    pub chunks: Vec<Chunk>,
+    /// The items of each chunk, where they are not a range of the upload.
+    pub inputs: Vec<Bytes>,
+    /// The row of the last item, where the items are not contiguous.
+    pub last_row: u64,
+    /// What else is to be known of chunks that are objects in the first attempt.
+    pub stored: Option<StoredCut>,
+}
+
+/// What is to be known of chunks that the split stores.
+#[derive(Debug, Default)]
+pub struct StoredCut {
+    /// What each counts in the job's percent.
+    pub weights: Vec<u64>,
+    /// Where a dataset is to be read on behind them.
+    pub next: Option<RecordPosition>,
+}
+
+/// Why there are no chunks.
+#[derive(Debug)]
+pub enum CutError {
+    /// What is cut cannot be cut any further.
+    Stopped(Stop),
+    /// The next border is too far away for this invocation.
+    OutOfTime,
+    /// A port is unavailable.
+    Port(PortError),
+}
+
+/// The upload, cut by its scanner.
+pub struct FileCut {
+    clock: Arc<dyn Clock>,
+    reader: SourceReader,
+    cutter: ChunkCutter,
+    /// Chunks cut and not yet given out.
+    ready: Vec<Chunk>,
+    /// What ended the stream: the end of the file, or a reason to stop that waits until the chunks before it are out.
+    ended: Option<Option<Stop>>,
+}
+
+impl FileCut {
+    /// Begins at this border.
+    pub fn new(
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        spec: &Spec,
+        file: &SourceFile,
+        start: Position,
+        range_bytes: u64,
+    ) -> Self {
+        Self {
+            clock,
+            reader: SourceReader::new(objects, file.clone(), start.offset, range_bytes),
+            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            ready: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// The next 64 chunks; fewer at the end of the file, none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
+            if self.clock.now() >= time_limit {
+                return Err(CutError::OutOfTime);
+            }
+            match self.reader.next().await {
+                Ok(Some(bytes)) => self.cutter.push(&bytes, &mut self.ready),
+                Ok(None) => self.ended = Some(self.end_of_file()),
+                Err(PortError::NotFound) => return Err(self.source_changed("is gone")),
+                Err(PortError::Changed) => return Err(self.source_changed("was replaced")),
+                Err(error) => return Err(CutError::Port(error)),
+            }
+        }
+        if self.ready.is_empty()
+            && let Some(Some(stop)) = self.ended.take()
+        {
+            return Err(CutError::Stopped(stop));
+        }
+        let count = self.ready.len().min(CHUNKS_PER_TALLY);
+        let rest = self.ready.split_off(count);
+        Ok(CutTally { chunks: std::mem::replace(&mut self.ready, rest), ..CutTally::default() })
+    }
+
+    fn end_of_file(&mut self) -> Option<Stop> {
+        self.cutter.finish(&mut self.ready).err().map(|quote| never_closed(quote, self.clock.now()))
+    }
+
+    fn source_changed(&self, how: &str) -> CutError {
+        CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
+    }
+}
+
+/// The file ends within a quoted cell.
+pub fn never_closed(quote: UnterminatedQuote, at: Timestamp) -> Stop {
+    let UnterminatedQuote { row, offset } = quote;
+    let message = format!("the quote opened in row {row} (byte {offset}) is never closed; close it and upload again");
+    Stop { code: StopCode::UnterminatedQuote, message, row: Some(row), offset: Some(offset), at }
+}

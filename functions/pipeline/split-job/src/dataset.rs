@@ -1,0 +1,154 @@
+//! The records of a dataset, cut into chunks of JSON lines.
+//!
+//! A dataset may change while it is read, so these chunks are what was found, and not the same ones for every run that cuts
+//! them. What counts is the tally that was put first, with the chunks of the run that put it; whoever goes on does so behind
+//! its last record.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::model::chunk_index::RecordPosition;
+use rowmill_core::model::records::RECORD_PARTITIONS;
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::ports::{Clock, PortError, RecordStore};
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
+
+use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
+
+/// How many records are asked for at once. A page of DynamoDB has 1 MB at most, whatever is asked for.
+const PAGE_RECORDS: usize = 1000;
+
+/// A dataset, being cut.
+pub struct DatasetCut {
+    records: Arc<dyn RecordStore>,
+    clock: Arc<dyn Clock>,
+    dataset: String,
+    limits: ChunkLimits,
+    /// Where the next chunk begins.
+    start: Position,
+    /// Behind the last record of the last chunk.
+    at: RecordPosition,
+    /// Behind the last record read.
+    read_to: RecordPosition,
+    /// Records read and not yet in a chunk.
+    read: VecDeque<ReadRecord>,
+    /// The bytes of their lines.
+    read_bytes: u64,
+    /// How many partitions are behind the last chunk, or in it.
+    partitions_weighed: u32,
+}
+
+/// A record that was read.
+struct ReadRecord {
+    partition: u32,
+    key: String,
+    /// The record as a line of JSON.
+    line: Vec<u8>,
+}
+
+impl DatasetCut {
+    /// Begins behind this record, which lies before this row.
+    pub fn new(
+        records: Arc<dyn RecordStore>,
+        clock: Arc<dyn Clock>,
+        dataset: String,
+        limits: ChunkLimits,
+        start: Position,
+        at: RecordPosition,
+    ) -> Self {
+        let (read_to, partitions_weighed) = (at.clone(), at.partition);
+        Self {
+            records,
+            clock,
+            dataset,
+            limits,
+            start,
+            at,
+            read_to,
+            read: VecDeque::new(),
+            read_bytes: 0,
+            partitions_weighed,
+        }
+    }
+
+    /// Goes on behind this record instead: another run's chunks count.
+    pub fn go_on_behind(&mut self, at: RecordPosition, start: Position) {
+        (self.start, self.partitions_weighed) = (start, at.partition);
+        self.read.clear();
+        self.read_bytes = 0;
+        (self.read_to, self.at) = (at.clone(), at);
+    }
+
+    /// The next 64 chunks; fewer where they are big, and at the end; none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
+        while tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {
+            while !self.fills_a_chunk() && !self.is_read() {
+                if self.clock.now() >= time_limit {
+                    return Err(CutError::OutOfTime);
+                }
+                self.read_page().await.map_err(CutError::Port)?;
+            }
+            if self.read.is_empty() {
+                break;
+            }
+            self.cut_chunk(&mut tally, &mut stored);
+            bytes += tally.inputs.last().map_or(0, Bytes::len);
+        }
+        stored.next = Some(self.at.clone());
+        tally.stored = Some(stored);
+        Ok(tally)
+    }
+
+    fn fills_a_chunk(&self) -> bool {
+        self.read.len() >= self.limits.max_items.max(1) as usize || self.read_bytes >= self.limits.max_bytes.max(1)
+    }
+
+    const fn is_read(&self) -> bool {
+        self.read_to.partition >= RECORD_PARTITIONS
+    }
+
+    async fn read_page(&mut self) -> Result<(), PortError> {
+        let RecordPosition { partition, after } = &self.read_to;
+        let partition = *partition;
+        let page = self.records.page(&self.dataset, partition, after.as_deref(), PAGE_RECORDS).await?;
+        for record in page.records {
+            let mut line =
+                serde_json::to_vec(&record).map_err(|error| PortError::invalid("writing a record", error))?;
+            line.push(b'\n');
+            self.read_bytes += line.len() as u64;
+            self.read.push_back(ReadRecord { partition, key: record.key, line });
+        }
+        self.read_to = match page.next {
+            Some(key) => RecordPosition { partition, after: Some(key) },
+            None => RecordPosition { partition: partition + 1, after: None },
+        };
+        Ok(())
+    }
+
+    fn cut_chunk(&mut self, tally: &mut CutTally, stored: &mut StoredCut) {
+        let (mut lines, mut items) = (Vec::new(), 0);
+        while items < self.limits.max_items.max(1)
+            && (items == 0 || (lines.len() as u64) < self.limits.max_bytes)
+            && let Some(ReadRecord { partition, key, line }) = self.read.pop_front()
+        {
+            lines.extend_from_slice(&line);
+            self.read_bytes -= line.len() as u64;
+            items += 1;
+            self.at = RecordPosition { partition, after: Some(key) };
+        }
+        let (Position { offset, row: first_row }, length) = (self.start, lines.len() as u64);
+        tally.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });
+        tally.inputs.push(lines.into());
+        self.start = Position { offset: offset + length, row: first_row + u64::from(items) };
+        // A partition is done with the chunk that its last record is in.
+        let done = self.read.front().map_or(self.read_to.partition, |record| record.partition);
+        stored.weights.push(u64::from(done - self.partitions_weighed));
+        self.partitions_weighed = done;
+    }
+}

@@ -1,0 +1,171 @@
+//! The text of a packed upload, cut into chunks that are stored as it goes by.
+//!
+//! A packed upload cannot be read from the middle, so a split that is resumed decodes it from its beginning and passes over
+//! what was cut before. The text is the same every time, and so are the chunks.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::packing::Packing;
+use rowmill_core::model::spec::{SourceFile, Spec};
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::ports::{Clock, Objects, PortError};
+use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position};
+use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
+
+use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
+
+/// A packed upload, being cut.
+pub struct PackedCut {
+    clock: Arc<dyn Clock>,
+    text: TextStream,
+    cutter: ChunkCutter,
+    max_record_bytes: u64,
+    /// How much of the text has been read.
+    read_to: u64,
+    /// Where cutting begins: what lies before was cut by another run.
+    start: u64,
+    /// Pieces of the text that chunks may need, each with the place where it begins.
+    held: VecDeque<(u64, TextBlock)>,
+    /// Chunks cut and not yet given out, with their text and what they count.
+    ready: VecDeque<(Chunk, Bytes, u64)>,
+    /// The bytes of their text.
+    ready_bytes: usize,
+    /// How much of the upload is counted for the chunks so far.
+    weighed: u64,
+    /// What ended the text: its end, or a reason to stop that waits until the chunks before it are out.
+    ended: Option<Option<Stop>>,
+}
+
+impl PackedCut {
+    /// Begins at this border of the text.
+    pub fn new(
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        spec: &Spec,
+        (file, packing): (&SourceFile, &Packing),
+        start: Position,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            clock,
+            text: TextStream::open(objects, file, packing, limits),
+            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            max_record_bytes: spec.limits.max_record_bytes,
+            read_to: 0,
+            start: start.offset,
+            held: VecDeque::new(),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            weighed: 0,
+            ended: None,
+        }
+    }
+
+    /// The next 64 chunks; fewer where they are big, and at the end of the text; none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        while !self.fills_a_tally() && self.ended.is_none() {
+            if self.clock.now() >= time_limit {
+                return Err(CutError::OutOfTime);
+            }
+            match self.text.next().await {
+                Ok(Some(block)) => self.push(block),
+                Ok(None) => self.end_of_text(),
+                Err(error) => self.stop_for(error)?,
+            }
+        }
+        if self.ready.is_empty()
+            && let Some(Some(stop)) = self.ended.take()
+        {
+            return Err(CutError::Stopped(stop));
+        }
+        let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
+        while tally.chunks.len() < CHUNKS_PER_TALLY
+            && bytes < STORED_TALLY_BYTES
+            && let Some((chunk, text, weight)) = self.ready.pop_front()
+        {
+            bytes += text.len();
+            tally.chunks.push(chunk);
+            tally.inputs.push(text);
+            stored.weights.push(weight);
+        }
+        self.ready_bytes -= bytes;
+        tally.stored = Some(stored);
+        Ok(tally)
+    }
+
+    fn fills_a_tally(&self) -> bool {
+        self.ready.len() >= CHUNKS_PER_TALLY || self.ready_bytes >= STORED_TALLY_BYTES
+    }
+
+    fn push(&mut self, block: TextBlock) {
+        let place = self.read_to;
+        self.read_to += block.bytes.len() as u64;
+        if self.read_to <= self.start {
+            self.weighed = block.consumed;
+            return;
+        }
+        let passed_over = usize::try_from(self.start.saturating_sub(place)).unwrap_or(usize::MAX);
+        let block = TextBlock { bytes: block.bytes.slice(passed_over.min(block.bytes.len())..), ..block };
+        let mut chunks = Vec::new();
+        self.cutter.push(&block.bytes, &mut chunks);
+        self.held.push_back((place.max(self.start), block));
+        self.take(chunks);
+        let needed = self.cutter.needed(self.max_record_bytes);
+        self.held.retain(|(place, block)| {
+            let end = place + block.bytes.len() as u64;
+            needed.iter().any(|range| *place < range.end && range.start < end)
+        });
+    }
+
+    fn end_of_text(&mut self) {
+        let mut chunks = Vec::new();
+        let quote = self.cutter.finish(&mut chunks).err();
+        self.take(chunks);
+        self.ended = Some(quote.map(|quote| never_closed(quote, self.clock.now())));
+    }
+
+    /// The text ends early. What was cut before counts; the piece behind the last border is nobody's.
+    fn stop_for(&mut self, error: DecodeError) -> Result<(), CutError> {
+        let at = self.clock.now();
+        self.ended = Some(Some(match port_error(error) {
+            Ok(PortError::NotFound) => Stop::source_changed("is gone", None, at),
+            Ok(PortError::Changed) => Stop::source_changed("was replaced", None, at),
+            Ok(error) => return Err(CutError::Port(error)),
+            Err(error) => Stop::because(StopCode::UnreadableFile, error.to_string(), at),
+        }));
+        Ok(())
+    }
+
+    fn take(&mut self, chunks: Vec<Chunk>) {
+        for chunk in chunks {
+            let range = chunk.offset..chunk.offset + chunk.length;
+            let consumed = self.held.iter().find(|(place, block)| place + block.bytes.len() as u64 >= range.end);
+            let consumed = consumed.map_or(self.weighed, |(_, block)| block.consumed);
+            // A record too long to be an item is never read.
+            let text = if chunk.mode == ChunkMode::TooLong { Bytes::new() } else { self.text_of(&range) };
+            self.ready_bytes += text.len();
+            self.ready.push_back((chunk, text, consumed.saturating_sub(self.weighed)));
+            self.weighed = self.weighed.max(consumed);
+        }
+    }
+
+    fn text_of(&self, range: &Range<u64>) -> Bytes {
+        let mut text = Vec::with_capacity(usize::try_from(range.end - range.start).unwrap_or(0));
+        for (place, block) in &self.held {
+            let end = place + block.bytes.len() as u64;
+            let (from, to) = (range.start.max(*place), range.end.min(end));
+            if from < to {
+                text.extend_from_slice(&block.bytes[(from - place) as usize..(to - place) as usize]);
+            }
+        }
+        text.into()
+    }
+}

@@ -1,0 +1,189 @@
+//! The items that had failed, cut into chunks for the next attempt.
+//!
+//! What failed before is fixed once an attempt has ended, and so are the rows that take its place; so these chunks, like
+//! those of a file, are the same whoever cuts them and wherever cutting is resumed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rowmill_core::items::failed::FailedItems;
+use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
+use rowmill_core::model::job::{Job, Redrive, Stop};
+use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::ports::{Clock, JobStore, Objects, PortError};
+use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
+
+use crate::cut::{CutError, CutTally};
+
+/// The failed items of a job, being cut.
+pub struct RedriveCut {
+    clock: Arc<dyn Clock>,
+    items: FailedItems,
+    /// Items read and not yet in a chunk, each with the number of the chunk it comes from, as read.
+    read: VecDeque<(u64, FailedItem)>,
+    /// Their bytes.
+    read_bytes: u64,
+    /// How many chunks have been read from.
+    sources_read: u64,
+    /// What the tally being cut comes from.
+    sources: Sources,
+    /// The rows that take the place of failed ones, in row order, if there are any such.
+    corrections: Option<VecDeque<Correction>>,
+    limits: ChunkLimits,
+    ready: CutTally,
+    at_end: bool,
+}
+
+/// How many chunks the items of one tally may come from: where few items failed in each, a tally of 64 full chunks would
+/// take longer to gather than an invocation lasts.
+const SOURCES_MAX: u32 = 1000;
+
+/// The chunks that the items of a tally come from. They follow from the items alone, so a tally ends at the same one
+/// wherever cutting was resumed.
+#[derive(Default)]
+struct Sources {
+    count: u32,
+    last: Option<u64>,
+    exhausted: bool,
+}
+
+impl Sources {
+    /// Whether an item from this chunk still belongs into the tally.
+    const fn take(&mut self, source: u64) -> bool {
+        if matches!(self.last, Some(last) if last == source) {
+            return true;
+        }
+        if self.count == SOURCES_MAX {
+            self.exhausted = true;
+            return false;
+        }
+        (self.count, self.last) = (self.count + 1, Some(source));
+        true
+    }
+
+    const fn are_exhausted(&self) -> bool {
+        self.exhausted
+    }
+}
+
+/// The bytes of an item that its line is sure to take, so that as many items as a chunk may have bytes always fill it.
+fn text_bytes(item: &FailedItem) -> u64 {
+    let bytes = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
+    bytes(&item.raw) + bytes(&item.raw_base64)
+}
+
+impl RedriveCut {
+    /// Begins behind the row that `start` names.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where what had failed is not known any more.
+    pub async fn new(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        job: &Job,
+        redrive: &Redrive,
+        limits: ChunkLimits,
+        start: Position,
+    ) -> Result<Self, PortError> {
+        let after = start.offset;
+        let corrections = match &redrive.corrected {
+            None => None,
+            Some(key) => {
+                let corrections = read_corrections(&objects.read(key).await?)?;
+                Some(corrections.into_iter().filter(|correction| correction.row > after).collect())
+            }
+        };
+        Ok(Self {
+            clock,
+            items: FailedItems::before(jobs, objects, job, after).await?,
+            read: VecDeque::new(),
+            read_bytes: 0,
+            sources_read: 0,
+            sources: Sources::default(),
+            corrections,
+            limits,
+            ready: CutTally::default(),
+            at_end: false,
+        })
+    }
+
+    /// The next 64 chunks; fewer at the end, none behind it.
+    ///
+    /// # Errors
+    /// See [`CutError`].
+    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        self.sources = Sources::default();
+        while self.ready.chunks.len() < CHUNKS_PER_TALLY && !self.sources.are_exhausted() {
+            while !self.fills_a_chunk() && !self.at_end {
+                if self.clock.now() >= time_limit {
+                    return Err(CutError::OutOfTime);
+                }
+                match self.items.next().await {
+                    Ok(Some(items)) => {
+                        self.sources_read += 1;
+                        self.read_bytes += items.iter().map(text_bytes).sum::<u64>();
+                        self.read.extend(items.into_iter().map(|item| (self.sources_read, item)));
+                    }
+                    Ok(None) => self.at_end = true,
+                    Err(PortError::NotFound) => return Err(self.expired()),
+                    Err(error) => return Err(CutError::Port(error)),
+                }
+            }
+            if self.read.is_empty() {
+                break;
+            }
+            self.cut_chunk().map_err(CutError::Port)?;
+        }
+        Ok(std::mem::take(&mut self.ready))
+    }
+
+    /// Whether more items would not change the next chunk: there are as many as it may have, or as many bytes.
+    fn fills_a_chunk(&self) -> bool {
+        let items = self.read.len() >= self.limits.max_items.max(1) as usize;
+        items || (!self.read.is_empty() && self.read_bytes >= self.limits.max_bytes)
+    }
+
+    /// One chunk of the items read: as many as the limits allow, at least one.
+    fn cut_chunk(&mut self) -> Result<(), PortError> {
+        let first = self.read.front().map_or((0, 0), |(_, item)| (item.offset, item.row));
+        let (mut input, mut items) = (Vec::new(), 0);
+        while items < self.limits.max_items.max(1)
+            && (items == 0 || (input.len() as u64) < self.limits.max_bytes)
+            && let Some((_, failed)) = self.read.pop_front_if(|(source, _)| self.sources.take(*source))
+        {
+            self.read_bytes -= text_bytes(&failed);
+            self.ready.last_row = failed.row;
+            let item = self.with_correction(failed);
+            serde_json::to_writer(&mut input, &item).map_err(|error| PortError::invalid("cutting a redrive", error))?;
+            input.push(b'\n');
+            items += 1;
+        }
+        if items == 0 {
+            return Ok(());
+        }
+        let (offset, first_row) = first;
+        let length = input.len() as u64;
+        self.ready.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });
+        self.ready.inputs.push(input.into());
+        Ok(())
+    }
+
+    fn with_correction(&mut self, failed: FailedItem) -> RedriveItem {
+        let Some(corrections) = &mut self.corrections else {
+            return RedriveItem { failed, corrected: None, left_out: false };
+        };
+        while corrections.front().is_some_and(|correction| correction.row < failed.row) {
+            corrections.pop_front();
+        }
+        let correction = corrections.pop_front_if(|correction| correction.row == failed.row);
+        RedriveItem { failed, left_out: correction.is_none(), corrected: correction.map(|correction| correction.text) }
+    }
+
+    fn expired(&self) -> CutError {
+        let how = "and what had failed of it are not kept any more, though they were";
+        CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
+    }
+}

@@ -1,0 +1,272 @@
+//! What becomes of a message that its queue gave up on.
+//!
+//! It is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are run one at a time, so
+//! that only those fail that cannot be run. One that fails there too is given up: its remaining items are counted as failed.
+//! A split or a completion that nobody got done stops the job, once nobody is at it any more. So every job ends.
+
+use rowmill_core::items::give_up::fail_rest;
+use rowmill_core::items::give_up::fail_unread;
+use rowmill_core::items::run_output;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::items::input::{InputError, read_input};
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
+use rowmill_core::model::tally::{Counts, Mark, MarkKind};
+use rowmill_core::ports::{
+    CheckpointMoved, Clock, Completion, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost,
+};
+use rowmill_core::progress::JobSteps;
+use serde::Deserialize;
+
+/// The use case and the ports it works through.
+pub struct DeadLetters {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The files, and where failed items go.
+    pub objects: Arc<dyn Objects>,
+    /// Where chunks are run item by item.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The commit, and what is due after it.
+    pub steps: JobSteps,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for runs.
+    pub entropy: Arc<dyn Entropy>,
+    /// For how long after its last move an isolated chunk is not given up: another message of it may be on its way. Longer
+    /// than the isolate queue keeps a message from its next delivery.
+    pub patience: Duration,
+    /// For how long after its last tally was closed a job is not given up: another message of its completion, whose run died,
+    /// may come again. Longer than the completions queue keeps a message from its next delivery, and the lease that
+    /// goes with it.
+    pub completion_patience: Duration,
+    /// How long the lease is held for; longer than an invocation can last.
+    pub lease: Duration,
+    /// How long a job is kept after its end.
+    pub retention: Duration,
+}
+
+/// A message of any of the dead-letter queues.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum DeadMessage {
+    /// Of the items or the isolate queue.
+    Chunk(ChunkMessage),
+    /// Of the jobs queue.
+    Split(SplitMessage),
+    /// Of the completions queue.
+    Completion(CompletionMessage),
+}
+
+impl DeadMessage {
+    /// The job it is about.
+    pub const fn job_guid(&self) -> JobGuid {
+        match self {
+            Self::Chunk(ChunkMessage { job_guid, .. })
+            | Self::Split(SplitMessage { job_guid, .. })
+            | Self::Completion(CompletionMessage { job_guid, .. }) => *job_guid,
+        }
+    }
+
+    const fn attempt(&self) -> u32 {
+        match self {
+            Self::Chunk(chunk) => chunk.address.attempt,
+            Self::Split(SplitMessage { attempt, .. }) | Self::Completion(CompletionMessage { attempt, .. }) => *attempt,
+        }
+    }
+
+    const fn kind(&self) -> DeadLetterKind {
+        match self {
+            Self::Chunk(ChunkMessage { delivery_mode: DeliveryMode::Isolated, .. }) => DeadLetterKind::Isolated,
+            Self::Chunk(_) => DeadLetterKind::Items,
+            Self::Split(_) => DeadLetterKind::Split,
+            Self::Completion(_) => DeadLetterKind::Completion,
+        }
+    }
+}
+
+/// How a dead letter ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadLetterEnd {
+    /// What it was about has been done by somebody else, or is not wanted any more.
+    Obsolete,
+    /// Its chunk's items are run one at a time from now on.
+    Isolated,
+    /// The rest of its chunk is counted as failed, or as skipped where the job was stopped.
+    GivenUp,
+    /// Its job is stopped, and comes to an end.
+    JobStopped,
+}
+
+impl DeadLetters {
+    /// Records a dead letter and brings it to an end.
+    ///
+    /// # Errors
+    /// A port that is unavailable, or somebody who may still be at it: deliver the message again later.
+    pub async fn settle(&self, message_id: &str, message: &DeadMessage) -> Result<DeadLetterEnd, PortError> {
+        let job = match self.jobs.job(message.job_guid()).await {
+            Err(PortError::NotFound) => return Ok(DeadLetterEnd::Obsolete),
+            job => job?,
+        };
+        self.record(message_id, message).await?;
+        if job.is_past(message.attempt()) {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let run = self.entropy.run_id();
+        match message {
+            DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
+            DeadMessage::Split(split) => self.settle_split(&job, split, run).await,
+            DeadMessage::Completion(completion) => self.settle_completion(&job, completion, run).await,
+        }
+    }
+
+    async fn record(&self, message_id: &str, message: &DeadMessage) -> Result<(), PortError> {
+        let chunk = match message {
+            DeadMessage::Chunk(chunk) => Some(DeadChunk::from(chunk)),
+            _ => None,
+        };
+        let (about, attempt) = (message.kind(), message.attempt());
+        let letter = DeadLetter { message_id: message_id.to_owned(), about, attempt, chunk, at: self.clock.now() };
+        self.jobs.record_dead_letter(message.job_guid(), &letter).await
+    }
+
+    async fn settle_chunk(&self, job: &Job, message: &ChunkMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        if let Some(tally) = self.steps.committer.committed(message.job_guid, message.address).await? {
+            self.steps.committer.settle(message, &tally).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        if job.stop.is_some() {
+            let counts = Counts::all_skipped(message.chunk.items.into());
+            self.steps.committer.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await?;
+            return Ok(DeadLetterEnd::GivenUp);
+        }
+        let now = self.clock.now();
+        let checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?;
+        let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(message.address, now));
+        if message.delivery_mode != DeliveryMode::Isolated {
+            return self.isolate(message, &checkpoint, run).await;
+        }
+        if checkpoint.is_live(now) || now < checkpoint.at + self.patience {
+            return Err(PortError::unavailable("giving a chunk up", "another run may still be at its items"));
+        }
+        self.give_up(message, &checkpoint, run).await
+    }
+
+    /// From now on the chunk's items are run one at a time, whatever other message of it is on its way: the checkpoint says so
+    /// before the message does.
+    async fn isolate(
+        &self,
+        message: &ChunkMessage,
+        checkpoint: &Checkpoint,
+        run: RunId,
+    ) -> Result<DeadLetterEnd, PortError> {
+        if !checkpoint.isolated {
+            let moved = Checkpoint { isolated: true, ..checkpoint.moved(run, self.clock.now()) };
+            if let CheckpointMoved::Lost(_) = self.jobs.move_checkpoint(message.job_guid, &moved).await? {
+                return Err(PortError::unavailable("isolating a chunk", "another run moved its ledger"));
+            }
+        }
+        let isolated = ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message.clone() };
+        self.isolated.send(&[isolated]).await?;
+        Ok(DeadLetterEnd::Isolated)
+    }
+
+    /// What is done of the chunk stays, the rest fails.
+    async fn give_up(
+        &self,
+        message: &ChunkMessage,
+        checkpoint: &Checkpoint,
+        run: RunId,
+    ) -> Result<DeadLetterEnd, PortError> {
+        let mut run_output = run_output::of_checkpoint(&*self.objects, message.job_guid, checkpoint).await?;
+        let mut counts = checkpoint.counts;
+        let spec = self.jobs.spec(message.job_guid).await?;
+        let columns = spec.head.columns.clone().into();
+        match read_input(&*self.objects, &spec, &columns, message).await {
+            Ok(items) => fail_rest(&items[checkpoint.done as usize..], &mut counts, &mut run_output),
+            Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
+            Err(error) => {
+                tracing::error!(job.id = %message.job_guid, %error, "a chunk given up cannot even be read");
+                fail_unread(message, checkpoint.done, &mut counts, &mut run_output);
+            }
+        }
+        run_output::put(&*self.objects, message.job_guid, message.address, run, &run_output).await?;
+        self.steps.committer.commit(message, Mark { kind: MarkKind::HasFailed, run }, counts).await?;
+        Ok(DeadLetterEnd::GivenUp)
+    }
+
+    async fn settle_split(&self, job: &Job, message: &SplitMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {
+        if job.split.done {
+            self.steps.split_end.announce(job).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        if job.split.tallies != message.tallies && job.stop.is_none() {
+            // The split has got further since. Should it have died there, the sweep finds it.
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let job = self.lease(job, run).await?;
+        let said = "every try to cut the file failed; the logs of split-job say why";
+        let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
+        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
+        if job.split.dispatched < job.split.tallies {
+            self.steps.committer.close_without_rest(&job, job.split.tallies - 1).await?;
+        }
+        self.steps.split_end.finish(&job, run, false).await?;
+        Ok(DeadLetterEnd::JobStopped)
+    }
+
+    async fn settle_completion(
+        &self,
+        job: &Job,
+        message: &CompletionMessage,
+        run: RunId,
+    ) -> Result<DeadLetterEnd, PortError> {
+        let totals = self.jobs.totals(job.job_guid, job.attempt).await?;
+        if !job.split.done || !totals.is_complete() {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        // A message that was one too many: another one, whose run died, may come again, or the composition has got further
+        // since. Tries that fail move neither: they must not put the end off for ever. Should nobody else be at it, the sweep
+        // finds it.
+        let may_come_again = totals.at.is_some_and(|moved_at| self.clock.now() < moved_at + self.completion_patience);
+        if may_come_again || job.composing != message.composing {
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let job = self.lease(job, run).await?;
+        if job.composing != message.composing {
+            self.jobs.release(job.job_guid, run).await?;
+            return Ok(DeadLetterEnd::Obsolete);
+        }
+        let said = "every try to end the job failed; the logs of complete-job say why";
+        let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
+        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
+        let Some(completion) = Completion::of(&job, totals.counts, None, self.clock.now(), self.retention) else {
+            return Ok(DeadLetterEnd::Obsolete);
+        };
+        match self.jobs.complete(&completion).await {
+            Ok(()) => Ok(DeadLetterEnd::JobStopped),
+            Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => Ok(DeadLetterEnd::Obsolete),
+            Err(WriteLost::Condition(_)) => Err(PortError::unavailable("ending the job", "it moved on meanwhile")),
+            Err(WriteLost::Port(error)) => Err(error),
+        }
+    }
+
+    /// The job's lease: only where nobody else has it is its work really abandoned.
+    async fn lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
+        let now = self.clock.now();
+        let lease = Lease { holder, until: now + self.lease };
+        match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+            Leased::Taken(job) => Ok(job),
+            Leased::Refused(_) => Err(PortError::unavailable("taking the lease", "another run holds it")),
+        }
+    }
+
+    /// Stops the attempt; none where it has ended meanwhile, by a run that took this one for dead.
+    async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
+        Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
+    }
+}

@@ -1,0 +1,261 @@
+//! The sweep: every job that has not ended is looked at from time to time, and what a crash lost is sent again.
+//!
+//! A job says itself when it is to be looked at next (`wakeAt`); of many sweeps one claims it, by moving that time on. What
+//! is sent again may be on its way already: every receiver takes a message any number of times. So the sweep may be wrong
+//! about a job at any time, and only ever costs a few messages; to keep it at that, it waits for a time without a sign of
+//! life, doubles that time with every recovery, and recovers few tallies at once.
+
+use rowmill_core::items::chunk_index;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
+use rowmill_core::model::states::Status;
+use rowmill_core::model::tally::{ChunkAddress, Tally};
+use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
+use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::job_view::Counters;
+
+/// How often a job is left alone because its chunks may still be queued behind others, before it is recovered all the same.
+const QUEUED_LOOKS: u32 = 2;
+
+/// How many tallies of a stopped job a sweep closes, so that the other jobs have their turn.
+const TALLIES_CLOSED_MAX: usize = 500;
+
+/// The use case and the ports it works through.
+pub struct Sweeper {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// Where the chunk indexes are.
+    pub objects: Arc<dyn Objects>,
+    /// Where splits go on.
+    pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// Where lost chunks go.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// Where lost chunks go whose items are run one at a time.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// What brings a job's accounts forward.
+    pub steps: JobSteps,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names for runs, and jitter.
+    pub entropy: Arc<dyn Entropy>,
+    /// The limits.
+    pub limits: SweepLimits,
+}
+
+/// What a sweep may do, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepLimits {
+    /// After what time without a sign of life a job is recovered; longer than any function may be silent.
+    pub stale: Duration,
+    /// How long after its stop a job's running chunks may still be committed; longer than an invocation can last.
+    pub grace: Duration,
+    /// How many jobs a sweep looks at.
+    pub jobs_max: usize,
+    /// For how long a sweep goes on to further jobs; less than an invocation may last.
+    pub time: Duration,
+    /// How many tallies of a job a recovery looks into.
+    pub tallies_max: u32,
+    /// The longest time between two recoveries of a job.
+    pub backoff_max: Duration,
+}
+
+/// What a sweep did: its metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Swept {
+    /// Jobs that were claimed and looked at.
+    pub looked_at: u64,
+    /// Jobs that showed no sign of life and were recovered.
+    pub recovered: u64,
+    /// Jobs stopped because their deadline had passed.
+    pub overdue: u64,
+    /// Messages to split a job or to process a chunk that were sent again.
+    pub messages: u64,
+    /// Tallies of stopped jobs that were closed without their rest.
+    pub tallies_closed: u64,
+    /// Jobs that could not be looked at; they are claimed again later.
+    pub failed: u64,
+    /// Whether there were more jobs due than a sweep may look at.
+    pub capped: bool,
+}
+
+impl Sweeper {
+    /// Looks at the jobs that are due, those due longest first.
+    ///
+    /// # Errors
+    /// `Unavailable` where the index cannot be read.
+    pub async fn sweep(&self) -> Result<Swept, PortError> {
+        let ends_at = self.clock.now() + self.limits.time;
+        let mut due = Vec::new();
+        for shard in 0..WAKE_SHARDS {
+            // One more than may be looked at tells whether there are more.
+            due.extend(self.jobs.due(shard, self.clock.now(), self.limits.jobs_max + 1).await?);
+        }
+        due.sort_by_key(|due| due.at);
+        let mut swept = Swept { capped: due.len() > self.limits.jobs_max, ..Swept::default() };
+        for due in due.into_iter().take(self.limits.jobs_max) {
+            if self.clock.now() >= ends_at {
+                swept.capped = true;
+                break;
+            }
+            if let Err(error) = self.look_at(due, &mut swept).await {
+                swept.failed += 1;
+                tracing::warn!(job.id = %due.job, error = &error as &dyn std::error::Error, "job not swept");
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Claims a job, does what is due, and says when it is to be looked at again. If this sweep dies on the way, the claim
+    /// runs out and the job is looked at again.
+    async fn look_at(&self, due: Due, swept: &mut Swept) -> Result<(), PortError> {
+        let job = match self.jobs.job(due.job).await {
+            Err(PortError::NotFound) => return Ok(()),
+            Err(error @ PortError::Invalid { .. }) => {
+                // A row that nobody can read must not be the first one of every sweep.
+                self.jobs.wake_later(due, self.clock.now() + self.limits.backoff_max, 0).await.ok();
+                return Err(error);
+            }
+            job => job?,
+        };
+        let claimed_until = self.clock.now() + self.limits.grace;
+        let Some(job) = self.jobs.wake_later(due, claimed_until, job.recoveries).await? else { return Ok(()) };
+        if job.status.is_terminal() {
+            return Ok(());
+        }
+        swept.looked_at += 1;
+        let (next, recoveries) = self.bring_forward(job, swept).await?;
+        let claimed = Due { job: due.job, at: claimed_until };
+        // Refused where the job was stopped or has ended meanwhile: then its row says itself when it is due.
+        self.jobs.wake_later(claimed, next, recoveries).await?;
+        Ok(())
+    }
+
+    /// Does what is due; when the job is to be looked at next, and how many recoveries in a row it has had then.
+    async fn bring_forward(&self, job: Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+        let now = self.clock.now();
+        let counters = Counters::read(&*self.jobs, &job).await?;
+        if job.stop.is_none() && now >= job.deadline_at && !counters.totals.is_complete() {
+            let stopped = self.jobs.stop(job.job_guid, job.attempt, &Stop::deadline_exceeded(now)).await?;
+            swept.overdue += u64::from(matches!(stopped, Stopped::Now(_)));
+            // Stopping it made it due at once.
+            return Ok((now, 0));
+        }
+        if let Some(stop) = &job.stop {
+            let grace_ends = stop.at + self.limits.grace;
+            if now < grace_ends {
+                return Ok((grace_ends, 0));
+            }
+            return self.end_stopped(&job, &counters, swept).await;
+        }
+        let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
+        let silent_until = sign_of_life + self.limits.stale;
+        if now < silent_until {
+            return Ok((before_deadline(&job, silent_until, now), 0));
+        }
+        if job.recoveries < QUEUED_LOOKS && job.split.tallies > 0 && self.are_chunks_queued().await? {
+            return Ok(self.later(&job, now));
+        }
+        swept.recovered += 1;
+        tracing::warn!(job.id = %job.job_guid, job.attempt, job.recoveries, "job recovered");
+        self.recover(&job, &counters, swept).await?;
+        Ok(self.later(&job, now))
+    }
+
+    async fn are_chunks_queued(&self) -> Result<bool, PortError> {
+        Ok(self.chunks.backlog().await? > 0 || self.isolated.backlog().await? > 0)
+    }
+
+    /// When a job without a sign of life is looked at again: after twice the time of the last look, with jitter.
+    fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
+        let doubled =
+            self.limits.stale.saturating_mul(2_u32.saturating_pow(job.recoveries)).min(self.limits.backoff_max);
+        let wait = doubled.mul_f64(0.75 + self.entropy.fraction() / 2.0);
+        (before_deadline(job, now + wait, now), job.recoveries.saturating_add(1))
+    }
+
+    /// Sends again what may have been lost of a job that goes on.
+    async fn recover(&self, job: &Job, counters: &Counters, swept: &mut Swept) -> Result<(), PortError> {
+        let now = self.clock.now();
+        if job.status == Status::Waiting || !job.split.done {
+            if job.lease.is_none_or(|lease| lease.until <= now) {
+                self.splits.send(&[SplitMessage::of(job)]).await?;
+                swept.messages += 1;
+            }
+        } else {
+            self.steps.split_end.announce(job).await?;
+        }
+        for tally in counters.open.iter().take(self.limits.tallies_max as usize) {
+            match tally.is_closed() {
+                true => self.steps.committer.close(job.job_guid, &job.owner, tally).await?,
+                // Whoever resumes the split sends what is missing of the tally it was at.
+                false if !job.split.done && tally.number >= job.split.dispatched => {}
+                false => swept.messages += self.send_missing(job, tally).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the chunks of a tally that are not committed, but for those that wait for their turn.
+    async fn send_missing(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
+        let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
+        let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        let message = |place| index.message(job.job_guid, &job.owner, address(place), DeliveryMode::Recovered);
+        let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
+        for message in self.steps.window.admit(missing.filter_map(message).collect()).await? {
+            match self.jobs.checkpoint(job.job_guid, message.address).await? {
+                Some(checkpoint) if checkpoint.isolated => {
+                    isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });
+                }
+                _ => chunks.push(message),
+            }
+        }
+        self.chunks.send(&chunks).await?;
+        self.isolated.send(&isolated).await?;
+        Ok((chunks.len() + isolated.len()) as u64)
+    }
+
+    /// Brings a stopped job to its end, whatever is still queued of it: no chunk that is not committed by now counts.
+    async fn end_stopped(
+        &self,
+        job: &Job,
+        counters: &Counters,
+        swept: &mut Swept,
+    ) -> Result<(Timestamp, u32), PortError> {
+        let now = self.clock.now();
+        if job.split.done {
+            self.steps.split_end.announce(job).await?;
+        } else if !self.end_split(job).await? {
+            let until = job.lease.map_or(now + self.limits.grace, |lease| lease.until);
+            return Ok((until.max(now), job.recoveries));
+        }
+        for tally in counters.open.iter().take(TALLIES_CLOSED_MAX) {
+            swept.tallies_closed += u64::from(!tally.is_closed());
+            self.steps.committer.close_without_rest(job, tally.number).await?;
+        }
+        if counters.open.len() > TALLIES_CLOSED_MAX {
+            return Ok((now, job.recoveries));
+        }
+        Ok(self.later(job, now))
+    }
+
+    /// Ends the split of a stopped job in the place of a splitter that died; whether it is ended.
+    async fn end_split(&self, job: &Job) -> Result<bool, PortError> {
+        let (now, run): (Timestamp, RunId) = (self.clock.now(), self.entropy.run_id());
+        let lease = Lease { holder: run, until: now + self.limits.grace };
+        match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+            Leased::Taken(job) => self.steps.split_end.finish(&job, run, false).await,
+            Leased::Refused(_) => Ok(false),
+        }
+    }
+}
+
+/// This time, or the job's deadline where that is to come before.
+fn before_deadline(job: &Job, at: Timestamp, now: Timestamp) -> Timestamp {
+    if job.deadline_at > now { at.min(job.deadline_at) } else { at }
+}

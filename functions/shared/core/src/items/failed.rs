@@ -1,0 +1,186 @@
+//! The items of a job that failed, in row order, however many attempts it had.
+//!
+//! A tally's marks say which runs won their chunks and whether they left failed items; only those runs' run outputs are read.
+//! Tallies, chunks and rows run in the same order, so nothing is sorted and little is held. A redrive's chunks hold the
+//! items that had failed before it, each with its failure; so those of its chunks that are not committed, or were skipped,
+//! tell what still stands, and only the items that it never dispatched are looked for in the attempt before. What an
+//! attempt that dispatched all of them says is all there is: the objects of those before it may have expired.
+
+use crate::items::chunk_index;
+use crate::items::run_output;
+use crate::model::keys;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+
+use crate::items::input::read_redrive_items;
+use crate::items::tally_pages::TallyPages;
+use crate::model::ids::JobGuid;
+use crate::model::job::Job;
+use crate::model::run_output::FailedItem;
+use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
+use crate::ports::{JobStore, Objects, PortError};
+
+/// How many objects are read at once: each may hold a whole chunk, and all of its outputs.
+const OBJECTS_READ: usize = 8;
+
+/// A walk through the failed items of a job.
+pub struct FailedItems {
+    jobs: Arc<dyn JobStore>,
+    objects: Arc<dyn Objects>,
+    job_guid: JobGuid,
+    /// The attempt being walked through.
+    attempt: u32,
+    /// The attempt at which the walk ends.
+    base: u32,
+    pages: TallyPages,
+    /// Its chunks that may hold items, not read yet.
+    chunks: VecDeque<ChunkItems>,
+    /// What has been read and not given out.
+    ready: VecDeque<Vec<FailedItem>>,
+    /// Items up to this row are not given out.
+    after: u64,
+    objects_read: usize,
+}
+
+/// Where the items of a chunk that may have failed are.
+#[derive(Clone, Copy)]
+struct ChunkItems {
+    address: ChunkAddress,
+    /// The mark whose run's run output says; none where the items stand as before the redrive.
+    mark: Option<Mark>,
+}
+
+impl FailedItems {
+    /// The failed items of this job behind row `after`, as they stand after (or in) its present attempt.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn of(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), after).await
+    }
+
+    /// The items that had failed before the present attempt of this job, behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn before(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let attempt = job.attempt.saturating_sub(1).max(1);
+        let base = job.redrive.as_ref().map_or(1, |redrive| redrive.base);
+        Self::enter_at(jobs, objects, job, (attempt, base), after).await
+    }
+
+    async fn enter_at(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        (attempt, base): (u32, u32),
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let pages = TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?;
+        Ok(Self {
+            jobs,
+            objects,
+            job_guid: job.job_guid,
+            attempt,
+            base,
+            pages,
+            chunks: VecDeque::new(),
+            ready: VecDeque::new(),
+            after,
+            objects_read: 0,
+        })
+    }
+
+    /// How many objects have been read so far.
+    pub const fn objects_read(&self) -> usize {
+        self.objects_read
+    }
+
+    /// The row behind which the walk goes on.
+    pub const fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// The next failed items, all of one chunk; none at the end.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where the objects have expired.
+    pub async fn next(&mut self) -> Result<Option<Vec<FailedItem>>, PortError> {
+        loop {
+            if let Some(mut items) = self.ready.pop_front() {
+                items.retain(|item| item.row > self.after);
+                if let Some(last) = items.last() {
+                    self.after = last.row;
+                    return Ok(Some(items));
+                }
+            } else if !self.chunks.is_empty() {
+                self.read_objects().await?;
+            } else if let Some(tallies) = self.pages.next().await? {
+                self.chunks.extend(tallies.iter().flat_map(chunks_of));
+            } else if !self.leave().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Goes over to the attempt before, for the items that this one did not dispatch; whether there is one.
+    async fn leave(&mut self) -> Result<bool, PortError> {
+        if self.attempt <= self.base {
+            return Ok(false);
+        }
+        if let Some(last) = self.pages.count().checked_sub(1) {
+            let index = chunk_index::read(&*self.objects, self.job_guid, self.attempt, last, None).await?;
+            self.after = self.after.max(index.end.offset);
+        }
+        self.attempt -= 1;
+        self.pages = TallyPages::of_ended(Arc::clone(&self.jobs), self.job_guid, self.attempt, self.after).await?;
+        Ok(true)
+    }
+
+    async fn read_objects(&mut self) -> Result<(), PortError> {
+        let count = self.chunks.len().min(OBJECTS_READ);
+        let chunks: Vec<ChunkItems> = self.chunks.drain(..count).collect();
+        self.objects_read += count;
+        let (objects, job_guid) = (&*self.objects, self.job_guid);
+        let reads: Vec<_> = chunks.into_iter().map(|chunk| read_chunk(objects, job_guid, chunk)).collect();
+        self.ready.extend(try_join_all(reads).await?);
+        Ok(())
+    }
+}
+
+async fn read_chunk(objects: &dyn Objects, job: JobGuid, chunk: ChunkItems) -> Result<Vec<FailedItem>, PortError> {
+    match chunk.mark {
+        Some(mark) => Ok(run_output::read(objects, job, chunk.address, mark.run).await?.failed),
+        None => {
+            let bytes = objects.read(&keys::redrive_items(job, chunk.address)).await?;
+            Ok(read_redrive_items(&bytes)?.into_iter().map(|item| item.failed).collect())
+        }
+    }
+}
+
+/// The chunks of a tally that may hold failed items.
+fn chunks_of(tally: &Tally) -> impl Iterator<Item = ChunkItems> + '_ {
+    let (attempt, number) = (tally.attempt, tally.number);
+    let places = 0..u8::try_from(tally.expected).unwrap_or(u8::MAX);
+    places.filter_map(move |index| {
+        let mark = tally.mark(index);
+        let address = ChunkAddress { attempt, tally: number, index };
+        match mark.map(|mark| mark.kind) {
+            Some(MarkKind::Clean | MarkKind::HasOutputs) => None,
+            Some(MarkKind::HasFailed | MarkKind::Stopped) => Some(ChunkItems { address, mark }),
+            Some(MarkKind::Skipped) | None => (attempt > 1).then_some(ChunkItems { address, mark: None }),
+        }
+    })
+}

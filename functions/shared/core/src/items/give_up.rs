@@ -1,0 +1,40 @@
+//! The items of a chunk that is given up: they are counted and listed as failed.
+
+use crate::items::input::InputItem;
+use crate::model::dead_letter::DEAD_LETTER;
+use crate::model::messages::ChunkMessage;
+use crate::model::run_output::{FailedItem, RunOutput};
+use crate::model::tally::Counts;
+
+/// What a given up item's failure says.
+const GIVEN_UP: &str = "every try to process the item's chunk failed; the logs of process-items say why";
+
+/// Counts the items that nobody got to as failed, because their chunk is given up. A malformed one fails as what it is.
+pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, run_output: &mut RunOutput) {
+    counts.failed += rest.len() as u64;
+    let failed = rest.iter().map(|item| match &item.record {
+        Ok(_) => item.failed(DEAD_LETTER, GIVEN_UP, None),
+        Err(failed) => failed.clone(),
+    });
+    run_output.failed.extend(failed);
+}
+
+/// The same of a chunk whose items cannot even be read: what is known of them is their rows, and in a redrive, whose rows
+/// are not contiguous, their number alone.
+pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, run_output: &mut RunOutput) {
+    let rest = u64::from(done)..u64::from(message.chunk.items);
+    counts.failed += rest.end.saturating_sub(rest.start);
+    if message.address.attempt > 1 {
+        return;
+    }
+    run_output.failed.extend(rest.map(|place| FailedItem {
+        row: message.chunk.first_row + place,
+        offset: message.chunk.offset,
+        length: 0,
+        code: DEAD_LETTER.into(),
+        message: GIVEN_UP.into(),
+        column: None,
+        raw: None,
+        raw_base64: None,
+    }));
+}

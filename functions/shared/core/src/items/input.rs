@@ -1,0 +1,208 @@
+//! The items of a chunk as a run gets them: from the bytes of the file, or, in a redrive, from the list of the items that
+//! had failed.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::model::keys;
+use crate::model::messages::ChunkMessage;
+use crate::model::run_output::{FailedItem, to_base64};
+use crate::model::spec::Spec;
+use crate::ports::{Objects, PortError};
+use crate::text::items::ROW_TOO_LONG;
+use crate::text::{BadRecord, Chunk, ChunkMode, RawItem, Record, read_items};
+
+/// An item of a chunk.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InputItem {
+    /// Its 1-based number in the file, header not counted.
+    pub row: u64,
+    /// The byte of the file it begins at.
+    pub offset: u64,
+    /// Its bytes, its terminator left out; none where it is too long to be read.
+    pub raw: Option<Bytes>,
+    /// What it holds, or the failure that stands without processing it.
+    pub record: Result<Record, FailedItem>,
+    /// How it failed in the attempt before, if this is a redrive.
+    pub before: Option<FailedItem>,
+}
+
+impl InputItem {
+    /// An item of these bytes that reads like this.
+    fn new(row: u64, offset: u64, raw: Bytes, read: Result<Record, BadRecord>) -> Self {
+        let record = read.map_err(|bad| failed_item(row, offset, Some(&raw), bad.code.into(), bad.message, bad.column));
+        Self { row, offset, raw: Some(raw), record, before: None }
+    }
+
+    /// This item, failed for this reason.
+    pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
+        failed_item(self.row, self.offset, self.raw.as_ref(), code.into(), message.into(), column)
+    }
+}
+
+fn failed_item(
+    row: u64,
+    offset: u64,
+    raw: Option<&Bytes>,
+    code: String,
+    message: String,
+    column: Option<String>,
+) -> FailedItem {
+    let text = raw.and_then(|raw| std::str::from_utf8(raw).ok());
+    FailedItem {
+        row,
+        offset,
+        length: raw.map_or(0, |raw| raw.len() as u64),
+        code,
+        message,
+        column,
+        raw: text.map(str::to_owned),
+        raw_base64: raw.filter(|_| text.is_none()).map(|raw| to_base64(raw)),
+    }
+}
+
+/// Why a chunk's items cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The file is not the one any more that was cut; says how so.
+    #[error("the uploaded file {0}")]
+    SourceChanged(&'static str),
+    /// The very bytes that were cut into so many items are read as another number of them: an error of Rowmill's own.
+    #[error("the chunk is read as {found} items where {expected} were cut")]
+    OtherItems {
+        /// Items in the message.
+        expected: u32,
+        /// Items found.
+        found: usize,
+    },
+    /// A port is unavailable.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// An item of a redrive, as its chunk's object holds it, one to a line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedriveItem {
+    /// How it failed before.
+    #[serde(flatten)]
+    pub failed: FailedItem,
+    /// The text that takes its place, if it was corrected.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub corrected: Option<String>,
+    /// Whether it keeps its failure without being processed: it was left out of the corrected file.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub left_out: bool,
+}
+
+/// A row of a corrected file: the text that takes the place of a failed item's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Correction {
+    /// The failed item's row in the file of the first attempt.
+    pub row: u64,
+    /// Its record, in the form of that file.
+    pub text: String,
+}
+
+/// Reads the rows of a corrected file, in row order.
+///
+/// # Errors
+/// `Invalid` where the object is not Rowmill's.
+pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
+    let rows: Result<Vec<Correction>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    rows.map_err(|error| PortError::invalid("reading the corrected rows", error))
+}
+
+/// The items of a message's chunk, in order, as many as the message accounts for.
+///
+/// # Errors
+/// See [`InputError`].
+pub async fn read_input(
+    objects: &dyn Objects,
+    spec: &Spec,
+    columns: &Arc<[String]>,
+    message: &ChunkMessage,
+) -> Result<Vec<InputItem>, InputError> {
+    let chunk = &message.chunk;
+    let file = || spec.source.file().ok_or(PortError::NotFound).map_err(source_error);
+    let items = if message.address.attempt > 1 {
+        let bytes =
+            objects.read(&keys::redrive_items(message.job_guid, message.address)).await.map_err(source_error)?;
+        let lines = read_redrive_items(&bytes)?;
+        lines.into_iter().map(|item| redriven(item, spec, columns)).collect()
+    } else if chunk.mode == ChunkMode::TooLong {
+        vec![too_long(chunk, spec.limits.max_record_bytes)]
+    } else {
+        let bytes = match message.stored {
+            Some(stored) => {
+                let key = keys::stored_text(message.job_guid, message.address, stored.by);
+                objects.read(&key).await.map_err(source_error)?
+            }
+            None => {
+                let (file, range) = (file()?, chunk.offset..chunk.offset + chunk.length);
+                objects.read_range(&file.key, &file.etag, range).await.map_err(source_error)?
+            }
+        };
+        let items = read_items(chunk, &bytes, &spec.head.dialect, columns);
+        items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
+    };
+    match items.len() == chunk.items as usize {
+        true => Ok(items),
+        false => Err(InputError::OtherItems { expected: chunk.items, found: items.len() }),
+    }
+}
+
+/// Reads the lines of a redrive chunk's object.
+///
+/// # Errors
+/// `Invalid` where the object is not Rowmill's.
+pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
+    let items: Result<Vec<RedriveItem>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    items.map_err(|error| PortError::invalid("reading the items of a redrive", error))
+}
+
+fn source_error(error: PortError) -> InputError {
+    match error {
+        PortError::NotFound => InputError::SourceChanged("is gone"),
+        PortError::Changed => InputError::SourceChanged("was replaced"),
+        error => error.into(),
+    }
+}
+
+fn from_file(item: RawItem<'_>, bytes: &Bytes) -> InputItem {
+    InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record)
+}
+
+/// The one item of a chunk that is a single record too long to be looked at: its bytes are not even read.
+fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
+    let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
+    let (row, offset) = (chunk.first_row, chunk.offset);
+    let failed = failed_item(row, offset, None, ROW_TOO_LONG.into(), message, None);
+    InputItem { row, offset, raw: None, record: Err(FailedItem { length: chunk.length, ..failed }), before: None }
+}
+
+/// An item that had failed, to be tried again from its own bytes or from the ones that take their place.
+fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputItem {
+    let RedriveItem { failed, corrected, left_out } = item;
+    let bytes = match (corrected, &failed.raw, &failed.raw_base64) {
+        (Some(corrected), ..) => Some(Bytes::from(corrected)),
+        (None, Some(raw), _) => Some(Bytes::from(raw.clone())),
+        (None, None, Some(base64)) => STANDARD.decode(base64).ok().map(Bytes::from),
+        (None, None, None) => None,
+    };
+    let (row, offset) = (failed.row, failed.offset);
+    let read = bytes.as_ref().filter(|_| !left_out).and_then(|bytes| {
+        let length = bytes.len() as u64;
+        let chunk = Chunk { offset, length, first_row: row, items: 1, mode: ChunkMode::Items };
+        read_items(&chunk, bytes, &spec.head.dialect, columns).next().map(|item| (bytes.clone(), item.record))
+    });
+    match read {
+        Some((bytes, record)) => InputItem { before: Some(failed), ..InputItem::new(row, offset, bytes, record) },
+        // Left out, or without any text to try: it keeps its failure.
+        None => InputItem { row, offset, raw: bytes, record: Err(failed.clone()), before: Some(failed) },
+    }
+}

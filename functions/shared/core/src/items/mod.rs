@@ -1,0 +1,11 @@
+//! The items of a chunk, read as a run needs them, and walks through the items of a whole job.
+
+pub mod chunk_index;
+pub mod failed;
+pub mod give_up;
+pub mod input;
+pub mod outputs;
+pub mod run_output;
+pub mod skipped;
+
+mod tally_pages;

@@ -1,0 +1,110 @@
+//! The items of a job that were dispatched and never processed, because it was stopped, in row order.
+//!
+//! Only the first attempt skips for good: an item that a redrive skips has failed before it, and still has.
+
+use crate::items::chunk_index;
+use crate::items::run_output;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::items::tally_pages::TallyPages;
+use crate::model::ids::{JobGuid, RunId};
+use crate::model::job::Job;
+use crate::model::tally::{ChunkAddress, MarkKind, Tally};
+use crate::ports::{JobStore, Objects, PortError};
+use crate::text::Chunk;
+
+/// A walk through the chunks of a job with items that were skipped.
+pub struct SkippedItems {
+    objects: Arc<dyn Objects>,
+    job_guid: JobGuid,
+    pages: TallyPages,
+    /// Tallies with skipped items whose chunks are not known yet.
+    tallies: VecDeque<Tally>,
+    /// What has been read and not given out.
+    ready: VecDeque<SkippedChunk>,
+    /// Items up to this row are not given out.
+    after: u64,
+}
+
+/// A chunk with items that were skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SkippedChunk {
+    /// Which chunk.
+    pub address: ChunkAddress,
+    /// Where it is.
+    pub chunk: Chunk,
+    /// The run of the splitter that stored its text; none where it is a range of the upload.
+    pub stored_by: Option<RunId>,
+    /// The rows that were skipped, to the end of the chunk.
+    pub rows: Range<u64>,
+}
+
+impl SkippedItems {
+    /// The skipped items of this job behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn of(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        job: &Job,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let pages = TallyPages::of(jobs, job, 1, after).await?;
+        Ok(Self { objects, job_guid: job.job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
+    }
+
+    /// The next chunk; none at the end.
+    ///
+    /// # Errors
+    /// `Unavailable`; `NotFound` where the objects have expired.
+    pub async fn next(&mut self) -> Result<Option<SkippedChunk>, PortError> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Some(chunk));
+            }
+            if let Some(tally) = self.tallies.pop_front() {
+                self.read_chunks(&tally).await?;
+            } else if let Some(page) = self.pages.next().await? {
+                self.tallies.extend(page.into_iter().filter(|tally| tally.counts.skipped > 0));
+            } else {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn read_chunks(&mut self, tally: &Tally) -> Result<(), PortError> {
+        let index = chunk_index::of(&*self.objects, self.job_guid, tally).await?;
+        for (place, chunk) in (0_u8..).zip(index.chunks) {
+            let end = chunk.first_row + u64::from(chunk.items);
+            if end <= self.after.saturating_add(1) {
+                continue;
+            }
+            let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
+            if let Some(first) = self.first_skipped(tally, address, &chunk).await? {
+                let rows = first.max(self.after.saturating_add(1))..end;
+                self.ready.push_back(SkippedChunk { address, chunk, stored_by: tally.stored_by, rows });
+            }
+        }
+        Ok(())
+    }
+
+    /// The row from which on a chunk was skipped: all of it, or what lies behind the item at which its run was stopped.
+    async fn first_skipped(
+        &self,
+        tally: &Tally,
+        address: ChunkAddress,
+        chunk: &Chunk,
+    ) -> Result<Option<u64>, PortError> {
+        Ok(match tally.mark(address.index) {
+            Some(mark) if mark.kind == MarkKind::Stopped => {
+                run_output::read(&*self.objects, self.job_guid, address, mark.run).await?.skipped_from
+            }
+            Some(mark) if mark.kind == MarkKind::Skipped => Some(chunk.first_row),
+            None if tally.is_closed() => Some(chunk.first_row),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! The tallies of an attempt, in their order, read a page at a time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::model::ids::JobGuid;
+use crate::model::job::Job;
+use crate::model::tally::Tally;
+use crate::ports::{JobStore, PortError};
+
+/// How many tallies are read at once.
+const PAGE_TALLIES: u32 = 64;
+
+/// The tallies of an attempt that have not been read yet.
+pub(crate) struct TallyPages {
+    jobs: Arc<dyn JobStore>,
+    job_guid: JobGuid,
+    attempt: u32,
+    /// Up to the number of tallies that the attempt had when the walk through it began.
+    unread: Range<u32>,
+}
+
+impl TallyPages {
+    /// Those of an attempt of this job, the present one or one before it, that may hold items behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) async fn of(jobs: Arc<dyn JobStore>, job: &Job, attempt: u32, after: u64) -> Result<Self, PortError> {
+        if attempt == job.attempt {
+            Self::behind(jobs, job.job_guid, attempt, job.split.tallies, after).await
+        } else {
+            Self::of_ended(jobs, job.job_guid, attempt, after).await
+        }
+    }
+
+    /// Those of an attempt that has ended that may hold items behind row `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) async fn of_ended(
+        jobs: Arc<dyn JobStore>,
+        job_guid: JobGuid,
+        attempt: u32,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let count = jobs.totals(job_guid, attempt).await?.final_tallies.unwrap_or(0);
+        Self::behind(jobs, job_guid, attempt, count, after).await
+    }
+
+    async fn behind(
+        jobs: Arc<dyn JobStore>,
+        job_guid: JobGuid,
+        attempt: u32,
+        count: u32,
+        after: u64,
+    ) -> Result<Self, PortError> {
+        let (mut first, mut last) = (0, count.saturating_sub(1));
+        while first < last && after > 0 {
+            let middle = first + (last - first).div_ceil(2);
+            let tally = jobs.tally(job_guid, attempt, middle).await?;
+            // Of the first attempt a tally says its first row, of a redrive the last row before it.
+            let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
+            if before <= after { first = middle } else { last = middle - 1 }
+        }
+        Ok(Self { jobs, job_guid, attempt, unread: first..count })
+    }
+
+    /// How many tallies the attempt had when the walk through it began.
+    pub(crate) const fn count(&self) -> u32 {
+        self.unread.end
+    }
+
+    /// The next page; none at the end.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Tally>>, PortError> {
+        if self.unread.is_empty() {
+            return Ok(None);
+        }
+        let next = self.unread.start.saturating_add(PAGE_TALLIES).min(self.unread.end);
+        let tallies = self.jobs.tallies(self.job_guid, self.attempt, self.unread.start..next).await?;
+        self.unread.start = next;
+        Ok(Some(tallies))
+    }
+}

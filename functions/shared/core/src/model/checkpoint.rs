@@ -1,0 +1,80 @@
+//! The checkpoint: what is known of a chunk that is done in part.
+//!
+//! A chunk has a checkpoint once a run handed it over before its end (its time was up) or once it is isolated (its message
+//! became a dead letter). It moves by compare-and-swap on [`Checkpoint::rev`]; a run starts from one read of it and commits
+//! what that says plus its own work, so whichever run wins the chunk's commit is consistent in itself.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::RunId;
+use crate::model::tally::{ChunkAddress, Counts};
+
+/// How often an item may take its process with it before it is called poison.
+pub const DEATHS_MAX: u32 = 2;
+
+/// A chunk done in part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    /// Which chunk.
+    pub chunk: ChunkAddress,
+    /// How many times it has moved; 0 where there is no checkpoint yet.
+    pub rev: u32,
+    /// The run that moved it last.
+    pub by: Option<RunId>,
+    /// How many of the chunk's items, in their order, are done.
+    pub done: u32,
+    /// Those by how they ended.
+    pub counts: Counts,
+    /// The run whose run output holds the failed ones among them, if any failed.
+    #[serde(rename = "segment")]
+    pub run_output: Option<RunId>,
+    /// Whether the chunk's items are run one at a time, each noted here first.
+    pub isolated: bool,
+    /// The item that is being run, in an isolated chunk.
+    pub in_flight: Option<InFlight>,
+    /// How many of the items were given up as poison.
+    pub poisoned: u32,
+    /// When it last moved.
+    pub at: Timestamp,
+}
+
+/// A note that an isolated item is being run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InFlight {
+    /// Until when the run that wrote the note may be alive.
+    pub until: Timestamp,
+    /// How many runs had died on this item before.
+    pub deaths: u32,
+}
+
+impl Checkpoint {
+    /// The checkpoint of a chunk that has none yet.
+    pub fn blank(chunk: ChunkAddress, at: Timestamp) -> Self {
+        Self {
+            chunk,
+            rev: 0,
+            by: None,
+            done: 0,
+            counts: Counts::default(),
+            run_output: None,
+            isolated: false,
+            in_flight: None,
+            poisoned: 0,
+            at,
+        }
+    }
+
+    /// This checkpoint as `run` moves it at `at`.
+    #[must_use]
+    pub fn moved(&self, run: RunId, at: Timestamp) -> Self {
+        Self { rev: self.rev + 1, by: Some(run), at, ..self.clone() }
+    }
+
+    /// Whether a run that noted its item here may still be alive.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.in_flight.is_some_and(|note| note.until > now)
+    }
+}

@@ -1,0 +1,78 @@
+//! The layout of the bucket: every key that Rowmill reads or writes.
+//!
+//! | key | holds | written by |
+//! |---|---|---|
+//! | `uploads/{file}` | an upload | the client, `upload` |
+//! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
+//! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
+//! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
+//! | `results/{job}/{attempt}/chunks/{tally}/{run}.json` | chunk index of a tally whose chunks are objects | `split-job` |
+//! | `results/{job}/{attempt}/text/{tally}/{index}/{run}` | the text of a chunk that is not a range of the upload | `split-job` |
+//! | `results/{job}/{attempt}/input/{tally}/{index}.jsonl` | the items of a chunk of a redrive | `split-job` |
+//! | `results/{job}/{attempt}/corrected/{run}.jsonl` | the rows of a corrected file | `redrive-job` |
+//! | `results/{job}/{attempt}/segments/{tally}/{index}/{run}.jsonl` | run output: failed items and outputs of a chunk | `process-items`, `dead-letter` |
+//! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a paused composition | `complete-job` |
+//! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
+//!
+//! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` keeps the objects of a run that lost its
+//! write apart from those of the winner.
+
+use crate::model::ids::{FileGuid, JobGuid, RunId};
+use crate::model::tally::ChunkAddress;
+
+/// Prefix of the files that become jobs by being dropped: `inbox/{jobType}/…`.
+pub const INBOX: &str = "inbox/";
+
+/// Prefix of the problem reports for dropped files that did not become jobs.
+pub const INBOX_PROBLEMS: &str = "inbox-problems/";
+
+/// The longest key that S3 takes, in bytes.
+pub const KEY_MAX_BYTES: usize = 1024;
+
+/// An upload.
+pub fn upload(file_guid: FileGuid) -> String {
+    format!("uploads/{file_guid}")
+}
+
+/// The chunk index of a tally. `stored_by` is the run that stored the chunks' text: two runs of the split may have read a
+/// dataset differently, and the one whose tally row was put first counts.
+pub fn chunk_index(job: JobGuid, attempt: u32, tally: u32, stored_by: Option<RunId>) -> String {
+    match stored_by {
+        None => format!("results/{job}/{attempt}/chunks/{tally:08}.json"),
+        Some(run) => format!("results/{job}/{attempt}/chunks/{tally:08}/{run}.json"),
+    }
+}
+
+/// The text of a chunk that is not a range of the upload, as a run of the split stored it.
+pub fn stored_text(job: JobGuid, chunk: ChunkAddress, by: RunId) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("results/{job}/{attempt}/text/{tally:08}/{index:02}/{by}")
+}
+
+/// The items of a chunk of a redrive.
+pub fn redrive_items(job: JobGuid, chunk: ChunkAddress) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("results/{job}/{attempt}/input/{tally:08}/{index:02}.jsonl")
+}
+
+/// The rows of a corrected file, as a redrive request leaves them for the split.
+pub fn corrections(job: JobGuid, attempt: u32, by: RunId) -> String {
+    format!("results/{job}/{attempt}/corrected/{by}.jsonl")
+}
+
+/// What a run left of a chunk besides the counts.
+pub fn run_output(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
+    let ChunkAddress { attempt, tally, index } = chunk;
+    format!("results/{job}/{attempt}/segments/{tally:08}/{index:02}/{run}.jsonl")
+}
+
+/// A paused composition: its state, and the bytes of the open file that are not stored yet.
+pub fn composition(job: JobGuid, attempt: u32, name: RunId) -> (String, String) {
+    let key = |ending| format!("results/{job}/{attempt}/composition/{name}.{ending}");
+    (key("json"), key("tail"))
+}
+
+/// A file of the results.
+pub fn result_file(job: JobGuid, attempt: u32, run: RunId, name: &str) -> String {
+    format!("results/{job}/{attempt}/files/{run}/{name}")
+}

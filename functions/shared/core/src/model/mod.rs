@@ -1,0 +1,21 @@
+//! What a job is made of: types and rules, without any input or output.
+
+pub mod checkpoint;
+pub mod chunk_index;
+pub mod dead_letter;
+pub mod ids;
+pub mod job;
+pub mod job_event;
+pub mod keys;
+pub mod messages;
+pub mod packing;
+pub mod records;
+pub mod results;
+pub mod run_output;
+pub mod spec;
+pub mod states;
+pub mod tally;
+pub mod upload;
+
+#[cfg(test)]
+mod job_event_tests;

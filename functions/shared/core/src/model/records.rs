@@ -1,0 +1,100 @@
+//! Records: what `import` writes and `export` reads, per dataset one for each key.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::ids::{JobGuid, Owner};
+
+/// What the record store calls a dataset of this owner's. Two owners' datasets of one name are two; a dataset's name has no
+/// slash, so no two are called alike.
+pub fn dataset_of(owner: &Owner, name: &str) -> String {
+    format!("{owner}/{name}")
+}
+
+/// How many partitions the records of a dataset are spread over, so that none of them takes all the load.
+pub const RECORD_PARTITIONS: u32 = 16;
+
+/// Records of a partition, in the order of their keys.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RecordPage {
+    /// The records. There may be none although more follow.
+    pub records: Vec<StoredRecord>,
+    /// The key behind which the next page goes on; none where this is the last.
+    pub next: Option<String>,
+}
+
+/// A record as it is stored.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StoredRecord {
+    /// Its key in the dataset.
+    pub key: String,
+    /// What it holds.
+    pub fields: Map<String, Value>,
+}
+
+/// A record to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Upsert {
+    /// Its key in the dataset.
+    pub key: String,
+    /// Which version of the record this is.
+    pub version: RecordVersion,
+    /// What it holds.
+    pub fields: Map<String, Value>,
+}
+
+/// What became of an upsert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Upserted {
+    /// The record is this version now.
+    Written,
+    /// The record is this version or a later one already.
+    Superseded,
+}
+
+/// Where a version of a record comes from. Of two versions the greater one wins: the later job, then the later row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RecordVersion {
+    /// When the job was created, in milliseconds.
+    pub job_created_ms: i64,
+    /// The job, so that two jobs of the same millisecond have an order too.
+    pub job_guid: JobGuid,
+    /// The row of the file.
+    pub row: u64,
+}
+
+impl RecordVersion {
+    /// The version that this row of this job makes.
+    pub fn new(job_created_at: Timestamp, job_guid: JobGuid, row: u64) -> Self {
+        Self { job_created_ms: job_created_at.as_millisecond(), job_guid, row }
+    }
+}
+
+/// The stored form, which sorts as text just as versions do.
+impl fmt::Display for RecordVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:014}#{}#{:014}", self.job_created_ms.max(0), self.job_guid, self.row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    proptest! {
+        #[test]
+        fn versions_sort_as_text_as_they_do_as_values(
+            a in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
+            b in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
+        ) {
+            let version = |(job_created_ms, guid, row)| RecordVersion { job_created_ms, job_guid: JobGuid(Uuid::from_u128(guid)), row };
+            let (a, b) = (version(a), version(b));
+            prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        }
+    }
+}

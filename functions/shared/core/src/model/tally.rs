@@ -1,0 +1,285 @@
+//! Tallies and totals: the counters that make a job's progress exact.
+//!
+//! A tally counts 64 consecutive chunks. A chunk is committed by one conditional write on its tally, which puts the
+//! chunk's [`Mark`] and adds its counts at once, if and only if the mark is not there yet; so a chunk counts once however
+//! often its message is delivered. When every chunk of a tally is committed the tally is closed: its counts are folded
+//! into the attempt's [`Totals`], again once. An attempt is complete when as many tallies are closed as there are.
+
+use std::collections::BTreeSet;
+use std::ops::{Add, AddAssign};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::RunId;
+use crate::text::{Chunk, Position};
+
+/// How many chunks a tally counts: as many 8-byte marks as leave its row within one write unit of 1 KiB.
+pub const CHUNKS_PER_TALLY: usize = 64;
+
+/// Items by how they ended.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Items that were processed.
+    pub succeeded: u64,
+    /// Items that were found bad, or given up on.
+    pub failed: u64,
+    /// Items that were not processed because the job was stopped.
+    pub skipped: u64,
+}
+
+impl Counts {
+    /// All items accounted for.
+    pub const fn sum(&self) -> u64 {
+        self.succeeded + self.failed + self.skipped
+    }
+
+    /// That many skipped items and nothing else.
+    pub const fn all_skipped(items: u64) -> Self {
+        Self { succeeded: 0, failed: 0, skipped: items }
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            succeeded: self.succeeded + other.succeeded,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// How a committed chunk ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MarkKind {
+    /// Processed, and the run left no objects.
+    Clean,
+    /// Processed, and some items failed: the run's run output lists them, beside the outputs of the others.
+    HasFailed,
+    /// Processed, none failed, and the run's run output holds outputs.
+    HasOutputs,
+    /// Not processed: the job had been stopped before the chunk was begun.
+    Skipped,
+    /// Begun, and ended early because the job was stopped; the run's run output says where.
+    Stopped,
+}
+
+/// What a commit leaves on the tally for its chunk: how it ended and the run that won.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// How the chunk ended.
+    pub kind: MarkKind,
+    /// The run whose commit this is.
+    pub run: RunId,
+}
+
+impl Mark {
+    /// How many bytes a mark takes in a tally row.
+    pub const BYTES: usize = 1 + RunId::BYTES;
+
+    /// The stored form: the kind, then the run id.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0] = match self.kind {
+            MarkKind::Clean => b'c',
+            MarkKind::HasFailed => b'o',
+            MarkKind::HasOutputs => b'p',
+            MarkKind::Skipped => b's',
+            MarkKind::Stopped => b'x',
+        };
+        bytes[1..].copy_from_slice(self.run.as_bytes());
+        bytes
+    }
+
+    /// Reads the stored form; `None` where it is not one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, run) = bytes.split_first()?;
+        let kind = match kind {
+            b'c' => MarkKind::Clean,
+            b'o' => MarkKind::HasFailed,
+            b'p' => MarkKind::HasOutputs,
+            b's' => MarkKind::Skipped,
+            b'x' => MarkKind::Stopped,
+            _ => return None,
+        };
+        Some(Self { kind, run: RunId::from_bytes(run.try_into().ok()?) })
+    }
+}
+
+/// Which chunk of a job: attempt, tally and place in the tally.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ChunkAddress {
+    /// The attempt, counted from 1.
+    pub attempt: u32,
+    /// The tally, counted from 0.
+    pub tally: u32,
+    /// The place in the tally, 0 to 63.
+    pub index: u8,
+}
+
+impl ChunkAddress {
+    /// Which chunk of its attempt this is, counted from 0.
+    pub fn number(self) -> u64 {
+        u64::from(self.tally) * CHUNKS_PER_TALLY as u64 + u64::from(self.index)
+    }
+
+    /// The chunk of this number of an attempt.
+    pub fn of_number(attempt: u32, number: u64) -> Self {
+        let per_tally = CHUNKS_PER_TALLY as u64;
+        Self {
+            attempt,
+            tally: u32::try_from(number / per_tally).unwrap_or(u32::MAX),
+            index: u8::try_from(number % per_tally).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// The chunk so many places further.
+    #[must_use]
+    pub fn after(self, places: u32) -> Self {
+        Self::of_number(self.attempt, self.number() + u64::from(places))
+    }
+
+    /// The chunk so many places before, if there is one.
+    pub fn before(self, places: u32) -> Option<Self> {
+        Some(Self::of_number(self.attempt, self.number().checked_sub(u64::from(places))?))
+    }
+}
+
+/// The counter row of up to 64 consecutive chunks of one attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// The attempt it belongs to.
+    pub attempt: u32,
+    /// Its number, counted from 0.
+    pub number: u32,
+    /// How many chunks it counts, at most [`CHUNKS_PER_TALLY`].
+    pub expected: u32,
+    /// How many items these chunks have.
+    pub items: u64,
+    /// How many of the chunks are committed.
+    pub done: u32,
+    /// Items of the committed chunks by how they ended.
+    pub counts: Counts,
+    /// Bytes of the committed chunks.
+    pub bytes: u64,
+    /// When it last moved.
+    pub at: Timestamp,
+    /// Where its first chunk begins, from which a resumed split regenerates the chunks.
+    pub start: Position,
+    /// The run of the split that stored its chunks' text, where they are not ranges of the upload.
+    pub stored_by: Option<RunId>,
+    /// What each committed chunk left, by its place.
+    pub marks: [Option<Mark>; CHUNKS_PER_TALLY],
+}
+
+impl Tally {
+    /// The tally of these chunks, none of them committed.
+    pub fn of(attempt: u32, number: u32, start: Position, chunks: &[Chunk], at: Timestamp) -> Self {
+        debug_assert!(chunks.len() <= CHUNKS_PER_TALLY);
+        Self {
+            attempt,
+            number,
+            expected: u32::try_from(chunks.len()).unwrap_or(u32::MAX),
+            items: chunks.iter().map(|chunk| u64::from(chunk.items)).sum(),
+            done: 0,
+            counts: Counts::default(),
+            bytes: 0,
+            at,
+            start,
+            stored_by: None,
+            marks: [None; CHUNKS_PER_TALLY],
+        }
+    }
+
+    /// Whether every chunk of it is committed. Nothing changes such a tally any more.
+    pub const fn is_closed(&self) -> bool {
+        self.done == self.expected
+    }
+
+    /// What the chunk at this place left, if it is committed.
+    pub fn mark(&self, index: u8) -> Option<Mark> {
+        self.marks.get(usize::from(index)).copied().flatten()
+    }
+}
+
+/// One chunk's commit: what the conditional write on its tally adds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    /// Which chunk.
+    pub chunk: ChunkAddress,
+    /// What stands for the chunk from then on.
+    pub mark: Mark,
+    /// Its items by how they ended; they sum up to the items of the message.
+    pub counts: Counts,
+    /// Its bytes in the file.
+    pub bytes: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The sums of an attempt's closed tallies.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// The attempt.
+    pub attempt: u32,
+    /// The numbers of the tallies whose counts are in.
+    pub closed: BTreeSet<u32>,
+    /// Items of the closed tallies.
+    pub items: u64,
+    /// Items of the closed tallies by how they ended.
+    pub counts: Counts,
+    /// Bytes of the closed tallies.
+    pub bytes: u64,
+    /// How many tallies the attempt has, once the split has found out.
+    pub final_tallies: Option<u32>,
+    /// When the tally moved last that was folded in last: a sign of life.
+    pub at: Option<Timestamp>,
+}
+
+impl Totals {
+    /// Whether every tally there will ever be is closed: the attempt's items are all accounted for.
+    pub fn is_complete(&self) -> bool {
+        self.final_tallies.is_some_and(|count| self.closed.len() == count as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_reads_back_as_it_was_written() {
+        let run = RunId::from_bytes([1, 2, 3, 4, 5, 6, 7]);
+        use MarkKind::{Clean, HasFailed, HasOutputs, Skipped, Stopped};
+        for kind in [Clean, HasFailed, HasOutputs, Skipped, Stopped] {
+            let mark = Mark { kind, run };
+            assert_eq!(Mark::from_bytes(&mark.to_bytes()), Some(mark));
+        }
+        assert_eq!(Mark::from_bytes(b"?1234567"), None);
+        assert_eq!(Mark::from_bytes(b"c123"), None);
+        assert_eq!(Mark::from_bytes(b""), None);
+    }
+
+    #[test]
+    fn totals_are_complete_only_once_the_number_of_tallies_is_known() {
+        let mut totals = Totals { attempt: 1, ..Totals::default() };
+        assert!(!totals.is_complete(), "an attempt still being split is never complete");
+        totals.closed.extend([0, 1]);
+        assert!(!totals.is_complete());
+        totals.final_tallies = Some(3);
+        assert!(!totals.is_complete());
+        totals.closed.insert(2);
+        assert!(totals.is_complete());
+        assert!(Totals { final_tallies: Some(0), ..Totals::default() }.is_complete(), "an empty file completes");
+    }
+}

@@ -1,0 +1,45 @@
+//! Uploads: the stored input files.
+
+use jiff::Timestamp;
+
+use crate::model::ids::{FileGuid, Owner};
+
+/// A stored input file, or the promise of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Upload {
+    /// The upload's name.
+    pub file_guid: FileGuid,
+    /// Whose upload it is.
+    pub owner: Owner,
+    /// What the client calls the file, if it said so.
+    pub file_name: Option<String>,
+    /// Its media type.
+    pub content_type: String,
+    /// Its length in bytes, as announced; a file of any other length is refused.
+    pub size: u64,
+    /// The SHA-256 of its bytes in hexadecimal, if the client announced it.
+    pub sha256: Option<String>,
+    /// Where its object is, or will be.
+    pub key: String,
+    /// How far it is.
+    pub state: UploadState,
+    /// When it was announced.
+    pub created_at: Timestamp,
+    /// From when on it may not be used any more; its object lives a while longer, for the jobs that were created on it.
+    pub expires_at: Timestamp,
+}
+
+/// How far an upload is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum UploadState {
+    /// The client is sending it: in one piece, or in parts under this multipart upload.
+    Pending {
+        /// The multipart upload its parts belong to, if it has parts.
+        multipart: Option<String>,
+    },
+    /// It is stored whole.
+    Ready {
+        /// The entity tag of its object.
+        etag: String,
+    },
+}

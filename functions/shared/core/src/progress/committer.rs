@@ -1,0 +1,93 @@
+//! Committing a chunk, and closing the tally it belongs to.
+//!
+//! Each step is done by whoever sees that it is due, winner and loser of a condition alike: the process that saw it first
+//! may have died right after.
+
+use std::sync::Arc;
+
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::Job;
+use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
+use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally};
+use crate::ports::{Clock, Committed, JobStore, PortError, Queue};
+use crate::progress::window::ConcurrencyWindow;
+
+/// Commits chunks, folds closed tallies into the totals, and announces a complete attempt.
+#[derive(Clone)]
+pub struct ChunkCommitter {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// Sends the next chunk of a job with `maxConcurrency`.
+    pub window: ConcurrencyWindow,
+    /// The completions queue.
+    pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl ChunkCommitter {
+    /// Commits the chunk of a message unless it is committed, then does what follows from it.
+    ///
+    /// # Errors
+    /// `NotFound` if the tally does not exist; `Unavailable`: call again, the store recognises the commit by its run.
+    pub async fn commit(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<Committed, PortError> {
+        debug_assert_eq!(
+            counts.sum(),
+            u64::from(message.chunk.items),
+            "a commit accounts for every item of its message"
+        );
+        let commit = Commit { chunk: message.address, mark, counts, bytes: message.weight(), at: self.clock.now() };
+        let committed = self.jobs.commit(message.job_guid, &commit).await?;
+        if let Committed::Won(_) = committed {
+            self.window.send_next(message, DeliveryMode::Fresh).await?;
+        }
+        self.close(message.job_guid, &message.owner, committed.tally()).await?;
+        Ok(committed)
+    }
+
+    /// The tally of this chunk, if the tally accounts for the chunk.
+    ///
+    /// # Errors
+    /// `NotFound` if the tally does not exist.
+    pub async fn committed(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Tally>, PortError> {
+        let tally = self.jobs.tally(job, chunk.attempt, chunk.tally).await?;
+        Ok((tally.mark(chunk.index).is_some() || tally.is_closed()).then_some(tally))
+    }
+
+    /// Repeats what follows from a commit: the run that made it may have died before.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn settle(&self, message: &ChunkMessage, tally: &Tally) -> Result<(), PortError> {
+        self.window.send_next(message, DeliveryMode::Recovered).await?;
+        self.close(message.job_guid, &message.owner, tally).await
+    }
+
+    /// Folds a tally if it is closed, and announces the attempt if this was its last tally.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn close(&self, job: JobGuid, owner: &Owner, tally: &Tally) -> Result<(), PortError> {
+        if !tally.is_closed() {
+            return Ok(());
+        }
+        let totals = self.jobs.fold(job, tally).await?;
+        if totals.is_complete() {
+            let (job_guid, attempt, owner) = (job, totals.attempt, owner.clone());
+            self.completions.send(&[CompletionMessage { job_guid, attempt, composing: None, owner }]).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes a tally of a stopped job; its missing chunks are skipped.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn close_without_rest(&self, job: &Job, number: u32) -> Result<(), PortError> {
+        let mut tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
+        while !tally.is_closed() {
+            tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
+        }
+        self.close(job.job_guid, &job.owner, &tally).await
+    }
+}

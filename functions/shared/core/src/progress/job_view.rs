@@ -1,0 +1,318 @@
+//! How a job is shown: its row together with its counters, as the API's JSON.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::ids::{FileGuid, JobGuid};
+use crate::model::job::{Job, JobError};
+use crate::model::states::{JobOutcome, Status};
+use crate::model::tally::{Counts, Tally, Totals};
+use crate::ports::{JobStore, PortError};
+
+/// So many closed tallies between two open ones are read along: cheaper than a request of its own.
+const RANGE_GAP: u32 = 16;
+
+/// The counters of a running attempt, read in an order that makes them exact: the totals before the tallies, so that a
+/// tally folded in between is counted as a tally, once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counters {
+    /// The sums of the closed tallies.
+    pub totals: Totals,
+    /// The tallies not among them.
+    pub open: Vec<Tally>,
+}
+
+impl Counters {
+    /// Reads the counters of the job's current attempt.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let totals = jobs.totals(job.job_guid, job.attempt).await?;
+        let mut open = Vec::new();
+        for numbers in open_ranges(&totals, job.split.tallies) {
+            open.extend(jobs.tallies(job.job_guid, job.attempt, numbers).await?);
+        }
+        open.retain(|tally| !totals.closed.contains(&tally.number));
+        Ok(Self { totals, open })
+    }
+
+    /// Items accounted for, by how they ended.
+    pub fn counts(&self) -> Counts {
+        self.open.iter().fold(self.totals.counts, |sum, tally| sum + tally.counts)
+    }
+
+    /// Items of the tallies, accounted for or not.
+    pub fn items(&self) -> u64 {
+        self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
+    }
+
+    /// How much of the attempt is done, in whole percent: of the file's bytes in the first one, of the items in a redrive.
+    pub fn percent(&self, job: &Job) -> u8 {
+        match &job.redrive {
+            None => percent(self.bytes(), job.data_bytes),
+            Some(redrive) => percent(self.counts().sum(), redrive.before.failed),
+        }
+    }
+
+    /// Bytes of the committed chunks.
+    pub fn bytes(&self) -> u64 {
+        self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
+    }
+
+    /// When anything last moved in the tallies.
+    pub fn last_moved(&self) -> Option<Timestamp> {
+        self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
+    }
+}
+
+/// The tallies that are not closed, as few ranges: one that is stuck must not have all those behind it read at every look.
+fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for number in (0..tallies).filter(|number| !totals.closed.contains(number)) {
+        match ranges.last_mut() {
+            Some(range) if number - range.end < RANGE_GAP => range.end = number + 1,
+            _ => ranges.push(number..number + 1),
+        }
+    }
+    ranges
+}
+
+/// How much of so much is done, in whole percent: at most 99 before the end, which alone is 100.
+///
+/// It grows with what is committed only, and what there is to do never changes, so it never goes back within an attempt.
+pub fn percent(committed: u64, whole: u64) -> u8 {
+    if whole == 0 {
+        return 0;
+    }
+    let share = u128::from(committed) * 100 / u128::from(whole);
+    u8::try_from(share.min(99)).unwrap_or(99)
+}
+
+/// What a job is doing, more closely than its status says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Nobody has taken it up yet.
+    Queued,
+    /// The file is being cut; the first chunks may be done already.
+    Splitting,
+    /// The file is cut, its items are being processed.
+    Processing,
+    /// All items are accounted for, the job is being ended.
+    Completing,
+    /// It has been told to stop and is coming to an end.
+    Stopping,
+    /// It has ended.
+    Ended,
+}
+
+/// A job as the API shows it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// The name of its job type.
+    pub job_type: String,
+    /// The upload it runs over, if it runs over one.
+    pub file_guid: Option<FileGuid>,
+    /// Where it is in its life.
+    pub status: Status,
+    /// How a completed job went.
+    pub outcome: Option<JobOutcome>,
+    /// What it is doing.
+    pub stage: Stage,
+    /// All this in a sentence.
+    pub message: String,
+    /// How much is done, 0 to 100; 100 only when completed.
+    pub percent: u8,
+    /// How many items there are, as far as the file has been cut.
+    pub item_count: u64,
+    /// Whether `itemCount` is the last word.
+    pub item_count_final: bool,
+    /// How many items are accounted for: succeeded, failed and skipped ones together.
+    pub item_progress: u64,
+    /// How many items were processed well.
+    pub items_succeeded: u64,
+    /// How many items failed.
+    pub items_failed: u64,
+    /// How many items were not processed because the job was stopped.
+    pub items_skipped: u64,
+    /// Which attempt this is.
+    pub attempt: u32,
+    /// When the job was created.
+    pub created_at: Timestamp,
+    /// When it was first taken up.
+    pub started_at: Option<Timestamp>,
+    /// When anything of it last moved.
+    pub heartbeat_at: Timestamp,
+    /// When it is stopped if it has not ended.
+    pub deadline_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// When it goes away.
+    pub expires_at: Option<Timestamp>,
+    /// Why it did not complete.
+    pub error: Option<JobError>,
+    /// What of the file was never dispatched, because the job was stopped before it got there. Not in `itemCount`.
+    pub unprocessed: Option<Unprocessed>,
+    /// What the client wants to find again.
+    pub metadata: Option<Map<String, Value>>,
+    /// Where to go from here.
+    pub links: BTreeMap<&'static str, String>,
+}
+
+/// The part of a file that was never dispatched: from here to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unprocessed {
+    /// The number of its first row.
+    pub from_row: u64,
+    /// The byte of the file it begins at.
+    pub from_offset: u64,
+}
+
+impl JobView {
+    /// The job as it stands, with its counters where it has any that its row does not tell.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let counters = match job.status {
+            Status::Waiting | Status::Completed => None,
+            _ => Some(Counters::read(jobs, job).await?),
+        };
+        Ok(Self::new(job, counters.as_ref()))
+    }
+
+    /// The job with these counters.
+    pub fn new(job: &Job, counters: Option<&Counters>) -> Self {
+        let counts = match (job.status.is_terminal(), job.counts, counters) {
+            (true, Some(counts), _) => counts,
+            (_, _, Some(counters)) => job.merged(counters.counts()),
+            _ => job.merged(Counts::default()),
+        };
+        let percent = match job.status {
+            Status::Completed => 100,
+            Status::Waiting => 0,
+            _ => counters.map_or(0, |counters| counters.percent(job)),
+        };
+        let stage = stage(job, counters);
+        let heartbeat = counters.and_then(Counters::last_moved);
+        Self {
+            job_guid: job.job_guid,
+            job_type: job.job_type.clone(),
+            file_guid: job.file_guid,
+            status: job.status,
+            outcome: job.outcome,
+            stage,
+            message: message(job, percent),
+            percent,
+            item_count: item_count(job, counters),
+            item_count_final: job.split.done || job.redrive.is_some(),
+            item_progress: counts.sum(),
+            items_succeeded: counts.succeeded,
+            items_failed: counts.failed,
+            items_skipped: counts.skipped,
+            attempt: job.attempt,
+            created_at: job.created_at,
+            started_at: job.started_at,
+            heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
+            deadline_at: job.deadline_at,
+            finished_at: job.finished_at,
+            expires_at: job.expires_at,
+            error: JobError::of(job),
+            unprocessed: unprocessed(job),
+            metadata: job.metadata.clone(),
+            links: links(job.job_guid),
+        }
+    }
+}
+
+/// How many items there are, as far as the file has been cut. A redrive adds none.
+fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
+    match &job.redrive {
+        Some(redrive) => redrive.before.sum(),
+        // The counters are read after the job row: meanwhile more may have been dispatched, and even counted.
+        None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
+    }
+}
+
+fn unprocessed(job: &Job) -> Option<Unprocessed> {
+    let from = job.unprocessed_from()?;
+    Some(Unprocessed { from_row: from.row, from_offset: from.offset })
+}
+
+fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
+    if job.status.is_terminal() {
+        return Stage::Ended;
+    }
+    match (job.status, &job.stop) {
+        (Status::Waiting, _) => Stage::Queued,
+        (Status::Cancelling, _) | (_, Some(_)) => Stage::Stopping,
+        _ if !job.split.done => Stage::Splitting,
+        _ if counters.is_some_and(|counters| counters.counts().sum() == job.items_dispatched()) => Stage::Completing,
+        _ => Stage::Processing,
+    }
+}
+
+fn message(job: &Job, percent: u8) -> String {
+    match (job.status, &job.stop) {
+        (Status::Waiting, _) => "Waiting for job to start...".to_owned(),
+        (Status::Cancelling, _) => "Job is being cancelled...".to_owned(),
+        (Status::Running, Some(_)) => "Job is being stopped...".to_owned(),
+        (Status::Running, None) => format!("Job running, {percent}% complete..."),
+        (Status::Completed, _) => "Job complete".to_owned(),
+        (Status::Cancelled, _) => "Job cancelled".to_owned(),
+        (Status::Failed, Some(stop)) => format!("Job failed: {}", stop.message),
+        (Status::Failed, None) => "Job failed".to_owned(),
+    }
+}
+
+fn links(job: JobGuid) -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("self", format!("/api/jobs/{job}")),
+        ("items", format!("/api/jobs/{job}/items?outcome=failed")),
+        ("results", format!("/api/jobs/{job}/results")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_end_is_a_hundred_percent() {
+        assert_eq!(percent(0, 0), 0);
+        assert_eq!(percent(0, 1000), 0);
+        assert_eq!(percent(9, 1000), 0);
+        assert_eq!(percent(370, 1000), 37);
+        assert_eq!(percent(1000, 1000), 99);
+        assert_eq!(percent(u64::MAX, u64::MAX), 99);
+    }
+
+    proptest! {
+        #[test]
+        fn percent_never_goes_back_while_chunks_are_committed(
+            chunks in prop::collection::vec(1..5_000_000_u64, 1..200),
+            order in any::<prop::sample::Index>(),
+        ) {
+            let data_bytes = chunks.iter().sum();
+            let first = order.index(chunks.len());
+            let (mut committed, mut shown) = (0, 0);
+            for bytes in chunks[first..].iter().chain(&chunks[..first]) {
+                committed += bytes;
+                let now = percent(committed, data_bytes);
+                prop_assert!(now >= shown && now <= 99);
+                shown = now;
+            }
+            prop_assert_eq!(shown, 99);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The steps that bring a job forward and that several functions share.
+
+pub mod committer;
+pub mod job_view;
+pub mod split_end;
+pub mod window;
+
+use std::sync::Arc;
+
+use crate::model::messages::{ChunkMessage, CompletionMessage};
+use crate::ports::{Clock, JobStore, Objects, Queue};
+use committer::ChunkCommitter;
+use split_end::SplitEnd;
+use window::ConcurrencyWindow;
+
+/// The shared steps over one set of ports.
+#[derive(Clone)]
+pub struct JobSteps {
+    /// Commits chunks and closes tallies.
+    pub committer: ChunkCommitter,
+    /// Holds a job to its `maxConcurrency`.
+    pub window: ConcurrencyWindow,
+    /// Ends the split.
+    pub split_end: SplitEnd,
+}
+
+impl JobSteps {
+    /// The steps over these ports: `chunks` is the items queue.
+    pub fn new(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        chunks: Arc<dyn Queue<ChunkMessage>>,
+        completions: Arc<dyn Queue<CompletionMessage>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects, chunks };
+        let split_end =
+            SplitEnd { jobs: Arc::clone(&jobs), completions: Arc::clone(&completions), clock: Arc::clone(&clock) };
+        Self { committer: ChunkCommitter { jobs, window: window.clone(), completions, clock }, window, split_end }
+    }
+}
