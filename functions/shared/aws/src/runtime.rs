@@ -174,7 +174,7 @@ impl Runtime {
     /// Where the Lambda runtime API cannot be reached.
     pub async fn serve_http<H, F>(self, handler: H) -> Result<(), Error>
     where
-        H: Fn(Request) -> F + Clone + Send + 'static,
+        H: Fn(Request) -> F + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         serve::http(self.function_name, handler).await
@@ -188,7 +188,7 @@ impl Runtime {
     pub async fn serve_queue<M, H, F>(self, handler: H) -> Result<(), Error>
     where
         M: DeserializeOwned + Send + 'static,
-        H: Fn(Batch<M>) -> F + Clone + Send + 'static,
+        H: Fn(Batch<M>) -> F + Send + Sync + 'static,
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         serve::queue(self.function_name, handler).await
@@ -202,7 +202,7 @@ impl Runtime {
     /// Where the Lambda runtime API cannot be reached.
     pub async fn serve_stream<H, F, E>(self, handler: H) -> Result<(), Error>
     where
-        H: Fn(Vec<RowChange>) -> F + Clone + Send + 'static,
+        H: Fn(Vec<RowChange>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Option<String>, E>> + Send + 'static,
         E: Into<Error> + Send + 'static,
     {
@@ -215,7 +215,7 @@ impl Runtime {
     /// Where the Lambda runtime API cannot be reached.
     pub async fn serve_schedule<H, F, E>(self, handler: H) -> Result<(), Error>
     where
-        H: Fn() -> F + Clone + Send + 'static,
+        H: Fn() -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<Error> + Send + 'static,
     {

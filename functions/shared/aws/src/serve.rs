@@ -1,8 +1,12 @@
 //! From an invocation to a handler and back.
+//!
+//! Handlers are boxed here, so that the Lambda runtime is compiled once, in this crate, and not once per function.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use futures::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -34,15 +38,25 @@ pub struct Delivery<M> {
     pub receipt: String,
 }
 
+/// A handler of events of type `E`, boxed.
+type Handler<E, R> = Arc<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
+
 /// Serves HTTP requests until the execution environment ends.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn http<H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
-    H: Fn(Request) -> F + Clone + Send + 'static,
+    H: Fn(Request) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    serve_http(function_name, Arc::new(move |request| handler(request).boxed())).await
+}
+
+fn serve_http(
+    function_name: &'static str,
+    handler: Handler<Request, Response<Body>>,
+) -> LocalBoxFuture<'static, Served> {
     lambda_http::run_concurrent(service_fn(move |request: Request| {
         let request_id = request.lambda_context_ref().map(|context| context.request_id.clone());
         let invocation = Invocation::begin(function_name, request_id);
@@ -53,83 +67,112 @@ where
             Ok::<_, Error>(response)
         }
     }))
-    .await
+    .boxed_local()
 }
 
 /// Serves batches of a queue's messages until the execution environment ends.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn queue<M, H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
     M: DeserializeOwned + Send + 'static,
-    H: Fn(Batch<M>) -> F + Clone + Send + 'static,
+    H: Fn(Batch<M>) -> F + Send + Sync + 'static,
     F: Future<Output = Vec<String>> + Send + 'static,
 {
-    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<SqsEvent>| {
-        let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
-        let received = Received::new(event.payload, deadline(event.context.deadline));
+    let handler = move |(event, deadline): (SqsEvent, Timestamp)| {
+        let received = Received::new(event, deadline);
         let work = (!received.batch.deliveries.is_empty()).then(|| handler(received.batch));
         async move {
             let retry = match work {
                 Some(work) => work.await,
                 None => Vec::new(),
             };
-            let response = answer(&received.message_ids, received.unreadable, retry);
+            answer(&received.message_ids, received.unreadable, retry)
+        }
+        .boxed()
+    };
+    serve_queue(function_name, Arc::new(handler)).await
+}
+
+fn serve_queue(
+    function_name: &'static str,
+    handler: Handler<(SqsEvent, Timestamp), SqsBatchResponse>,
+) -> LocalBoxFuture<'static, Served> {
+    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<SqsEvent>| {
+        let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
+        let work = handler((event.payload, deadline(event.context.deadline)));
+        async move {
+            let response = work.await;
             invocation.finish();
             Ok::<_, Error>(response)
         }
     }))
-    .await
+    .boxed_local()
 }
 
 /// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers
-/// with the sequence number from which they are to be delivered again, if they are. Where it fails, that is logged here,
-/// once, and reported to Lambda, and all of them are.
+/// with the sequence number from which to deliver again, or none. If it fails, the error is logged here, once, reported to
+/// Lambda, and all changes are delivered again.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn stream<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
-    H: Fn(Vec<RowChange>) -> F + Clone + Send + 'static,
+    H: Fn(Vec<RowChange>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Option<String>, E>> + Send + 'static,
     E: Into<Error> + Send + 'static,
 {
+    serve_stream(function_name, Arc::new(move |changes| handler(changes).map(|done| done.map_err(E::into)).boxed()))
+        .await
+}
+
+fn serve_stream(
+    function_name: &'static str,
+    handler: Handler<Vec<RowChange>, Result<Option<String>, Error>>,
+) -> LocalBoxFuture<'static, Served> {
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<Changes>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id));
         let work = handler(event.payload.records);
         async move {
-            let result = work.await.map(StreamResponse::again_from).map_err(E::into);
+            let result = work.await.map(StreamResponse::again_from);
             if let Err(error) = &result {
                 tracing::error!(
                     error = error.as_ref() as &dyn std::error::Error,
-                    "changes not dealt with, to be tried again"
+                    "changes not published, to be tried again"
                 );
             }
             invocation.finish();
             result
         }
     }))
-    .await
+    .boxed_local()
 }
 
-/// Runs at the ticks of a schedule until the execution environment ends. A run that fails is logged here, once, with its
+/// Runs at the ticks of a schedule until the execution environment ends. A failed run is logged here, once, with its
 /// causes, and reported to Lambda.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn schedule<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
-    H: Fn() -> F + Clone + Send + 'static,
+    H: Fn() -> F + Send + Sync + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    // What the tick says is of no interest: whoever may invoke the function makes it run, a person at a console too.
+    serve_schedule(function_name, Arc::new(move |()| handler().map(|done| done.map_err(E::into)).boxed())).await
+}
+
+fn serve_schedule(
+    function_name: &'static str,
+    handler: Handler<(), Result<(), Error>>,
+) -> LocalBoxFuture<'static, Served> {
+    // The payload does not matter: whoever may invoke the function makes it run, a person at a console too.
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id));
-        let work = handler();
+        let work = handler(());
         async move {
-            let result = work.await.map_err(E::into);
+            let result = work.await;
             if let Err(error) = &result {
                 tracing::error!(error = error.as_ref() as &dyn std::error::Error, "run failed");
             }
@@ -137,8 +180,11 @@ where
             result
         }
     }))
-    .await
+    .boxed_local()
 }
+
+/// How serving ends: never, unless the Lambda runtime API cannot be reached.
+type Served = Result<(), Error>;
 
 fn deadline(epoch_ms: u64) -> Timestamp {
     i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
