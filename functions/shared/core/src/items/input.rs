@@ -13,7 +13,7 @@ use crate::model::messages::ChunkMessage;
 use crate::model::run_output::{FailedItem, to_base64};
 use crate::model::spec::Spec;
 use crate::ports::{Objects, PortError};
-use crate::text::items::ROW_TOO_LONG;
+use crate::text::bad_record::ROW_TOO_LONG;
 use crate::text::{BadRecord, Chunk, ChunkMode, RawItem, Record, read_items};
 
 /// An item of a chunk.
