@@ -4,14 +4,15 @@
 //! its rows are left for the split under a name of their own; then one transaction takes the slots and starts the attempt;
 //! only then the message leaves. If the process dies in between, the sweep sends it.
 
-use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
+use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Redrive};
+use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
     Ceilings, Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
@@ -203,7 +204,7 @@ impl Redriver {
     }
 
     async fn failed_behind(&self, job: &Job, after: u64) -> Result<FailedItems, PortError> {
-        FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await
+        FailedItems::of(StoredJob { jobs: &self.jobs, objects: &self.objects, job }, after).await
     }
 
     /// Those of these rows, which are in order, that did not fail; enough of them to be named.

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
-use rowmill_core::model::job::{Job, Redrive, Stop};
+use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::job::{Redrive, Stop};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::ports::{Clock, JobStore, Objects, PortError};
+use rowmill_core::ports::{Clock, PortError};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally};
@@ -80,10 +81,8 @@ impl RedriveCut {
     /// # Errors
     /// `Unavailable`; `NotFound` where what had failed is not known any more.
     pub async fn new(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
+        from: StoredJob<'_>,
         clock: Arc<dyn Clock>,
-        job: &Job,
         redrive: &Redrive,
         limits: ChunkLimits,
         start: Position,
@@ -92,13 +91,13 @@ impl RedriveCut {
         let corrections = match &redrive.corrected {
             None => None,
             Some(key) => {
-                let corrections = read_corrections(&objects.read(key).await?)?;
+                let corrections = read_corrections(&from.objects.read(key).await?)?;
                 Some(corrections.into_iter().filter(|correction| correction.row > after).collect())
             }
         };
         Ok(Self {
             clock,
-            items: FailedItems::before(jobs, objects, job, after).await?,
+            items: FailedItems::before(from, after).await?,
             read: VecDeque::new(),
             read_bytes: 0,
             sources_read: 0,

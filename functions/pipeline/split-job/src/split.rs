@@ -5,17 +5,18 @@
 //! leaves either a tally row nobody counts (harmless: it is put again, the same) or a counted tally whose messages are sent
 //! again.
 
-use rowmill_core::items::chunk_index;
-use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use rowmill_core::items::chunk_index;
+use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition, StoredChunks};
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::keys;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
@@ -173,8 +174,8 @@ impl Splitter {
         let (objects, clock, start) = (Arc::clone(&self.objects), Arc::clone(&self.clock), point.start);
         Ok(match (&job.redrive, &spec.source) {
             (Some(redrive), _) => {
-                let jobs = Arc::clone(&self.jobs);
-                let cut = RedriveCut::new(jobs, objects, clock, job, redrive, spec.limits, start).await?;
+                let from = StoredJob { jobs: &self.jobs, objects: &objects, job };
+                let cut = RedriveCut::new(from, clock, redrive, spec.limits, start).await?;
                 Cut::Redrive(Box::new(cut))
             }
             (None, Source::File(file)) => {

@@ -6,18 +6,17 @@
 //! tell what still stands, and only the items that it never dispatched are looked for in the attempt before. What an
 //! attempt that dispatched all of them says is all there is: the objects of those before it may have expired.
 
-use crate::items::chunk_index;
-use crate::items::run_output;
-use crate::model::keys;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
 use crate::items::input::read_redrive_items;
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
+use crate::items::{chunk_index, run_output};
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
+use crate::model::keys;
 use crate::model::run_output::FailedItem;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
 use crate::ports::{JobStore, Objects, PortError};
@@ -57,45 +56,28 @@ impl FailedItems {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), after).await
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        Self::enter_at(from, from.job.attempt, from.job.failures_since(), after).await
     }
 
     /// The items that had failed before the present attempt of this job, behind row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn before(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let attempt = job.attempt.saturating_sub(1).max(1);
-        let base = job.redrive.as_ref().map_or(1, |redrive| redrive.base);
-        Self::enter_at(jobs, objects, job, (attempt, base), after).await
+    pub async fn before(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        let attempt = from.job.attempt.saturating_sub(1).max(1);
+        let base = from.job.redrive.as_ref().map_or(1, |redrive| redrive.base);
+        Self::enter_at(from, attempt, base, after).await
     }
 
-    async fn enter_at(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        (attempt, base): (u32, u32),
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let pages = TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?;
+    async fn enter_at(from: StoredJob<'_>, attempt: u32, base: u32, after: u64) -> Result<Self, PortError> {
         Ok(Self {
-            jobs,
-            objects,
-            job_guid: job.job_guid,
+            jobs: Arc::clone(from.jobs),
+            objects: Arc::clone(from.objects),
+            job_guid: from.job.job_guid,
             attempt,
             base,
-            pages,
+            pages: TallyPages::of(from, attempt, after).await?,
             chunks: VecDeque::new(),
             ready: VecDeque::new(),
             after,
@@ -145,7 +127,7 @@ impl FailedItems {
             self.after = self.after.max(index.end.offset);
         }
         self.attempt -= 1;
-        self.pages = TallyPages::of_ended(Arc::clone(&self.jobs), self.job_guid, self.attempt, self.after).await?;
+        self.pages = TallyPages::of_ended(&self.jobs, self.job_guid, self.attempt, self.after).await?;
         Ok(true)
     }
 

@@ -3,18 +3,18 @@
 //! A tally's marks say which runs won their chunks and whether they left outputs; only those runs' run outputs are read, so an
 //! item's output is there once. An item succeeds in one attempt only, so the attempts' outputs are merged by their rows.
 
-use crate::items::run_output;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
+use crate::items::run_output;
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
 use crate::model::run_output::ItemOutput;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
-use crate::ports::{JobStore, Objects, PortError};
+use crate::ports::{Objects, PortError};
 
 /// How many objects of an attempt are read at once: each may hold the outputs of a whole chunk, for every attempt.
 const OBJECTS_READ: usize = 2;
@@ -41,19 +41,14 @@ impl Outputs {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         let mut attempts = Vec::new();
-        for attempt in 1..=job.attempt {
+        for attempt in 1..=from.job.attempt {
             attempts.push(AttemptOutputs {
-                objects: Arc::clone(&objects),
-                job_guid: job.job_guid,
+                objects: Arc::clone(from.objects),
+                job_guid: from.job.job_guid,
                 attempt,
-                pages: TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?,
+                pages: TallyPages::of(from, attempt, after).await?,
                 chunks: VecDeque::new(),
                 ready: VecDeque::new(),
                 after,

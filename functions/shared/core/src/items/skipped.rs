@@ -2,17 +2,16 @@
 //!
 //! Only the first attempt skips for good: an item that a redrive skips has failed before it, and still has.
 
-use crate::items::chunk_index;
-use crate::items::run_output;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
+use crate::items::{chunk_index, run_output};
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::Job;
 use crate::model::tally::{ChunkAddress, MarkKind, Tally};
-use crate::ports::{JobStore, Objects, PortError};
+use crate::ports::{Objects, PortError};
 use crate::text::Chunk;
 
 /// A walk through the chunks of a job with items that were skipped.
@@ -46,14 +45,15 @@ impl SkippedItems {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let pages = TallyPages::of(jobs, job, 1, after).await?;
-        Ok(Self { objects, job_guid: job.job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        Ok(Self {
+            objects: Arc::clone(from.objects),
+            job_guid: from.job.job_guid,
+            pages: TallyPages::of(from, 1, after).await?,
+            tallies: VecDeque::new(),
+            ready: VecDeque::new(),
+            after,
+        })
     }
 
     /// The next chunk; none at the end.
