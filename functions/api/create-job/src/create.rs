@@ -232,10 +232,9 @@ impl Creator {
     }
 
     async fn source_file(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
-        let upload = match self.uploads.upload(file_guid, self.clock.now()).await {
-            Ok(upload) if upload.owner == *owner => upload,
-            Ok(_) | Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
-            Err(error) => return Err(error.into()),
+        let upload = match self.uploads.owned(owner, file_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
+            upload => upload?,
         };
         // The bytes of a multipart upload are no object before it is completed; those of a presigned PUT need nothing more.
         let head = match self.objects.head(&upload.key).await {

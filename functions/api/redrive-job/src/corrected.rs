@@ -168,34 +168,14 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-    use rowmill_core::model::spec::{Source, SourceFile};
-    use rowmill_core::text::{ChunkLimits, Dialect, Head, SCANNER_VERSION};
+    use rowmill_core::fixtures;
+    use rowmill_core::text::{ChunkLimits, Dialect, Head};
 
     fn spec(format: Format) -> Spec {
-        Spec {
-            job_guid: JobGuid(uuid::Uuid::nil()),
-            owner: Owner(Owner::LOCAL.into()),
-            job_type: "validate".into(),
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            source: Source::File(SourceFile {
-                file_guid: FileGuid(uuid::Uuid::nil()),
-                key: "k".into(),
-                etag: "e".into(),
-                size: 1,
-            }),
-            head: Head {
-                dialect: Dialect { format, delimiter: b';' },
-                columns: vec!["a".into(), "b".into()],
-                data_start: 6,
-            },
-            limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 20 },
-            scanner_version: SCANNER_VERSION,
-            params: serde_json::Map::new(),
-            tolerance: None,
-            max_concurrency: None,
-            output: None,
-        }
+        let columns = vec!["a".into(), "b".into()];
+        let head = Head { dialect: Dialect { format, delimiter: b';' }, columns, data_start: 6 };
+        let limits = ChunkLimits { max_record_bytes: 20, ..fixtures::spec().limits };
+        Spec { head, limits, ..fixtures::spec() }
     }
 
     fn csv(text: &str) -> Result<Vec<(u64, String)>, String> {

@@ -182,10 +182,9 @@ impl Redriver {
         job: &Job,
         file_guid: FileGuid,
     ) -> Result<Vec<Correction>, RedriveJobError> {
-        let upload = match self.uploads.upload(file_guid, self.clock.now()).await {
-            Ok(upload) if upload.owner == *owner => upload,
-            Ok(_) | Err(PortError::NotFound) => return Err(RedriveJobError::UnknownUpload(file_guid)),
-            Err(error) => return Err(error.into()),
+        let upload = match self.uploads.owned(owner, file_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => return Err(RedriveJobError::UnknownUpload(file_guid)),
+            upload => upload?,
         };
         let max = self.limits.corrected_max_bytes;
         let size = match self.objects.head(&upload.key).await {

@@ -253,10 +253,9 @@ impl Uploads {
     }
 
     async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {
-        match self.uploads.upload(file_guid, self.clock.now()).await {
-            Ok(upload) if upload.owner == *owner => Ok(upload),
-            Ok(_) | Err(PortError::NotFound) => Err(UploadError::Unknown(file_guid)),
-            Err(error) => Err(error.into()),
+        match self.uploads.owned(owner, file_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => Err(UploadError::Unknown(file_guid)),
+            upload => Ok(upload?),
         }
     }
 
