@@ -242,7 +242,8 @@ impl Completer {
         Ok(())
     }
 
-    /// Whether more items failed than the job bears: whoever committed the last of them may have died before it looked.
+    /// Stops the attempt if more items failed than the job tolerates: the run that committed the last of them may have died
+    /// before it checked.
     async fn check_tolerance(&self, job: Job, spec: &Spec, totals: &Totals) -> Result<Option<Job>, PortError> {
         if job.attempt > 1 || job.stop.is_some() {
             return Ok(Some(job));
