@@ -1,4 +1,4 @@
-//! The tallies of an attempt, in their order, read a page at a time.
+//! Reads the tallies of an attempt in order, a page at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl TallyPages {
         while first < last && after > 0 {
             let middle = first + (last - first).div_ceil(2);
             let tally = jobs.tally(job_guid, attempt, middle).await?;
-            // Of the first attempt a tally says its first row, of a redrive the last row before it.
+            // In the first attempt a tally holds its first row, in a redrive the last row before it.
             let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
             if before <= after { first = middle } else { last = middle - 1 }
         }
@@ -71,7 +71,7 @@ impl TallyPages {
         self.unread.end
     }
 
-    /// The next page; none at the end.
+    /// The next page. `None` at the end.
     ///
     /// # Errors
     /// `Unavailable`.
