@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 use rowmill_core::items::failed::FailedItems;
+use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::results::Manifest;
@@ -119,7 +120,8 @@ async fn list_failed(
     objects: Arc<dyn Objects>,
     job: &Job,
 ) -> Result<Vec<(u64, String)>, PortError> {
-    let mut walk = FailedItems::of(store, objects, job, 0).await?;
+    let from = StoredJob { jobs: &store, objects: &objects, job };
+    let mut walk = FailedItems::of(from, 0).await?;
     let mut listed = Vec::new();
     while let Some(items) = walk.next().await? {
         listed.extend(items.into_iter().map(|item| (item.row, item.code)));

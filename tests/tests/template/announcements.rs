@@ -1,52 +1,15 @@
 //! Events of jobs, from the jobs table's stream.
 
-use jiff::Timestamp;
-use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::{Job, SplitState};
+use rowmill_core::fixtures;
+use rowmill_core::model::job::Job;
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::model::states::{Status, Transition};
-use rowmill_core::text::Position;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::{DAY_SECONDS, properties, target, template};
 
 fn job(status: Status, attempt: u32) -> Job {
-    Job {
-        job_guid: JobGuid(Uuid::nil()),
-        owner: Owner(Owner::LOCAL.to_owned()),
-        job_type: "import".to_owned(),
-        file_guid: None,
-        is_stored: false,
-        data_start: 0,
-        data_bytes: 0,
-        metadata: None,
-        status,
-        outcome: None,
-        attempt,
-        split: SplitState {
-            tallies: 0,
-            dispatched: 0,
-            cursor: Position { offset: 0, row: 1 },
-            done: false,
-            at_end: false,
-        },
-        lease: None,
-        stop: None,
-        counts: None,
-        completions: 0,
-        redrive: None,
-        results: None,
-        composing: None,
-        recoveries: 0,
-        created_at: Timestamp::UNIX_EPOCH,
-        started_at: None,
-        moved_at: Timestamp::UNIX_EPOCH,
-        deadline_at: Timestamp::UNIX_EPOCH,
-        finished_at: None,
-        wake_at: None,
-        expires_at: None,
-    }
+    Job { status, attempt, ..fixtures::job() }
 }
 
 /// Whether a pattern of plain values, each a list of those allowed, fits a record.

@@ -1,4 +1,4 @@
-//! Cancelling: the job is told to stop. What runs comes to an end, what is queued is skipped; the last of them ends the job.
+//! Cancels a job: sets its stop. Running chunks end, queued chunks are skipped, and the last chunk ends the job.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ pub enum CancelError {
     /// The caller has no such job.
     #[error("there is no job {0}; it may have expired")]
     Unknown(JobGuid),
-    /// It ended before.
+    /// It has ended.
     #[error("the job has ended already, as {}", .0.as_str())]
     Ended(Status),
-    /// Something cannot be reached.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -50,9 +50,9 @@ impl Canceller {
                 Stopped::Not(now) if now.status.is_terminal() && !is_cancelled(&now) => {
                     return Err(CancelError::Ended(now.status));
                 }
-                // It goes by another attempt since it was read.
+                // Another attempt has started since the read.
                 Stopped::Not(now) if now.attempt != job.attempt => job = now,
-                // Something else is stopping it.
+                // Another stop was set first.
                 Stopped::Not(now) => return Ok(now),
             }
         }

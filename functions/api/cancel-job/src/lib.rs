@@ -1,6 +1,6 @@
 //! `cancel-job`: stops a job for its owner.
 //!
-//! Triggered by `POST /api/jobs/{jobGuid}/cancel`. [`cancel`] is the use case, [`handler`] the way from the event to it.
+//! Serves `POST /api/jobs/{jobGuid}/cancel`. [`cancel`] is the use case, [`handler`] maps HTTP to it.
 
 #![warn(missing_docs)]
 

@@ -1,11 +1,13 @@
-//! `create-job`: takes a client's wish, checks all that can be checked while the client listens, and creates the job.
+//! `create-job`: checks a client's request as far as possible before it answers, and creates the job.
 //!
-//! Behind `POST /api/jobs`. [`create`] is the use case, [`request`] what a client may ask for, [`handler`] the way from the
-//! HTTP request to the use case and back, [`mod@start`] the function as a process.
+//! Serves `POST /api/jobs`. [`create`] is the use case, [`source`] detects what the job runs over, [`error`] names what can
+//! go wrong, [`request`] is the request's body, [`handler`] maps HTTP to the use case, [`mod@start`] starts the function.
 
 #![warn(missing_docs)]
 
 pub mod create;
+pub mod error;
 pub mod handler;
 pub mod request;
+pub mod source;
 pub mod start;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::skipped::SkippedItems;
+use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{JobStore, Objects, PortError};
@@ -51,7 +52,7 @@ impl ItemPages {
     /// `Unavailable`.
     pub async fn failed(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<FailedItem>, PortError> {
         let mut page = Page { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES };
-        let mut walk = FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await?;
+        let mut walk = FailedItems::of(self.stored(job), after).await?;
         while let Some(items) = walk.next().await? {
             for item in items {
                 if !page.takes(item)? {
@@ -71,8 +72,7 @@ impl ItemPages {
     /// # Errors
     /// `Unavailable`.
     pub async fn skipped(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<SkippedItem>, PortError> {
-        let (jobs, objects) = (Arc::clone(&self.jobs), Arc::clone(&self.objects));
-        let mut walk = SkippedItems::of(jobs, objects, job, after).await?;
+        let mut walk = SkippedItems::of(self.stored(job), after).await?;
         let mut rows = Vec::new();
         while rows.len() <= limit
             && let Some(chunk) = walk.next().await?
@@ -83,6 +83,10 @@ impl ItemPages {
         rows.truncate(limit);
         let next = rows.last().copied().filter(|_| !is_last);
         Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next })
+    }
+
+    const fn stored<'a>(&'a self, job: &'a Job) -> StoredJob<'a> {
+        StoredJob { jobs: &self.jobs, objects: &self.objects, job }
     }
 }
 

@@ -1,11 +1,13 @@
-//! A corrected file: rows that take the place of failed ones, each under the number of the row it corrects.
+//! Reads a corrected file: rows that replace failed rows, each with the number of the row it corrects.
 //!
-//! Of a CSV job it is CSV: the header of the input, then `row`, then (if the client likes) `code`, `message` and
-//! `column`, which are not read; in short, a failed-rows file, with these names as they are there and with its escaped
-//! cells. A row is processed as it stands in it; one whose cells of the input are all empty is taken as left out. Of a
-//! JSONL job it is JSONL: `{"row": 7, "record": {…}}`, further names are not read; a line that has no `record`, because
-//! it was none, stands for what it has as `raw`, and without that is taken as left out. Its rows may stand in any
-//! order.
+//! CSV jobs: a failed-rows file, with its escaped cells. The header is that of the input, then `row`, then optionally
+//! `code`, `message` and `column`, which are ignored. A row of the file is processed as it stands. A row whose input
+//! cells are all empty counts as left out.
+//!
+//! JSONL jobs: JSON lines such as `{"row": 7, "record": {…}}`; other names are ignored. A line without `record` stands for
+//! the text in `raw`, and without that it counts as left out.
+//!
+//! The rows may have any order.
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, WriterBuilder};
 use rowmill_core::items::input::Correction;
@@ -92,7 +94,7 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
     Ok(rows)
 }
 
-/// A quote that is never closed would take all rows behind it for part of its cell.
+/// Rejects a quote that is never closed: it would make all following rows part of its cell.
 fn check_quotes(bytes: &[u8], spec: &Spec) -> Result<(), CorrectedError> {
     let mut cutter = ChunkCutter::new(&spec.head.dialect, spec.limits, Position { offset: 0, row: 0 });
     cutter.push(bytes, &mut Vec::new());
@@ -102,7 +104,7 @@ fn check_quotes(bytes: &[u8], spec: &Spec) -> Result<(), CorrectedError> {
     }
 }
 
-/// The first cells of a record as a record of the input: quoted anew where need be.
+/// The first cells of a record as a record of the input, quoted again if needed.
 fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<String> {
     let mut writer =
         WriterBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
@@ -119,7 +121,7 @@ fn record_text(record: &ByteRecord, cells: usize, delimiter: u8) -> Option<Strin
 #[derive(Deserialize)]
 struct CorrectedLine<'a> {
     row: u64,
-    /// As it is written: a number of many digits must not lose any.
+    /// The record's own text, since parsing could lose digits of a long number.
     #[serde(borrow, default)]
     record: Option<&'a RawValue>,
     #[serde(default)]
@@ -128,7 +130,7 @@ struct CorrectedLine<'a> {
     code: Option<String>,
 }
 
-/// The line, if it is an object (a list of two would do as well for the parser) that holds one.
+/// The line, if it is an object with an object as its record. The parser alone would also accept a list of two.
 fn corrected_line(line: &[u8]) -> Result<Option<CorrectedLine<'_>>, serde_json::Error> {
     let read: CorrectedLine<'_> = serde_json::from_slice(line)?;
     let record_is_object = read.record.map_or(read.code.is_some(), |record| record.get().starts_with('{'));
@@ -147,7 +149,7 @@ fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
                 rows.extend(text.map(|text| Correction { row, text }));
             }
             wrong => {
-                // Not the parser's own words: they may quote what the line holds.
+                // Not the parser's own message: it may quote the content of the line.
                 let place = wrong.err().map_or(1, |cause| cause.column());
                 return error(format!(
                     "line {number} is not `{{\"row\": number, \"record\": object}}`; see its byte {place}"
@@ -168,34 +170,14 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-    use rowmill_core::model::spec::{Source, SourceFile};
-    use rowmill_core::text::{ChunkLimits, Dialect, Head, SCANNER_VERSION};
+    use rowmill_core::fixtures;
+    use rowmill_core::text::{ChunkLimits, Dialect, Head};
 
     fn spec(format: Format) -> Spec {
-        Spec {
-            job_guid: JobGuid(uuid::Uuid::nil()),
-            owner: Owner(Owner::LOCAL.into()),
-            job_type: "validate".into(),
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            source: Source::File(SourceFile {
-                file_guid: FileGuid(uuid::Uuid::nil()),
-                key: "k".into(),
-                etag: "e".into(),
-                size: 1,
-            }),
-            head: Head {
-                dialect: Dialect { format, delimiter: b';' },
-                columns: vec!["a".into(), "b".into()],
-                data_start: 6,
-            },
-            limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 20 },
-            scanner_version: SCANNER_VERSION,
-            params: serde_json::Map::new(),
-            tolerance: None,
-            max_concurrency: None,
-            output: None,
-        }
+        let columns = vec!["a".into(), "b".into()];
+        let head = Head { dialect: Dialect { format, delimiter: b';' }, columns, data_start: 6 };
+        let limits = ChunkLimits { max_record_bytes: 20, ..fixtures::spec().limits };
+        Spec { head, limits, ..fixtures::spec() }
     }
 
     fn csv(text: &str) -> Result<Vec<(u64, String)>, String> {

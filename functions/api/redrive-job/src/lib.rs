@@ -1,7 +1,7 @@
 //! `redrive-job`: starts the next attempt of an ended job over its failed items.
 //!
-//! Triggered by `POST /api/jobs/{jobGuid}/redrive`. [`redrive`] is the use case, [`corrected`] the reading of a file
-//! whose rows take the place of failed ones, [`handler`] the way from the HTTP request and back.
+//! Serves `POST /api/jobs/{jobGuid}/redrive`. [`redrive`] is the use case, [`corrected`] reads a corrected file,
+//! [`handler`] maps HTTP to the use case.
 
 #![warn(missing_docs)]
 

@@ -1,17 +1,18 @@
-//! Redriving: an ended job is started once more, over exactly the items that failed.
+//! Redrives an ended job: starts its next attempt, over exactly the items that failed.
 //!
-//! Everything is decided before anything is written that counts: a corrected file is read and matched with the failed rows,
-//! its rows are left for the split under a name of their own; then one transaction takes the slots and starts the attempt;
-//! only then the message leaves. If the process dies in between, the sweep sends it.
+//! All decisions come before the first write that counts. A corrected file is read and matched with the failed rows,
+//! and its rows are stored for the split under a name of their own. Then one transaction takes the admission slots and
+//! starts the attempt. Only then the message is sent. If the process dies in between, the sweep sends it.
 
-use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
+use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Redrive};
+use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
     Ceilings, Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
@@ -20,21 +21,21 @@ use serde::Deserialize;
 
 use crate::corrected::{CorrectedError, read_corrected};
 
-/// Over a gap of more rows than this, the walk through the failed items begins anew behind it.
+/// If the gap to the next corrected row has more rows than this, the walk through the failed items restarts after it.
 const GAP_ROWS: u64 = 50_000;
 
-/// How many rows an error names.
+/// How many rows an error message names.
 const ROWS_NAMED: usize = 10;
 
 /// The use case and the ports it works through.
 pub struct Redriver {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The uploads, of which one may be a corrected file.
+    /// The uploads, which may hold a corrected file.
     pub uploads: Arc<dyn UploadStore>,
-    /// Their objects, and those of the job.
+    /// The objects of the uploads and of the job.
     pub objects: Arc<dyn Objects>,
-    /// Where the splitter listens.
+    /// The jobs queue, which invokes the splitter.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -44,24 +45,24 @@ pub struct Redriver {
     pub limits: RedriveLimits,
 }
 
-/// What a redrive may take.
+/// The limits of a redrive.
 #[derive(Clone, Copy, Debug)]
 pub struct RedriveLimits {
     /// How many jobs may be active at once.
     pub ceilings: Ceilings,
-    /// After how many seconds the attempt is stopped, unless its client says otherwise.
+    /// The default deadline of the attempt, in seconds.
     pub deadline_seconds: u64,
-    /// The most a client may say.
+    /// The longest deadline that a client may set, in seconds.
     pub maximum_deadline_seconds: u64,
-    /// After what time without a sign of life the sweep looks at a job.
+    /// How long a job may show no sign of life before the sweep looks at it.
     pub stale: Duration,
     /// The largest corrected file; it is held in memory.
     pub corrected_max_bytes: u64,
-    /// The longest a client that is turned away is told to wait.
+    /// The longest `Retry-After` of a client that is turned away.
     pub retry_after_max: Duration,
 }
 
-/// The body of `POST /api/jobs/{jobGuid}/redrive`, which may be left out.
+/// The body of `POST /api/jobs/{jobGuid}/redrive`. It may be empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedriveRequest {
@@ -82,7 +83,7 @@ pub enum RedriveJobError {
     /// It has not ended.
     #[error("the job has not ended; wait until it has, or cancel it first")]
     Active,
-    /// Nothing of it failed.
+    /// It has no failed items.
     #[error("the job has no failed items")]
     NothingFailed,
     /// The deadline is out of bounds.
@@ -94,21 +95,21 @@ pub enum RedriveJobError {
     /// The corrected file is too big.
     #[error("the corrected file takes {size} bytes, more than the {max} it may take; correct fewer rows at a time")]
     TooBig {
-        /// Its bytes.
+        /// Its length, in bytes.
         size: u64,
-        /// The most there may be.
+        /// The limit, in bytes.
         max: u64,
     },
     /// The corrected file cannot be used.
     #[error("the corrected file cannot be used: {0}")]
     Corrected(#[from] CorrectedError),
-    /// Rows of the corrected file are none that failed.
+    /// The corrected file has rows that did not fail.
     #[error("the corrected file has rows that are not failed rows of this job: {}", named(.0))]
     NotFailed(Vec<u64>),
     /// A ceiling is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),
-    /// Something cannot be reached.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -123,7 +124,7 @@ impl Redriver {
     /// Starts the next attempt of the owner's job.
     ///
     /// # Errors
-    /// See [`RedriveJobError`]; the job is as it was then.
+    /// See [`RedriveJobError`]; the job is unchanged then.
     pub async fn redrive(
         &self,
         owner: &Owner,
@@ -158,7 +159,7 @@ impl Redriver {
             RedriveError::Moved(_) => RedriveJobError::Active,
             RedriveError::Port(error) => error.into(),
         })?;
-        // The attempt is started whether its message leaves or not, so a failure to send is not the client's.
+        // A failure to send is only logged: the attempt has started, and the sweep sends the message.
         if let Err(error) = self.splits.send(&[SplitMessage::of(&job)]).await {
             tracing::error!(job.id = %job_guid, error = &error as &dyn std::error::Error, "job redriven, message not sent");
         }
@@ -174,17 +175,16 @@ impl Redriver {
         }
     }
 
-    /// The rows of the corrected file, each of which must be a failed one of the job.
+    /// The rows of the corrected file. Each must be a failed row of the job.
     async fn corrections(
         &self,
         owner: &Owner,
         job: &Job,
         file_guid: FileGuid,
     ) -> Result<Vec<Correction>, RedriveJobError> {
-        let upload = match self.uploads.upload(file_guid, self.clock.now()).await {
-            Ok(upload) if upload.owner == *owner => upload,
-            Ok(_) | Err(PortError::NotFound) => return Err(RedriveJobError::UnknownUpload(file_guid)),
-            Err(error) => return Err(error.into()),
+        let upload = match self.uploads.owned(owner, file_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => return Err(RedriveJobError::UnknownUpload(file_guid)),
+            upload => upload?,
         };
         let max = self.limits.corrected_max_bytes;
         let size = match self.objects.head(&upload.key).await {
@@ -203,10 +203,10 @@ impl Redriver {
     }
 
     async fn failed_behind(&self, job: &Job, after: u64) -> Result<FailedItems, PortError> {
-        FailedItems::of(Arc::clone(&self.jobs), Arc::clone(&self.objects), job, after).await
+        FailedItems::of(StoredJob { jobs: &self.jobs, objects: &self.objects, job }, after).await
     }
 
-    /// Those of these rows, which are in order, that did not fail; enough of them to be named.
+    /// Those of these rows (in row order) that did not fail, or enough of them for an error message.
     async fn not_failed(&self, job: &Job, rows: &[Correction]) -> Result<Vec<u64>, PortError> {
         let after = rows.first().map_or(0, |first| first.row.saturating_sub(1));
         let mut failed = self.failed_behind(job, after).await?;
@@ -214,7 +214,7 @@ impl Redriver {
         let mut strangers = Vec::new();
         while rows.peek().is_some() && strangers.len() <= ROWS_NAMED {
             if rows.peek().is_some_and(|row| row.saturating_sub(failed.after()) > GAP_ROWS) {
-                // What failed far before the next corrected row need not be read.
+                // Failed items far before the next corrected row need not be read.
                 let after = rows.peek().map_or(0, |row| row - 1);
                 failed = self.failed_behind(job, after).await?;
             }

@@ -1,7 +1,7 @@
-//! `upload`: takes files in, small ones through itself, big ones straight into the bucket.
+//! `upload`: receives files, small ones in the request, big ones straight into the bucket.
 //!
-//! Behind `/api/uploads`. [`upload`] is the use case, [`request`] what a client may announce, [`handler`] the way from the
-//! HTTP request to the use case and back.
+//! Serves `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests and answers, [`handler`] maps
+//! HTTP to the use case.
 
 #![warn(missing_docs)]
 

@@ -1,9 +1,9 @@
-//! Taking files in, in one of three ways: the bytes in the request, one presigned request, or one for each part.
+//! Receives files in one of three ways: the bytes in the request, one presigned request, or one presigned request per
+//! part.
 //!
-//! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, what is
-//! left is an object or a multipart upload without a row; the bucket's lifecycle removes both.
+//! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, an
+//! object or a multipart upload without a row remains, and the bucket's lifecycle removes it.
 
-use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::keys;
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{
     Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
@@ -18,11 +19,11 @@ use rowmill_core::ports::{
 
 use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
 
-/// The most parts a file is sent in, so that the answer with their requests stays well below what a function may answer
-/// (6 MB). The parts of a bigger file are longer. S3 itself would take 10,000.
+/// The most parts of a file. It keeps the answer with their requests well below the limit of a function's answer (6
+/// MB); S3 itself allows 10,000 parts. Bigger files have longer parts.
 const PARTS_MAX: u64 = 1000;
 
-/// How many presigned requests are made at once.
+/// How many presigned requests are created at once.
 const PRESIGN_CONCURRENCY: usize = 16;
 
 /// The use case and the ports it works through.
@@ -31,9 +32,9 @@ pub struct Uploads {
     pub uploads: Arc<dyn UploadStore>,
     /// Their objects.
     pub objects: Arc<dyn Objects>,
-    /// Requests that go past this function.
+    /// Creates the presigned requests.
     pub transfers: Arc<dyn DirectTransfers>,
-    /// What joins the parts of a file.
+    /// Joins the parts of a file.
     pub multipart: Arc<dyn MultipartObjects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -43,14 +44,14 @@ pub struct Uploads {
     pub limits: UploadLimits,
 }
 
-/// What an upload may take.
+/// The limits of an upload.
 #[derive(Clone, Copy, Debug)]
 pub struct UploadLimits {
     /// The longest file in the request itself, in bytes.
     pub direct_max_bytes: u64,
-    /// The longest file sent in one piece, in bytes.
+    /// The longest file of a single presigned request, in bytes.
     pub single_put_max_bytes: u64,
-    /// How long a part is at least, in bytes.
+    /// The least length of a part, in bytes.
     pub part_bytes: u64,
     /// The longest file at all, in bytes.
     pub max_bytes: u64,
@@ -71,12 +72,12 @@ pub enum UploadError {
         /// What is wrong with it and what to do.
         message: String,
     },
-    /// The file is too long for this way, or at all.
+    /// The file is too long for this kind of upload, or at all.
     #[error("the file has {size} bytes, more than the {limit} allowed; {advice}")]
     TooLarge {
         /// Its length.
         size: u64,
-        /// What is allowed.
+        /// The limit.
         limit: u64,
         /// What to do.
         advice: &'static str,
@@ -84,27 +85,27 @@ pub enum UploadError {
     /// The caller has no such upload.
     #[error("there is no upload {0}; it may have expired: upload the file again")]
     Unknown(FileGuid),
-    /// Its bytes are not all there.
+    /// Some of its bytes are missing.
     #[error("upload {file} is not complete: {stored} of {announced} bytes are stored; send the rest first")]
     Incomplete {
         /// The upload.
         file: FileGuid,
-        /// What is there.
+        /// The stored length, in bytes.
         stored: u64,
-        /// What was announced.
+        /// The announced length, in bytes.
         announced: u64,
     },
-    /// There are other bytes than announced.
+    /// The stored length is not the announced one.
     #[error("upload {file} has {stored} bytes where {announced} were announced: upload the file again")]
     OtherSize {
         /// The upload.
         file: FileGuid,
-        /// What is there.
+        /// The stored length, in bytes.
         stored: u64,
-        /// What was announced.
+        /// The announced length, in bytes.
         announced: u64,
     },
-    /// Something cannot be reached.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -134,7 +135,7 @@ impl Uploads {
         Ok(UploadView::new(&upload))
     }
 
-    /// Remembers that a file will come, and says where to send it.
+    /// Stores the announcement of a file, and returns the requests to send it with.
     ///
     /// # Errors
     /// See [`UploadError`].
@@ -189,7 +190,7 @@ impl Uploads {
         Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..UploadView::new(&upload) })
     }
 
-    /// Makes sure that the upload is stored whole, out of its parts where it has any. Doing so again changes nothing.
+    /// Completes the upload, and joins its parts if it has any. A repeated call changes nothing.
     ///
     /// # Errors
     /// See [`UploadError`].
@@ -218,7 +219,7 @@ impl Uploads {
 
     async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {
         let parts = match self.multipart.parts(&upload.key, multipart).await {
-            // Joined before, by a request whose reply was lost: the object tells the rest.
+            // Joined before by a request whose reply was lost: the object shows the result.
             Err(PortError::NotFound) => return Ok(()),
             parts => parts?,
         };
@@ -233,7 +234,7 @@ impl Uploads {
         }
     }
 
-    /// How far an upload is. One sent with a presigned request is ready as soon as its bytes are there.
+    /// The state of an upload. An upload by one presigned request is ready as soon as its bytes are stored.
     ///
     /// # Errors
     /// See [`UploadError`].
@@ -253,10 +254,9 @@ impl Uploads {
     }
 
     async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {
-        match self.uploads.upload(file_guid, self.clock.now()).await {
-            Ok(upload) if upload.owner == *owner => Ok(upload),
-            Ok(_) | Err(PortError::NotFound) => Err(UploadError::Unknown(file_guid)),
-            Err(error) => Err(error.into()),
+        match self.uploads.owned(owner, file_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => Err(UploadError::Unknown(file_guid)),
+            upload => Ok(upload?),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Telling of jobs: which changes of a job are events, and publishing those.
+//! Announces jobs: turns changes of job rows into events, and publishes them.
 
 use std::sync::Arc;
 
@@ -8,23 +8,24 @@ use rowmill_core::ports::{Events, PortError};
 
 /// The use case and the port it works through.
 pub struct Announcer {
-    /// Where events go.
+    /// The event bus.
     pub events: Arc<dyn Events>,
 }
 
-/// What became of a change.
+/// How announcing a change ended.
 #[derive(Debug)]
 pub enum Announced {
-    /// It is of no interest to anybody outside.
+    /// The change is no event.
     Nothing,
     /// This event is published.
     Event(JobEvent),
-    /// This event is not: `Unavailable` to be published later, `Invalid` never.
+    /// This event is not published: `Unavailable` if a later try may succeed, `Invalid` if none will.
     Failed(JobEvent, PortError),
 }
 
 impl Announcer {
-    /// Publishes what is to be told of these changes, each a job before and after, in their order; what became of each.
+    /// Publishes the events of these changes, each a job before and after, in their order. Returns a result for each
+    /// change.
     pub async fn announce<'a>(&self, changes: impl Iterator<Item = (Option<&'a Job>, &'a Job)>) -> Vec<Announced> {
         let events: Vec<Option<JobEvent>> = changes.map(|(before, after)| JobEvent::between(before, after)).collect();
         let to_tell: Vec<JobEvent> = events.iter().flatten().cloned().collect();

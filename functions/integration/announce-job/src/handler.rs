@@ -7,13 +7,13 @@ use rowmill_core::ports::PortError;
 
 use crate::announce::{Announced, Announcer};
 
-/// Tells of these changes; the sequence number to go on from next time, where not all could be told of.
+/// Announces these changes. Returns the sequence number to start from next time, if some could not be announced.
 ///
-/// A change that cannot be read, or whose event no bus will ever take, is logged and passed over: it would hold up all that
-/// come behind it.
+/// A change that cannot be read, or whose event the bus will never accept, is logged and passed over: it would block
+/// all changes after it.
 ///
 /// # Errors
-/// Where none could be told of: the invocation counts as failed.
+/// None could be announced: the invocation counts as failed.
 pub async fn handle(announcer: &Announcer, changes: Vec<RowChange>) -> Result<Option<String>, PortError> {
     let (places, changes): (Vec<String>, Vec<JobChange>) = changes.into_iter().filter_map(job_change).unzip();
     let announced = announcer.announce(changes.iter().map(|change| (change.before.as_ref(), &change.after))).await;

@@ -1,7 +1,8 @@
-//! `announce-job`: tells other systems when an attempt of a job begins and when it ends.
+//! `announce-job`: publishes an event when an attempt of a job begins and when it ends.
 //!
-//! Fed by the jobs table's stream, so that nothing is told before it is stored, and what is stored is told whatever becomes
-//! of the function that stored it. [`announce`] is the use case, [`handler`] the way from the stream's event to it and back.
+//! Triggered by the jobs table's stream. So an event is never published before its change is stored, and every stored
+//! change is announced even if the function that stored it dies. [`announce`] is the use case, [`handler`] maps the
+//! stream's event to it.
 
 #![warn(missing_docs)]
 

@@ -13,23 +13,23 @@ use crate::notes::JobNotesError;
 use crate::notification::{Dropped, Notification};
 use crate::receive::{ReceiveError, Received, Receiver};
 
-/// How long after its first delivery a message comes back that met with an outage.
+/// The pause before a message is delivered again after an outage, for its first delivery.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest a message is kept from coming back.
+/// The longest pause before a message is delivered again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
 /// What the function works with.
 pub struct Inbox {
     /// The use case.
     pub receiver: Receiver,
-    /// The messages at hand.
+    /// Postpones messages of the inbox queue.
     pub deliveries: Arc<dyn Deliveries>,
-    /// The bucket; any other of the account may send to the queue too.
+    /// The bucket. Other buckets of the account may send to the queue too.
     pub bucket: String,
 }
 
-/// Makes jobs of what was dropped; the ids of the messages to deliver again.
+/// Turns dropped files into jobs. Returns the ids of the messages to deliver again.
 pub async fn handle(inbox: &Inbox, batch: Batch<Notification>) -> Vec<String> {
     let mut retry = Vec::new();
     for delivery in batch.deliveries {
@@ -41,7 +41,7 @@ pub async fn handle(inbox: &Inbox, batch: Batch<Notification>) -> Vec<String> {
     retry
 }
 
-/// Deals with a message, or says how long after its first delivery it is to come back.
+/// Handles a message. If it must be delivered again, returns the pause for its first delivery.
 async fn take(inbox: &Inbox, message: &Notification) -> Result<(), Duration> {
     let records = match message {
         Notification::Test { event } => {
@@ -82,7 +82,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
         tracing::warn!(file, error = &error as &dyn Error, "file not received yet, to be tried again");
         return Err(pause);
     }
-    // Once the upload is there, a job can be created on it in the usual way.
+    // Once the upload is stored, a client can create a job on it.
     let uploaded = matches!(error, ReceiveError::Create(_)).then(|| upload.to_string());
     let problem = problem(error, &inbox.receiver.creator).with("file", file.as_str());
     let problem = problem.with("fileGuid", uploaded).with("droppedAt", drop.at.to_string());
@@ -93,7 +93,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     })
 }
 
-/// How long after its first delivery a drop is to be tried again, if trying again can help.
+/// The pause before another try, if another try can help.
 fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
     match error {
         ReceiveError::Create(CreateJobError::Full(full)) => {
@@ -101,7 +101,7 @@ fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
             Some(Duration::from_secs(full.retry_after_seconds(now, OUTAGE_PAUSE.as_secs(), longest)))
         }
         ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_PAUSE),
-        // What cannot be understood is our fault: it comes back, and in the end it is an operator's.
+        // An unreadable row is our fault: try again, and in the end leave the message to an operator.
         ReceiveError::Create(CreateJobError::Port(PortError::Unavailable { .. } | PortError::Invalid { .. })) => {
             Some(OUTAGE_PAUSE)
         }
@@ -109,8 +109,8 @@ fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
     }
 }
 
-/// A message that has been back often comes back more seldom, in proportion: who has waited for an hour can wait for a few
-/// minutes more, and a queue of many such messages asks for the next slot all the time.
+/// Postpones a message, in proportion to its deliveries so far. After an hour of waiting a few more minutes matter
+/// little, and a queue of many such messages would ask for the next free slot all the time.
 async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, pause: Duration) {
     let pause = pause.saturating_mul(delivery.receive_count.max(1)).min(LONGEST_PAUSE);
     if let Err(error) = inbox.deliveries.postpone(&delivery.receipt, pause).await {

@@ -1,8 +1,8 @@
-//! `receive-file`: an object dropped under `inbox/<jobType>/` of the bucket becomes an upload and a job by itself.
+//! `receive-file`: turns an object dropped under `inbox/<jobType>/` into an upload and a job.
 //!
-//! Fed by the bucket's notifications through the inbox queue. [`notification`] is what they say, [`job notes`] what an object's
-//! notes or its sidecar ask for, [`receive`] the use case, [`handler`] the way from the queue's event to it and back,
-//! [`mod@start`] the function as a process.
+//! Triggered by the bucket's notifications through the inbox queue. [`notification`] is what they say, [`notes`] the
+//! request in an object's notes or sidecar, [`receive`] the use case, [`handler`] maps the queue's event to it,
+//! [`mod@start`] starts the function.
 
 #![warn(missing_docs)]
 

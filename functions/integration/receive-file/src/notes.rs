@@ -1,7 +1,7 @@
-//! What an object asks for: notes on the object itself, or a sidecar beside it.
+//! The request of a dropped object: in notes on the object itself, or in a sidecar beside it.
 //!
-//! Both hold a job request as `POST /api/jobs` takes it, without `jobType` and `fileGuid`, which the object itself says. The
-//! notes of an object are short (2 KB) and ASCII; a sidecar may have all that a request may.
+//! Both hold a job request as for `POST /api/jobs`, without `jobType` and `fileGuid`, which come from the object. Notes
+//! are short (2 KB) and ASCII; a sidecar may be as long as a request.
 
 use create_job::request::CreateJobRequest;
 use rowmill_core::model::ids::{FileGuid, Owner};
@@ -16,42 +16,42 @@ pub const OWNER_NOTE: &str = "rowmill-owner";
 /// The note that holds a request: `x-amz-meta-rowmill-request`.
 pub const REQUEST_NOTE: &str = "rowmill-request";
 
-/// What the name of a sidecar has behind that of its file.
+/// The suffix of a sidecar's name.
 pub const SIDECAR_SUFFIX: &str = ".job.json";
 
-/// The largest sidecar, in bytes: as much as the body of a request.
+/// The largest sidecar, in bytes: the same as the body of a request.
 pub const SIDECAR_MAX_BYTES: u64 = 256 * 1024;
 
-/// What an object asks for.
+/// The request of an object.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobNotes {
-    /// Whose job it is to be.
+    /// The owner of the job.
     pub owner: Owner,
     /// The request, without job type and file.
     pub request: Map<String, Value>,
-    /// Where the request stood, for people.
+    /// The place of the request, for people.
     pub place: String,
 }
 
-/// What is wrong with a job notes.
+/// What is wrong with the notes of a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobNotesError {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("{place} is not JSON: {source}")]
     Syntax {
-        /// Where it stood.
+        /// Its place.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong.
         source: serde_json::Error,
     },
-    /// It is JSON of another shape.
+    /// It is JSON of the wrong shape.
     #[error("{place}: {field}: {message}")]
     Shape {
-        /// Where it stood.
+        /// Its place.
         place: String,
-        /// Which field of it.
+        /// Which field.
         field: String,
-        /// What is wrong with it.
+        /// What is wrong.
         message: String,
     },
     /// A sidecar is too long.
@@ -62,23 +62,24 @@ pub enum JobNotesError {
         /// Its length in bytes.
         size: u64,
     },
-    /// No owner can have this name.
+    /// The name is not a valid owner.
     #[error(
         "the owner that {place} names cannot be one: it must have 1 to {} bytes, no control characters and no `#`; a name \
          that is not ASCII belongs into a sidecar",
         Owner::MAX_BYTES
     )]
     Owner {
-        /// What names it.
+        /// Its place.
         place: String,
     },
-    /// The sidecar cannot be read just now.
+    /// The sidecar could not be read: a port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
 impl JobNotes {
-    /// What the object of this key asks for. Its notes come before its sidecar; who is named by neither is `default_owner`.
+    /// Reads the request of the object of this key. Its notes have precedence over its sidecar. Without an owner in
+    /// either, the job belongs to `default_owner`.
     ///
     /// # Errors
     /// See [`JobNotesError`].
@@ -114,7 +115,7 @@ impl JobNotes {
     /// The request with the job type and the file.
     ///
     /// # Errors
-    /// [`JobNotesError::Shape`] where it is none.
+    /// [`JobNotesError::Shape`] if it is not a valid request.
     pub fn request(mut self, job_type: &str, file_guid: FileGuid) -> Result<CreateJobRequest, JobNotesError> {
         let place = self.place;
         for field in ["jobType", "fileGuid"] {
@@ -132,12 +133,12 @@ impl JobNotes {
     }
 }
 
-/// Where the sidecar of a file lies; none where no key can be that long, which S3 refuses even to look for.
+/// The key of a file's sidecar. `None` if it would be longer than a key may be: S3 rejects even a read then.
 fn sidecar_key(key: &str) -> Option<String> {
     Some(format!("{key}{SIDECAR_SUFFIX}")).filter(|key| key.len() <= KEY_MAX_BYTES)
 }
 
-/// The sidecar of this key and what it says, if it is there.
+/// The sidecar of this file and its key, if there is one.
 async fn read_sidecar(objects: &dyn Objects, key: &str) -> Result<Option<(String, Map<String, Value>)>, JobNotesError> {
     let head = match objects.head(key).await {
         Err(PortError::NotFound) => return Ok(None),
@@ -164,7 +165,7 @@ fn object(place: &str, text: &[u8]) -> Result<Map<String, Value>, JobNotesError>
 }
 
 fn owner_of(place: &str, name: &Value) -> Result<Owner, JobNotesError> {
-    // What is not ASCII arrives in notes as an encoded word, which nobody is called.
+    // Text that is not ASCII arrives in notes as an encoded word, which is no owner's name.
     let name = name.as_str().filter(|name| !name.starts_with("=?"));
     name.and_then(Owner::of_name).ok_or_else(|| JobNotesError::Owner { place: place.to_owned() })
 }

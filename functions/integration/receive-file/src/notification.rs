@@ -1,4 +1,4 @@
-//! What the bucket says when something was dropped.
+//! The bucket's notifications of dropped objects.
 
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
@@ -11,13 +11,13 @@ use uuid::Builder;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Notification {
-    /// Of objects that were created.
+    /// Objects were created.
     Event {
         /// One for each object; S3 sends one at a time.
         #[serde(rename = "Records")]
         records: Vec<Record>,
     },
-    /// Sent when notifications are set up, to see whether they arrive.
+    /// Sent once when notifications are set up, as a test.
     Test {
         /// `s3:TestEvent`.
         #[serde(rename = "Event")]
@@ -25,7 +25,7 @@ pub enum Notification {
     },
 }
 
-/// That an object was created.
+/// An object was created.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -49,36 +49,36 @@ struct BucketEntity {
 struct ObjectEntity {
     key: String,
     e_tag: String,
-    /// Grows with each write of a key. Not there where another service stands for S3.
+    /// Grows with each write of a key. Missing if another service stands in for S3.
     #[serde(default)]
     sequencer: String,
     #[serde(default)]
     version_id: String,
 }
 
-/// An object that was dropped, as it was then.
+/// A dropped object, as it was at that time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dropped {
     /// Its key.
     pub key: String,
     /// Its entity tag, with its quotes.
     pub etag: String,
-    /// Tells this drop from others of the same bytes on the same key.
+    /// Distinguishes this drop from others of the same bytes on the same key.
     pub sequence: String,
     /// When it was dropped.
     pub at: Timestamp,
 }
 
 impl Record {
-    /// The bucket it is about.
+    /// The bucket of the object.
     pub fn bucket(&self) -> &str {
         &self.s3.bucket.name
     }
 
-    /// The object that was dropped; none where its key is not UTF-8, which no key of S3 is.
+    /// The dropped object. `None` if its key is not UTF-8, which no key of S3 is.
     pub fn drop(&self) -> Option<Dropped> {
         let ObjectEntity { key, e_tag, sequencer, version_id } = &self.s3.object;
-        // Keys are written as forms are: a space is a plus sign, and a plus sign is escaped.
+        // Keys are form-encoded: a space is a plus sign, and a plus sign is escaped.
         let spaced = key.replace('+', " ");
         let key = percent_decode_str(&spaced).decode_utf8().ok()?.into_owned();
         let etag = format!("\"{}\"", e_tag.trim_matches('"'));
@@ -87,7 +87,7 @@ impl Record {
 }
 
 impl Dropped {
-    /// The upload that this drop makes. The same notification, however often it arrives, makes the same one.
+    /// The name of this drop's upload. The same notification, however often it arrives, gives the same name.
     pub fn file_guid(&self) -> FileGuid {
         let mut digest = Sha256::new();
         for part in [&self.key, &self.etag, &self.sequence] {

@@ -1,7 +1,7 @@
-//! Receiving a file: the object that was dropped becomes an upload, as it lies there, and a job is created on it.
+//! Receives a dropped file: its object becomes an upload as it is, and a job is created on it.
 //!
-//! All names follow from what was dropped: the same notification, however often it arrives, finds the same upload and, by
-//! its idempotency key, the same job.
+//! All names derive from the drop: the same notification, however often it arrives, finds the same upload and, by its
+//! idempotency key, the same job.
 
 use std::time::Duration;
 
@@ -17,56 +17,56 @@ use sha2::{Digest, Sha256};
 use crate::notes::{JobNotes, JobNotesError, SIDECAR_SUFFIX};
 use crate::notification::Dropped;
 
-/// The longest file name and content type an upload has, in bytes.
+/// The longest file name and content type of an upload, in bytes.
 const NAME_MAX_BYTES: usize = 255;
 
-/// The content type of an object whose own is none.
+/// The content type of an object that has none.
 const UNKNOWN_CONTENT: &str = "application/octet-stream";
 
 /// The use case.
 pub struct Receiver {
-    /// What creates jobs, with the ports this works through too.
+    /// Creates the jobs, and holds the ports of this use case.
     pub creator: Creator,
     /// The limits.
     pub limits: ReceiveLimits,
-    /// Whose a file is that names nobody.
+    /// The owner of a file that names none.
     pub default_owner: Owner,
 }
 
-/// What a dropped file may take.
+/// The limits of a dropped file.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveLimits {
     /// The largest file, in bytes.
     pub max_bytes: u64,
-    /// For how long after it was dropped a file may start jobs.
+    /// How long after its drop a file may start jobs.
     pub retention: Duration,
 }
 
-/// What became of a drop.
+/// How receiving a drop ended.
 #[derive(Debug)]
 pub enum Received {
-    /// It is this job, created now or before.
+    /// The job, created now or before.
     Job(Box<Job>),
-    /// It is none, and should be none.
+    /// No job, for this reason.
     Nothing(Reason),
 }
 
-/// Why a drop is no job and nobody is to be told.
+/// Why a drop does not become a job, without a problem to report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// It is the sidecar of another file.
     Sidecar,
-    /// It is what consoles make to show a folder.
+    /// It is a folder, as consoles create them.
     Folder,
-    /// It was taken away again.
+    /// It was deleted again.
     Gone,
-    /// Something else was dropped on its key since, which is told of in its own time.
+    /// Another file was dropped on its key since, and has its own notification.
     Replaced,
-    /// It was made a job before, and what it asked for has changed since.
+    /// It became a job before, and its request has changed since.
     Before,
 }
 
-/// Why a file that should be a job is none.
+/// Why a file could not become a job.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// Its key names no job type.
@@ -75,27 +75,27 @@ pub enum ReceiveError {
     /// It is too big.
     #[error("the file has {size} bytes, more than the {limit} it may have; split it into several files")]
     TooLarge {
-        /// How long it is.
+        /// Its length, in bytes.
         size: u64,
-        /// How long it may be.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// It waited too long for its turn.
+    /// It waited too long.
     #[error("the file waited too long to become a job; drop it again")]
     Expired,
-    /// What it asks for cannot be read.
+    /// Its request cannot be read.
     #[error(transparent)]
     JobNotes(#[from] JobNotesError),
-    /// What it asks for cannot be done.
+    /// Its request cannot be carried out.
     #[error(transparent)]
     Create(CreateJobError),
-    /// The bucket or the uploads cannot be reached.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
 impl Receiver {
-    /// Makes a job of a dropped object.
+    /// Turns a dropped object into a job.
     ///
     /// # Errors
     /// See [`ReceiveError`].
@@ -137,8 +137,8 @@ impl Receiver {
         }
     }
 
-    /// Remembers the upload. One that an earlier delivery of the drop has stored stands, whomever a sidecar names by now:
-    /// under another owner the upload would not be found, and the file be lost.
+    /// Stores the upload. An upload from an earlier delivery stands, even if a sidecar names another owner by now: that
+    /// owner would not find the upload, and the file would be lost.
     async fn remember(&self, upload: Upload) -> Result<Upload, PortError> {
         self.creator.uploads.create(&upload).await?;
         match self.creator.uploads.upload(upload.file_guid, self.creator.clock.now()).await {
@@ -148,7 +148,7 @@ impl Receiver {
         }
     }
 
-    /// Tells whoever dropped it what is wrong, in an object of its own.
+    /// Stores the problem as an object beside the inbox.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -158,7 +158,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The object as an upload. All of it follows from the drop, so that another delivery makes the same one.
+    /// The object as an upload. Everything in it derives from the drop, so that another delivery makes the same upload.
     fn upload(&self, drop: &Dropped, head: &ObjectHead, name: &str, owner: &Owner) -> Upload {
         let fits = |text: &&str| (1..=NAME_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
         let content_type = head.content_type.as_deref().filter(fits).unwrap_or(UNKNOWN_CONTENT);
@@ -188,7 +188,7 @@ fn job_type_and_name(key: &str) -> Option<(&str, &str)> {
     Some((job_type, path.rsplit('/').next()?)).filter(|(job_type, _)| !job_type.is_empty())
 }
 
-/// Where it is told what is wrong with the object of this key.
+/// The key of the problem report for the object of this key.
 pub fn problem_key(key: &str) -> String {
     let place = format!("{INBOX_PROBLEMS}{}.json", key.strip_prefix(INBOX).unwrap_or(key));
     if place.len() <= KEY_MAX_BYTES {

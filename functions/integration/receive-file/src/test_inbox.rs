@@ -37,7 +37,7 @@ impl TestInbox {
         Self::with_ceiling(20)
     }
 
-    /// Where an owner may have so many active jobs.
+    /// An inbox that allows an owner so many active jobs.
     pub fn with_ceiling(owner: u32) -> Self {
         let (jobs, objects) = (Arc::new(InMemoryJobStore::default()), Arc::new(InMemoryObjects::default()));
         let (clock, deliveries) = (Arc::new(ManualClock::default()), Arc::new(InMemoryDeliveries::default()));
@@ -70,7 +70,7 @@ impl TestInbox {
         Self { inbox, jobs, objects, deliveries, clock }
     }
 
-    /// Drops a file with these notes; what the bucket says of it, as its so manieth event.
+    /// Drops a file with these notes. Returns the notification of the bucket, with this number as its sequence.
     pub fn drop_file(&self, key: &str, bytes: &str, notes: &[(&str, &str)], sequence: u32) -> Dropped {
         let notes: BTreeMap<_, _> = notes.iter().map(|(name, note)| ((*name).to_owned(), (*note).to_owned())).collect();
         let etag = self.objects.store(key, "text/csv", notes, bytes.to_owned().into());
@@ -91,7 +91,7 @@ impl TestInbox {
         self.jobs.every_job()
     }
 
-    /// What was told of the file of this key.
+    /// The problem report for the file of this key.
     pub async fn problem(&self, key: &str) -> Value {
         let text = self.objects.read(&problem_key(key)).await.unwrap_or_else(|error| panic!("{key}: {error}"));
         serde_json::from_slice(&text).unwrap()

@@ -1,14 +1,13 @@
-//! Ending an attempt: its counts are audited, its results composed, its final status follows from what stopped it, and one
-//! transaction writes all of that and gives the slots back.
+//! Ends an attempt: audits its counts, composes its results, and derives its final status from its stop. One transaction
+//! writes all of that and releases the admission slots.
 //!
-//! Composing may take several invocations: each stores how far it is, names that in the job row, which gives the lease
-//! back, and sends the message anew. If it dies before, the message comes back, and the composition goes on from what
-//! was named last.
+//! Composing may take several invocations. Each one stores the composition, names it in the job row (which releases the
+//! lease), and sends the message again. If it dies before, the queue delivers its message again, and the next invocation
+//! resumes the composition that was named last.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
@@ -20,20 +19,20 @@ use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
 use rowmill_core::progress::job_view::JobView;
 
-use crate::compose::{Composed, Composer, Composition};
+use crate::compose::{Composer, Composition};
+use crate::slot::InvocationSlot;
 
 /// How many tallies the audit reads at once.
 const AUDIT_TALLIES: u32 = 1000;
 
-/// How often the lease is asked for while another run holds it, and how long after each refusal. The other run is most
-/// likely about to end the job.
+/// How often a run asks for the lease while another run holds it. The other run is probably about to end the job.
 const LEASE_TRIES: u32 = 20;
 
-/// See [`LEASE_TRIES`].
+/// The wait after each refusal, see [`LEASE_TRIES`].
 const LEASE_WAIT: Duration = Duration::from_millis(100);
 
-/// How long an invocation waits before each further try where a store did not answer. The next delivery is minutes away, and
-/// what was composed since the last pause would be composed once more there too.
+/// The waits of an invocation before it tries again after a store was unavailable. The next delivery is minutes away, and
+/// would have to compose everything since the last pause again.
 const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -42,7 +41,8 @@ const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 
-/// How often a completion starts over because the job was stopped meanwhile. A stop is set once, so twice is enough.
+/// How often the end of a job is written again because the job was stopped meanwhile. A stop is set once, so two tries
+/// are enough.
 const TRIES: usize = 3;
 
 /// The use case and the ports it works through.
@@ -53,11 +53,11 @@ pub struct Completer {
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
-    /// What composes the results.
+    /// Composes the results.
     pub composer: Composer,
-    /// Where a composition that ran out of time goes on.
+    /// The queue that starts the next invocation of a paused composition.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
-    /// How long before the invocation's time limit a composition is handed over to the next invocation.
+    /// How long before the invocation's deadline a composition is handed over to the next invocation.
     pub margin: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
@@ -65,18 +65,7 @@ pub struct Completer {
     pub retention: Duration,
 }
 
-/// Whose try it is, and what time it has.
-#[derive(Clone, Copy)]
-pub struct InvocationSlot {
-    /// The invocation's run, which holds the lease.
-    pub run: RunId,
-    /// When a composition is handed over to the next invocation.
-    pub time_limit: Timestamp,
-    /// Whether an earlier try of the invocation failed, so that it has not all of the time there is.
-    pub is_retry: bool,
-}
-
-/// The waits of an invocation between tries of something, before a limit.
+/// The waits between the tries of one action, until a time limit.
 struct Retries<'a> {
     clock: &'a dyn Clock,
     job_guid: JobGuid,
@@ -85,7 +74,7 @@ struct Retries<'a> {
 }
 
 impl Retries<'_> {
-    /// Waits for the next try after this error; `false` at once where there is none left.
+    /// Waits for the next try after this error. `false` at once if no try is left, or if another try cannot help.
     async fn wait(&mut self, error: &PortError) -> bool {
         let is_passing = matches!(error, PortError::Unavailable { .. });
         let Some(wait) = self.waits.next().filter(|wait| is_passing && self.clock.now() + *wait < self.limit) else {
@@ -100,11 +89,11 @@ impl Retries<'_> {
 /// How a delivery ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletionEnd {
-    /// The job has ended like this, now.
+    /// The job has ended now, with this status.
     Ended(Status),
-    /// Time was up before the results were composed; a message to go on is on its way.
+    /// Time was up before the results were composed. A message for the next invocation is sent.
     Continued,
-    /// Nothing to do here: the job is gone or past, or is not complete.
+    /// Nothing to do: the job is gone or past this attempt, or the attempt is not complete.
     NotOurs,
 }
 
@@ -120,12 +109,12 @@ impl Completer {
         loop {
             let error = match self.try_to_complete(message, slot).await {
                 Ok(Some(end)) => return Ok(end),
-                // Not to be acknowledged: this may be the same message that the other run was given, and it may have died.
+                // Do not acknowledge: the other run may have received this same message, and may have died.
                 Ok(None) => return Err(PortError::unavailable("taking the lease", "another run holds it")),
                 Err(error) => error,
             };
             if !retries.wait(&error).await {
-                // Whoever gets the message next need not wait for the lease to run out.
+                // The next delivery need not wait until the lease expires.
                 self.jobs.release(message.job_guid, run).await.ok();
                 return Err(error);
             }
@@ -137,7 +126,7 @@ impl Completer {
         Retries { clock: &*self.clock, job_guid, limit, waits: UNAVAILABLE_WAITS.into_iter() }
     }
 
-    /// One try, under the lease, which the run keeps where it fails; none where another run holds it.
+    /// One try under the lease. `None` if another run holds the lease. The run keeps the lease if the try fails.
     async fn try_to_complete(
         &self,
         message: &CompletionMessage,
@@ -171,25 +160,23 @@ impl Completer {
         let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let counts = job.merged(totals.counts);
-        // Of this try alone: what an earlier one wrote may have been named by a write whose reply was lost.
+        // Each try has a name of its own: a write whose reply was lost may have named the files of an earlier try.
         let name = self.entropy.run_id();
-        let composition = match self.composer.compose(&job, &spec, counts, name, slot).await? {
-            Composed::Whole(composition) => composition,
-            Composed::OutOfTime(composition, tail) => {
-                return self.hand_over(&job, slot, &composition, tail.into()).await;
-            }
-        };
+        let composition = self.composer.compose(&job, &spec, counts, name, slot).await?;
+        if !composition.is_whole() {
+            return self.hand_over(&job, slot, &composition).await;
+        }
         let results = Results { attempt: job.attempt, files: composition.files_of, manifest: name };
         for _ in 0..TRIES {
             let ended = Completion::of(&job, totals.counts, Some(results), self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
-            // Before the row that says where it is. A job that is stopped in between has it written anew.
+            // Before the row that names it. If the job is stopped in between, it is written again.
             self.put_manifest(&completion, &results, &composition).await?;
             match self.jobs.complete(&completion).await {
                 Ok(()) => return Ok(CompletionEnd::Ended(completion.status)),
-                // Our own transaction with its reply lost, or somebody else's: it has ended either way.
+                // Our own transaction, whose reply was lost, or another run's: the job has ended either way.
                 Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
-                // Stopped meanwhile: end it as that says.
+                // Stopped meanwhile: end it as its stop says.
                 Err(WriteLost::Condition(now)) => job = *now,
                 Err(WriteLost::Port(error)) => return Err(error),
             }
@@ -197,19 +184,18 @@ impl Completer {
         Err(PortError::unavailable("ending the job", "its row keeps changing"))
     }
 
-    /// Time is up. The composition is stored, then named in the row, which gives the lease back; only then the message to
-    /// go on is sent, so that whoever receives it can begin.
+    /// Time is up: stores the composition, names it in the row (which releases the lease), and only then sends the message,
+    /// so that its receiver can take the lease.
     async fn hand_over(
         &self,
         job: &Job,
         slot: InvocationSlot,
         composition: &Composition,
-        tail: Bytes,
     ) -> Result<CompletionEnd, PortError> {
         let state = self.entropy.run_id();
         let mut retries = self.retries(job.job_guid, slot.time_limit + self.margin / 2);
         loop {
-            match self.try_to_hand_over(job, slot.run, state, composition, tail.clone()).await {
+            match self.try_to_hand_over(job, slot.run, state, composition).await {
                 Err(error) if retries.wait(&error).await => {}
                 end => return end,
             }
@@ -222,13 +208,12 @@ impl Completer {
         run: RunId,
         state: RunId,
         composition: &Composition,
-        tail: Bytes,
     ) -> Result<CompletionEnd, PortError> {
-        self.composer.store(job, state, composition, tail).await?;
+        composition.store(&*self.composer.objects, job, state).await?;
         let paused = self.jobs.pause_composition(job.job_guid, job.attempt, run, state, self.clock.now()).await;
         match paused {
             Ok(()) => {}
-            // Named by this very write, whose reply was lost: the message must still leave.
+            // This very write named it, but its reply was lost: the message must still be sent.
             Err(WriteLost::Condition(now)) if now.composing == Some(state) && !now.is_past(job.attempt) => {}
             Err(WriteLost::Condition(_)) => return Ok(CompletionEnd::NotOurs),
             Err(WriteLost::Port(error)) => return Err(error),
@@ -257,7 +242,8 @@ impl Completer {
         Ok(())
     }
 
-    /// Whether more items failed than the job bears: whoever committed the last of them may have died before it looked.
+    /// Stops the attempt if more items failed than the job tolerates: the run that committed the last of them may have died
+    /// before it checked.
     async fn check_tolerance(&self, job: Job, spec: &Spec, totals: &Totals) -> Result<Option<Job>, PortError> {
         if job.attempt > 1 || job.stop.is_some() {
             return Ok(Some(job));
@@ -268,13 +254,13 @@ impl Completer {
         }
     }
 
-    /// Stops the attempt; none where it has ended meanwhile, by a run that took this one for dead.
+    /// Stops the attempt. `None` if it has ended meanwhile, by a run that took the lease over.
     async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
         Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }
 
-    /// Adds everything up again: the tallies must give the totals, and the totals the items dispatched. Should they ever
-    /// not, the job ends as failed and says so, rather than with counts that cannot be trusted.
+    /// Adds everything up again: the tallies must sum to the totals, and the totals to the items dispatched. Otherwise the
+    /// job ends as failed, because its counts cannot be trusted.
     async fn audit(&self, job: Job, totals: &Totals) -> Result<Option<Job>, PortError> {
         let (mut items, mut counts, mut first) = (0, Counts::default(), 0);
         while first < job.split.tallies {

@@ -11,10 +11,10 @@ use crate::process::ChunkProcessor;
 use crate::run::RunError;
 use crate::watch::JobWatch;
 
-/// How old the knowledge of a job may be while its items are processed: how soon a stop is noticed.
+/// How old a read job row may be while items are processed. It bounds how late a stop is noticed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// Processes the chunks of the batch side by side; the ids of the messages to deliver again.
+/// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
     let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE);
     let time_left = batch.deadline.duration_since(processor.clock.now());
@@ -25,7 +25,8 @@ pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> V
             let watch = &watch;
             async move {
                 let work = process(processor, &delivery, batch.deadline, watch);
-                // A run keeps the time limit itself; a store that does not answer must not take the other chunks along.
+                // A run keeps to the time limit itself. This timeout is for a store that does not answer: it must not
+                // delay the other chunks.
                 let result = tokio::time::timeout(time_left, work).await;
                 let result = result.unwrap_or_else(|_| Err(RunError::TryAgain("it took too long".into())));
                 result.err().map(|error| failed(&delivery, &error))

@@ -1,9 +1,8 @@
-//! An isolated chunk: its items are run one at a time, each noted in the checkpoint before, so that an item that takes its
-//! process with it costs itself and not its chunk.
+//! An isolated chunk: its items run one at a time. The checkpoint notes each item before it runs, so that an item that
+//! kills its process fails alone and not with its chunk.
 //!
-//! A note that has run out means that the run which wrote it died, or hung, on that item. The second such death makes the
-//! item poison: it is counted as failed, and the chunk goes on without it by a fresh message, whose deliveries are counted
-//! anew.
+//! An expired note means that the run which wrote it died or hung on that item. The second such death makes the item
+//! poison: it counts as failed, and a fresh message with a new delivery count carries the rest of the chunk on.
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
@@ -17,7 +16,7 @@ use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
 use crate::run::{Progress, RunError};
 
 impl ChunkProcessor {
-    /// Runs the items of an isolated chunk from where its checkpoint says.
+    /// Runs the items of an isolated chunk from its checkpoint on.
     pub(crate) async fn run_isolated(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
         let checkpoint = &delivery.checkpoint;
         if checkpoint.is_live(self.clock.now()) {
@@ -45,7 +44,7 @@ impl ChunkProcessor {
     }
 }
 
-/// How many items a run output tells of.
+/// How many items a run output lists.
 const fn lines(progress: &Progress) -> usize {
     progress.run_output.failed.len() + progress.run_output.outputs.len()
 }
@@ -61,9 +60,9 @@ struct Isolated<'a> {
     deaths: u32,
     /// The checkpoint as this run moved it last.
     checkpoint: Checkpoint,
-    /// How many items the run output tells of that the checkpoint names.
+    /// How many items are listed in the run output that the checkpoint names.
     stored_lines: usize,
-    /// A move of which nobody knows whether it was applied: the store did not answer.
+    /// A move that may or may not have been applied: the store did not answer.
     unanswered: Option<Checkpoint>,
 }
 
@@ -83,17 +82,17 @@ impl Isolated<'_> {
             if processor.clock.now() >= delivery.time_limit {
                 return self.hand_over().await;
             }
-            // Until the invocation is over for sure: the margin lies behind the time limit.
+            // Until the invocation has certainly ended: the margin follows the time limit.
             let until = delivery.time_limit + processor.limits.margin;
             if !self.move_on(Some(InFlight { until, deaths: self.deaths })).await? {
                 return Ok(ChunkEnd::Continued);
             }
-            // An item that was begun in time may end within the margin: that is no hanging, and costs no delivery.
+            // An item that began in time may end within the margin. That is no hang and costs no delivery.
             let patience = delivery.time_limit + processor.limits.margin / 2;
             match run.before(patience, run.process_alone(&mut item)).await {
-                // It had what others had left of the time: the next run has all of it for this item.
+                // The item had only the time that others left: the next run gives it all of its time.
                 None if self.has_progress() => return self.hand_over().await,
-                // The note stays: an item that hangs is as bad as one that kills.
+                // Keep the note: an item that hangs is as bad as one that kills the process.
                 None => return Err(RunError::TryAgain("an isolated item took too long".into())),
                 Some(Err(RunError::TryAgain(_))) if self.has_progress() => return self.hand_over().await,
                 Some(Err(error)) => {
@@ -110,7 +109,8 @@ impl Isolated<'_> {
         processor.commit_progress(delivery, self.prepared, progress).await
     }
 
-    /// The next item is poison: it fails, and the chunk goes on by a fresh message; past the limit, its rest fails too.
+    /// Fails the next item as poison, and sends a fresh message for the rest. Above the limit of poison items the rest
+    /// fails too.
     async fn pass_over_poison(&mut self) -> Result<ChunkEnd, RunError> {
         let place = self.progress.done as usize;
         if let Some(item) = self.items.get(place).cloned() {
@@ -145,8 +145,8 @@ impl Isolated<'_> {
         }
     }
 
-    /// Moves the checkpoint on to what is done by now, with this note. Where another run has moved it, the chunk is left to
-    /// that one, with a message in case it has died: `false`.
+    /// Moves the checkpoint to the progress so far, with this note. `false` if another run has moved it: the chunk is
+    /// left to that run, with a message in case it has died.
     async fn move_on(&mut self, in_flight: Option<InFlight>) -> Result<bool, RunError> {
         let (processor, delivery) = (self.processor, self.delivery);
         let lines = lines(&self.progress);
@@ -178,8 +178,8 @@ impl Isolated<'_> {
         }
     }
 
-    /// A store did not answer, which is not the item's fault: its note is withdrawn, so that it does not count as a death.
-    /// As far as possible; an item that is blamed twice for an outage ends as poison.
+    /// Withdraws the note of an item if a store did not answer, so that it does not count as a death. This may fail: an
+    /// item that is blamed twice for an outage ends as poison.
     async fn withdraw_note(&mut self) {
         if let Some(unanswered) = self.unanswered.take() {
             match self.processor.move_checkpoint(self.delivery.message, &unanswered).await {

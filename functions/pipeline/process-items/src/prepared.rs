@@ -10,16 +10,16 @@ use rowmill_core::ports::processor::ItemProcessor;
 use rowmill_core::ports::{JobStore, PortError};
 use tokio::sync::Mutex;
 
-/// How many jobs are kept ready; the one not used for the longest goes first.
+/// How many jobs are kept; the least recently used one is dropped first.
 const JOBS_KEPT: usize = 32;
 
-/// What processing a job's items takes.
+/// What is needed to process a job's items.
 pub struct Prepared {
-    /// What the job is.
+    /// The job's spec.
     pub spec: Spec,
     /// The columns of its file.
     pub columns: Arc<[String]>,
-    /// What is done with each item.
+    /// The processor of its job type.
     pub processor: Arc<dyn ItemProcessor>,
 }
 
@@ -31,7 +31,7 @@ pub struct PreparedJobs {
 }
 
 impl PreparedJobs {
-    /// None yet.
+    /// A cache without jobs.
     pub fn new(jobs: Arc<dyn JobStore>, job_types: JobTypes) -> Self {
         Self { jobs, job_types, kept: Mutex::default() }
     }
@@ -39,8 +39,8 @@ impl PreparedJobs {
     /// The job's spec and processor. A spec never changes, so it is read once.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` where this process does not know the job's type, or its params do not suit it (any more): the
-    /// functions are of different versions.
+    /// `NotFound`; `Invalid` if this process does not know the job type or rejects its params: the functions have
+    /// different versions.
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
         let mut kept = self.kept.lock().await;
         if let Some(place) = kept.iter().position(|(job, _)| *job == job_guid)

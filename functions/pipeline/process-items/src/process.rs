@@ -1,14 +1,14 @@
-//! From a chunk's message to its commit.
+//! Processes a chunk, from its message to its commit.
 //!
-//! A chunk counts once: its commit puts its mark on the tally on condition that there is none. Everything before the
-//! commit may happen any number of times; whatever a run wrote that did not win is never read. A run whose time is up
-//! before its chunk is done moves the chunk's checkpoint on and sends a message for the next run to go on from there.
+//! A chunk counts once: its commit sets its mark on the tally, on the condition that there is none. Everything before
+//! the commit may happen any number of times. Objects of a run that did not win are never read. A run whose time is up
+//! before its chunk is done moves the chunk's checkpoint on, and sends a message for the next run.
 
-use rowmill_core::items::run_output;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -27,13 +27,13 @@ use crate::watch::JobWatch;
 pub struct ChunkProcessor {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The files, and where failed items go.
+    /// The files and the run outputs.
     pub objects: Arc<dyn Objects>,
-    /// Where a chunk whose run ran out of time goes on.
+    /// The items queue, for a chunk whose run ran out of time.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// Where an isolated chunk goes on.
+    /// The isolate queue.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// The commit, and what is due after it.
+    /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ pub struct ChunkProcessor {
     pub entropy: Arc<dyn Entropy>,
     /// The specs and processors of the jobs.
     pub prepared: PreparedJobs,
-    /// How a run is bounded.
+    /// The limits of a run.
     pub limits: RunLimits,
 }
 
@@ -52,20 +52,20 @@ pub enum ChunkEnd {
     Committed(Counts),
     /// The chunk had been committed before.
     Repeated,
-    /// The chunk is done in part; a message to go on is on its way.
+    /// The chunk is done in part. A message for the next run is sent.
     Continued,
-    /// The job is gone, has ended, or goes by another attempt.
+    /// The job is gone, has ended, or is in another attempt.
     Past,
 }
 
-/// One run at a chunk: what it was told, and what it may take.
+/// One run at a chunk: its message, and its time.
 pub(crate) struct Delivery<'a> {
     pub message: &'a ChunkMessage,
     pub run: RunId,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
     pub watch: &'a JobWatch,
-    /// The chunk's checkpoint, blank where it has none or there was no reason to look.
+    /// The chunk's checkpoint; blank if it has none, or if the message is its first delivery.
     pub checkpoint: Checkpoint,
 }
 
@@ -123,7 +123,7 @@ impl ChunkProcessor {
             return self.run_isolated(delivery).await;
         }
         if delivery.checkpoint.isolated {
-            // Its items are run one at a time, and never beside other chunks.
+            // Its items run one at a time, and never beside other chunks.
             return self.go_on_isolated(message).await;
         }
         let prepared = self.prepared.get(message.job_guid).await?;
@@ -132,7 +132,7 @@ impl ChunkProcessor {
         match run.run(&mut items, &mut progress).await {
             Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
             Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
-            // Items that cannot be done now do not cost those before them: what is done is kept, and tries are counted anew.
+            // Keep the finished prefix: save a checkpoint, start a fresh delivery count for the rest.
             Err(RunError::TryAgain(why)) if progress.done > delivery.checkpoint.done => {
                 tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, why, "chunk done in part");
                 self.hand_over(delivery, progress).await
@@ -141,7 +141,7 @@ impl ChunkProcessor {
         }
     }
 
-    /// The chunk's items, and what is known of them.
+    /// The chunk's items and their outcomes so far.
     pub(crate) async fn load(
         &self,
         delivery: &Delivery<'_>,
@@ -165,7 +165,7 @@ impl ChunkProcessor {
         }
     }
 
-    /// The run gets no further: what is done is noted in the checkpoint, for the next run to go on from.
+    /// Hands the chunk over to the next run: the checkpoint records what is done.
     async fn hand_over(&self, delivery: &Delivery<'_>, progress: Progress) -> Result<ChunkEnd, RunError> {
         let (message, checkpoint) = (delivery.message, &delivery.checkpoint);
         if progress.done == checkpoint.done {
@@ -175,7 +175,7 @@ impl ChunkProcessor {
         let (done, counts) = (progress.done, progress.counts);
         let moved = Checkpoint { done, counts, run_output, ..checkpoint.moved(delivery.run, self.clock.now()) };
         if let CheckpointMoved::Lost(_) = self.move_checkpoint(message, &moved).await? {
-            // Another run has got as far, and may have died right after: the message to go on is sent once more.
+            // Another run has got as far, and may have died right after: send the message once more.
             tracing::debug!(job.id = %message.job_guid, "another run moved the ledger");
         }
         let next = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
@@ -183,7 +183,7 @@ impl ChunkProcessor {
         Ok(ChunkEnd::Continued)
     }
 
-    /// Moves the chunk's checkpoint, and notes the sign of life where it is looked for.
+    /// Moves the chunk's checkpoint, and writes the sign of life that the sweep looks for.
     pub(crate) async fn move_checkpoint(
         &self,
         message: &ChunkMessage,
@@ -191,13 +191,13 @@ impl ChunkProcessor {
     ) -> Result<CheckpointMoved, PortError> {
         let result = self.jobs.move_checkpoint(message.job_guid, moved).await?;
         let ChunkAddress { attempt, tally, .. } = message.address;
-        // No more than that: whether it is noted changes nothing about the move.
+        // The sign of life may fail: the move holds anyway.
         self.jobs.touch(message.job_guid, attempt, tally, moved.at).await.ok();
         Ok(result)
     }
 
-    /// Stores a run output under a name of its own, if there is anything in it; the name then. A run output never changes, since a
-    /// checkpoint or a mark that names it may have been written by a run that is given up by now.
+    /// Stores a run output under a name of its own, if it is not empty. Returns that name. A run output never changes,
+    /// since a run that was given up may have named it in a checkpoint or a mark.
     pub(crate) async fn put_run_output(
         &self,
         message: &ChunkMessage,
@@ -211,7 +211,7 @@ impl ChunkProcessor {
         Ok(Some(name))
     }
 
-    /// The end of the chunk: its run output first, so that it is there once a mark says so.
+    /// Commits the chunk. Its run output is stored first, so that it exists once a mark names it.
     pub(crate) async fn commit_progress(
         &self,
         delivery: &Delivery<'_>,
@@ -237,7 +237,8 @@ impl ChunkProcessor {
         }
     }
 
-    /// The job was stopped before this run began: what an earlier one had done stays, the rest is skipped unread.
+    /// Ends a chunk whose job was stopped before this run began: finished items keep their outcomes, the rest is
+    /// skipped unread.
     async fn skip(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
         if delivery.checkpoint.done == 0 {
             return self.skip_all(delivery).await;
@@ -248,7 +249,7 @@ impl ChunkProcessor {
                 progress.skip(&items[progress.done as usize..]);
                 self.commit_progress(delivery, &prepared, progress).await
             }
-            // What had been done cannot be told from the rest any more.
+            // The finished items cannot be told from the rest any more.
             Err(RunError::Input(InputError::SourceChanged(_) | InputError::OtherItems { .. })) => {
                 self.skip_all(delivery).await
             }
@@ -256,7 +257,7 @@ impl ChunkProcessor {
         }
     }
 
-    /// The job cannot go on: it is stopped, and only then is anything skipped.
+    /// Stops a job that cannot go on, and only then skips the chunk.
     async fn stop_and_skip(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<ChunkEnd, RunError> {
         let message = delivery.message;
         self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
@@ -272,9 +273,9 @@ impl ChunkProcessor {
         })
     }
 
-    /// After a commit with failed items: whether they are more by now than the job bears. Looked at are the closed tallies
-    /// and the one of this commit, for one read; the other open ones are, when they close. A redrive tries what had failed,
-    /// so its failures are no news.
+    /// Stops the job if more items have failed than it tolerates. One read is enough: it counts the closed tallies and
+    /// the tally of this commit. Other open tallies are counted when they close. A redrive is not checked: its items
+    /// had failed before.
     async fn check_tolerance(
         &self,
         delivery: &Delivery<'_>,
@@ -292,7 +293,7 @@ impl ChunkProcessor {
         Ok(())
     }
 
-    /// An isolated chunk goes on by a message to the isolate queue.
+    /// Sends an isolated chunk to the isolate queue.
     pub(crate) async fn go_on_isolated(&self, message: &ChunkMessage) -> Result<ChunkEnd, RunError> {
         let next = ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message.clone() };
         self.isolated.send(&[next]).await?;

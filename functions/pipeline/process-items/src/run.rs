@@ -1,4 +1,4 @@
-//! One run over a chunk: from its items to the outcome of each, as far as the time goes.
+//! One run over a chunk: gives each item an outcome, as far as time allows.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,37 +19,37 @@ use serde_json::Value;
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
 
-/// How a run is bounded.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// How often an item whose error is transient is tried again before the chunk goes back to the queue.
+    /// How often an item with a transient error is tried again before the chunk goes back to the queue.
     pub transient_retries: u32,
-    /// The first wait before such a retry; each further one is twice as long.
+    /// The wait before the first such retry. Each further wait is twice as long.
     pub backoff: Duration,
-    /// How long before the invocation's time limit a run hands over what it did.
+    /// How long before the invocation's deadline a run hands over its progress.
     pub margin: Duration,
     /// How many poison items of a chunk are passed over before its rest is given up.
     pub poison_max: u32,
-    /// How many bytes the outputs of a chunk's items may take together; they are held in memory.
+    /// The most bytes of a chunk's outputs together; they are held in memory.
     pub output_max_bytes: u64,
 }
 
-/// The code of an item whose output does not fit beside those of its chunk.
+/// The code of an item whose output exceeds the limit of its chunk.
 pub const OUTPUT_TOO_LARGE: &str = "output_too_large";
 
-/// What is known of a chunk's items: those in front are done, in their order.
+/// The outcomes of a chunk's items, in their order. The items in front are done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
     /// How many are done.
     pub done: u32,
-    /// Those by how they ended.
+    /// The done items by outcome.
     pub counts: Counts,
-    /// Those that failed, in row order, what the others gave, and where skipping began.
+    /// The failed items in row order, the outputs, and the row from which items were skipped.
     pub run_output: RunOutput,
 }
 
 impl Progress {
-    /// What a checkpoint says, with the run output it names.
+    /// The progress in a checkpoint and the run output that it names.
     pub const fn of(checkpoint: &Checkpoint, run_output: RunOutput) -> Self {
         Self { done: checkpoint.done, counts: checkpoint.counts, run_output }
     }
@@ -59,8 +59,7 @@ impl Progress {
         self.run_output.skipped_from.is_some()
     }
 
-    /// Takes the outcome of the next item in. An output with which those of the chunk would take more than so many bytes
-    /// makes a failed item.
+    /// Adds the outcome of the next item. An output beyond the limit of the chunk makes its item fail.
     pub fn add(&mut self, item: &InputItem, result: Result<ItemOutcome, ItemError>, output_max_bytes: u64) {
         self.done += 1;
         let failed = match (&item.record, result) {
@@ -91,7 +90,7 @@ impl Progress {
         self.run_output.outputs.iter().map(|output| output.output.len() as u64).sum()
     }
 
-    /// The job was stopped: this and all further items are skipped. One that had failed in the attempt before still has.
+    /// Skips this and all further items, because the job was stopped. In a redrive they keep their earlier failure.
     pub fn skip(&mut self, rest: &[InputItem]) {
         self.run_output.skipped_from = rest.first().map(|item| item.row).or(self.run_output.skipped_from);
         self.run_output.failed.extend(rest.iter().filter_map(|item| item.before.clone()));
@@ -105,17 +104,17 @@ impl Progress {
 pub enum RunEnd {
     /// Every item has an outcome.
     Done,
-    /// Time was up before that.
+    /// Time was up first.
     OutOfTime,
 }
 
-/// Why a run has no outcome.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The chunk's items cannot be had.
+    /// The chunk's items cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Items kept failing for a passing reason, or nothing at all was done in time: the chunk goes back to the queue.
+    /// Items kept failing with transient errors, or no item was done in time: the chunk goes back to the queue.
     #[error("the chunk goes back to the queue: {0}")]
     TryAgain(String),
     /// A port is unavailable.
@@ -123,12 +122,12 @@ pub enum RunError {
     Port(#[from] PortError),
 }
 
-/// Who else is with the items that are processed.
+/// How the items are processed together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Batching {
-    /// Others of their chunk.
+    /// With other items of their chunk.
     Batch,
-    /// Nobody: the chunk is isolated.
+    /// Alone: the chunk is isolated.
     Alone,
 }
 
@@ -140,7 +139,7 @@ pub struct ChunkRun<'a> {
     pub prepared: &'a Prepared,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
-    /// Whether the job has been stopped meanwhile.
+    /// Tells whether the job has been stopped.
     pub watch: &'a JobWatch,
     /// The time.
     pub clock: &'a dyn Clock,
@@ -151,10 +150,10 @@ pub struct ChunkRun<'a> {
 }
 
 impl ChunkRun<'_> {
-    /// Runs the items behind those that are done, a batch at a time, and notes each outcome in `progress`.
+    /// Runs the items that are not done yet, a batch at a time, and adds each outcome to `progress`.
     ///
     /// # Errors
-    /// See [`RunError`]; what `progress` says is right all the same.
+    /// See [`RunError`]; `progress` is right all the same.
     pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
         let batch_items = self.prepared.processor.batch_items().max(1);
         while (progress.done as usize) < items.len() {
@@ -180,7 +179,7 @@ impl ChunkRun<'_> {
         Ok(RunEnd::Done)
     }
 
-    /// The work's result, unless time is up first: an item that takes for ever must not take those before it along.
+    /// The work's result, unless time is up first. A hanging item must not take the finished ones with it.
     pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.before(self.time_limit, work).await
     }
@@ -194,7 +193,7 @@ impl ChunkRun<'_> {
         }
     }
 
-    /// Processes an item of an isolated chunk, whose record is taken out of it.
+    /// Processes an item of an isolated chunk, and takes its record.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -203,8 +202,8 @@ impl ChunkRun<'_> {
         Ok(results.into_iter().next().unwrap_or(Ok(ItemOutcome::Succeeded)))
     }
 
-    /// Processes a batch: a result for each of its items, whose records are taken out of them. Malformed items are not
-    /// handed over.
+    /// Processes a batch and returns a result for each item. Takes the records of the items. Malformed items do not
+    /// reach the processor.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -268,8 +267,8 @@ impl ChunkRun<'_> {
         }
     }
 
-    /// Waits before items are tried once more, unless there have been enough tries, or one that `took` so long would not end
-    /// in time.
+    /// Waits before items are tried again, unless the tries are used up, or another try that takes as long as `took`
+    /// would not end in time.
     async fn before_retry(&self, retry: u32, took: Duration, open: usize, error: &ItemError) -> Result<(), RunError> {
         let doubled = self.limits.backoff.saturating_mul(2_u32.saturating_pow(retry));
         let wait = doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0);
@@ -281,7 +280,7 @@ impl ChunkRun<'_> {
     }
 }
 
-/// How many of these items make a batch of that many well-formed ones.
+/// How many of these items hold that many well-formed ones.
 fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
     let mut left = well_formed;
     let within = items.iter().take_while(|item| {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
-use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
@@ -15,7 +16,6 @@ use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob, Objects};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
-use serde_json::Map;
 
 use crate::prepared::Prepared;
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
@@ -144,23 +144,16 @@ impl Bench {
 }
 
 fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
+    let file = SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 };
+    let dialect = Dialect { format: Format::Csv, delimiter: b',' };
     Spec {
         job_guid,
-        owner: Owner("local".into()),
         job_type: "scripted".into(),
         created_at,
-        source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 }),
-        head: Head {
-            dialect: Dialect { format: Format::Csv, delimiter: b',' },
-            columns: vec!["n".into()],
-            data_start: 0,
-        },
+        source: Source::File(file),
+        head: Head { dialect, columns: vec!["n".into()], data_start: 0 },
         limits: ChunkLimits { max_items: 5, max_bytes: 100, max_record_bytes: 100 },
-        scanner_version: 1,
-        params: Map::new(),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
+        ..fixtures::spec()
     }
 }
 

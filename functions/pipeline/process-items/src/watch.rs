@@ -1,4 +1,4 @@
-//! What is known about the jobs of a batch: one read of the job row per job and while, however many chunks need it.
+//! The jobs of a batch: one read of a job row serves all of its chunks for a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Clock, JobStore, PortError};
 use tokio::sync::Mutex;
 
-/// The jobs of one batch of deliveries. Made after the batch was received, so whatever it reads is no older than any of
-/// the deliveries.
+/// The jobs of one batch of deliveries. It is created after the batch was received, so no read is older than a
+/// delivery.
 pub struct JobWatch {
     jobs: Arc<dyn JobStore>,
     clock: Arc<dyn Clock>,
@@ -25,7 +25,7 @@ struct Seen {
 }
 
 impl JobWatch {
-    /// A watch that reads a job again when what it knows is older than `max_age`.
+    /// A watch that reads a job again if its last read is older than `max_age`.
     pub fn new(jobs: Arc<dyn JobStore>, clock: Arc<dyn Clock>, max_age: Duration) -> Self {
         Self { jobs, clock, max_age, seen: Mutex::default() }
     }
@@ -35,7 +35,7 @@ impl JobWatch {
     /// # Errors
     /// `NotFound`, `Unavailable`.
     pub async fn job(&self, job_guid: JobGuid) -> Result<Arc<Job>, PortError> {
-        // Held across the read on purpose: ten chunks of one job ask at the same moment, and one answer does for all.
+        // Held across the read on purpose: ten chunks of one job ask at the same moment, and one read serves all.
         let mut seen = self.seen.lock().await;
         if let Some(seen) = seen.get(&job_guid)
             && self.clock.now() < seen.at + self.max_age

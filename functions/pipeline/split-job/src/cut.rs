@@ -1,4 +1,4 @@
-//! The file being cut into chunks, a tally at a time.
+//! Cuts an upload of plain text into chunks, a tally at a time.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote};
 
 use crate::source::SourceReader;
 
-/// How much text the chunks of a tally may have where the split stores it: it is held in memory until then. A tally
-/// ends with the chunk that reaches it.
+/// The most bytes of stored text in a tally; they are held in memory. A tally ends with the chunk that reaches this.
 pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The chunks of the next tally.
@@ -22,27 +21,27 @@ pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
 pub struct CutTally {
     /// Up to 64 chunks; none at the end.
     pub chunks: Vec<Chunk>,
-    /// The items of each chunk, where they are not a range of the upload.
+    /// The items of each chunk, if they are not a range of the upload.
     pub inputs: Vec<Bytes>,
-    /// The row of the last item, where the items are not contiguous.
+    /// The row of the last item, if the items are not contiguous.
     pub last_row: u64,
-    /// What else is to be known of chunks that are objects in the first attempt.
+    /// More about chunks that are objects in the first attempt.
     pub stored: Option<StoredCut>,
 }
 
-/// What is to be known of chunks that the split stores.
+/// What the chunk index says about chunks that the split stores.
 #[derive(Debug, Default)]
 pub struct StoredCut {
-    /// What each counts in the job's percent.
+    /// The weight of each chunk in the job's percent.
     pub weights: Vec<u64>,
-    /// Where a dataset is to be read on behind them.
+    /// Where to read the dataset on after them.
     pub next: Option<RecordPosition>,
 }
 
 /// Why there are no chunks.
 #[derive(Debug)]
 pub enum CutError {
-    /// What is cut cannot be cut any further.
+    /// The input cannot be cut any further.
     Stopped(Stop),
     /// The next border is too far away for this invocation.
     OutOfTime,
@@ -55,9 +54,10 @@ pub struct FileCut {
     clock: Arc<dyn Clock>,
     reader: SourceReader,
     cutter: ChunkCutter,
-    /// Chunks cut and not yet given out.
+    /// Chunks that are cut and not returned yet.
     ready: Vec<Chunk>,
-    /// What ended the stream: the end of the file, or a reason to stop that waits until the chunks before it are out.
+    /// Why the stream ended: the end of the file, or a reason to stop that applies once the chunks before it are
+    /// returned.
     ended: Option<Option<Stop>>,
 }
 
@@ -80,7 +80,7 @@ impl FileCut {
         }
     }
 
-    /// The next 64 chunks; fewer at the end of the file, none behind it.
+    /// The next 64 chunks. Fewer at the end of the file, none after it.
     ///
     /// # Errors
     /// See [`CutError`].
@@ -116,7 +116,7 @@ impl FileCut {
     }
 }
 
-/// The file ends within a quoted cell.
+/// The stop for a file that ends within a quoted cell.
 pub fn never_closed(quote: UnterminatedQuote, at: Timestamp) -> Stop {
     let UnterminatedQuote { row, offset } = quote;
     let message = format!("the quote opened in row {row} (byte {offset}) is never closed; close it and upload again");

@@ -1,8 +1,7 @@
-//! The records of a dataset, cut into chunks of JSON lines.
+//! Cuts the records of a dataset into chunks of JSON lines.
 //!
-//! A dataset may change while it is read, so these chunks are what was found, and not the same ones for every run that cuts
-//! them. What counts is the tally that was put first, with the chunks of the run that put it; whoever goes on does so behind
-//! its last record.
+//! A dataset may change while it is read, so two runs may cut different chunks. The tally that was put first counts,
+//! with the chunks of its run. Another run resumes after its last record.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
 
-/// How many records are asked for at once. A page of DynamoDB has 1 MB at most, whatever is asked for.
+/// How many records are requested at once. A page of DynamoDB has at most 1 MB anyway.
 const PAGE_RECORDS: usize = 1000;
 
 /// A dataset, being cut.
@@ -28,15 +27,15 @@ pub struct DatasetCut {
     limits: ChunkLimits,
     /// Where the next chunk begins.
     start: Position,
-    /// Behind the last record of the last chunk.
+    /// After the last record of the last chunk.
     at: RecordPosition,
-    /// Behind the last record read.
+    /// After the last record read.
     read_to: RecordPosition,
-    /// Records read and not yet in a chunk.
+    /// Records that are read and not in a chunk yet.
     read: VecDeque<ReadRecord>,
     /// The bytes of their lines.
     read_bytes: u64,
-    /// How many partitions are behind the last chunk, or in it.
+    /// How many partitions end before or in the last chunk.
     partitions_weighed: u32,
 }
 
@@ -49,7 +48,7 @@ struct ReadRecord {
 }
 
 impl DatasetCut {
-    /// Begins behind this record, which lies before this row.
+    /// Begins after this record, which comes before this row.
     pub fn new(
         records: Arc<dyn RecordStore>,
         clock: Arc<dyn Clock>,
@@ -73,7 +72,7 @@ impl DatasetCut {
         }
     }
 
-    /// Goes on behind this record instead: another run's chunks count.
+    /// Resumes after this record instead, because another run's chunks count.
     pub fn go_on_behind(&mut self, at: RecordPosition, start: Position) {
         (self.start, self.partitions_weighed) = (start, at.partition);
         self.read.clear();
@@ -81,7 +80,7 @@ impl DatasetCut {
         (self.read_to, self.at) = (at.clone(), at);
     }
 
-    /// The next 64 chunks; fewer where they are big, and at the end; none behind it.
+    /// The next 64 chunks. Fewer if they are big or the dataset ends; none after its end.
     ///
     /// # Errors
     /// See [`CutError`].
@@ -146,7 +145,7 @@ impl DatasetCut {
         tally.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });
         tally.inputs.push(lines.into());
         self.start = Position { offset: offset + length, row: first_row + u64::from(items) };
-        // A partition is done with the chunk that its last record is in.
+        // A partition ends with the chunk that holds its last record.
         let done = self.read.front().map_or(self.read_to.partition, |record| record.partition);
         stored.weights.push(u64::from(done - self.partitions_weighed));
         self.partitions_weighed = done;

@@ -1,7 +1,7 @@
-//! The text of a packed upload, cut into chunks that are stored as it goes by.
+//! Cuts the text of a packed upload into chunks, and stores them on the way.
 //!
-//! A packed upload cannot be read from the middle, so a split that is resumed decodes it from its beginning and passes over
-//! what was cut before. The text is the same every time, and so are the chunks.
+//! A packed upload cannot be read from the middle, so a resumed split decodes it from its beginning and passes over the
+//! text that is cut already. The text and its chunks are the same every time.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,19 +25,19 @@ pub struct PackedCut {
     text: TextStream,
     cutter: ChunkCutter,
     max_record_bytes: u64,
-    /// How much of the text has been read.
+    /// How many bytes of the text have been read.
     read_to: u64,
-    /// Where cutting begins: what lies before was cut by another run.
+    /// Where cutting begins. Another run cut the text before it.
     start: u64,
-    /// Pieces of the text that chunks may need, each with the place where it begins.
+    /// Pieces of the text that chunks may need, each with its start.
     held: VecDeque<(u64, TextBlock)>,
-    /// Chunks cut and not yet given out, with their text and what they count.
+    /// Chunks that are cut and not returned yet, with their text and weights.
     ready: VecDeque<(Chunk, Bytes, u64)>,
     /// The bytes of their text.
     ready_bytes: usize,
-    /// How much of the upload is counted for the chunks so far.
+    /// How many bytes of the upload are counted for the chunks so far.
     weighed: u64,
-    /// What ended the text: its end, or a reason to stop that waits until the chunks before it are out.
+    /// Why the text ended: its end, or a reason to stop that applies once the chunks before it are returned.
     ended: Option<Option<Stop>>,
 }
 
@@ -66,7 +66,7 @@ impl PackedCut {
         }
     }
 
-    /// The next 64 chunks; fewer where they are big, and at the end of the text; none behind it.
+    /// The next 64 chunks. Fewer if they are big or the text ends; none after its end.
     ///
     /// # Errors
     /// See [`CutError`].
@@ -132,7 +132,7 @@ impl PackedCut {
         self.ended = Some(quote.map(|quote| never_closed(quote, self.clock.now())));
     }
 
-    /// The text ends early. What was cut before counts; the piece behind the last border is nobody's.
+    /// The text ends early. Chunks cut before count; the bytes after the last border belong to no chunk.
     fn stop_for(&mut self, error: DecodeError) -> Result<(), CutError> {
         let at = self.clock.now();
         self.ended = Some(Some(match port_error(error) {

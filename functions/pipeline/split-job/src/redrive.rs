@@ -1,7 +1,7 @@
-//! The items that had failed, cut into chunks for the next attempt.
+//! Cuts the failed items into chunks for the next attempt.
 //!
-//! What failed before is fixed once an attempt has ended, and so are the rows that take its place; so these chunks, like
-//! those of a file, are the same whoever cuts them and wherever cutting is resumed.
+//! The failed items of an ended attempt do not change, and neither do their corrections. So these chunks are the same
+//! in every run, wherever cutting is resumed, like those of a file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
-use rowmill_core::model::job::{Job, Redrive, Stop};
+use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::job::{Redrive, Stop};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::ports::{Clock, JobStore, Objects, PortError};
+use rowmill_core::ports::{Clock, PortError};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally};
@@ -21,27 +22,27 @@ use crate::cut::{CutError, CutTally};
 pub struct RedriveCut {
     clock: Arc<dyn Clock>,
     items: FailedItems,
-    /// Items read and not yet in a chunk, each with the number of the chunk it comes from, as read.
+    /// Items that are read and not in a chunk yet, each with the number of the source chunk, in reading order.
     read: VecDeque<(u64, FailedItem)>,
     /// Their bytes.
     read_bytes: u64,
-    /// How many chunks have been read from.
+    /// How many source chunks have been read.
     sources_read: u64,
-    /// What the tally being cut comes from.
+    /// The source chunks of the tally that is being cut.
     sources: Sources,
-    /// The rows that take the place of failed ones, in row order, if there are any such.
+    /// The corrections of failed rows in row order, if there is a corrected file.
     corrections: Option<VecDeque<Correction>>,
     limits: ChunkLimits,
     ready: CutTally,
     at_end: bool,
 }
 
-/// How many chunks the items of one tally may come from: where few items failed in each, a tally of 64 full chunks would
-/// take longer to gather than an invocation lasts.
+/// The most source chunks of one tally. If few items failed in each chunk, gathering 64 full chunks would take longer
+/// than an invocation.
 const SOURCES_MAX: u32 = 1000;
 
-/// The chunks that the items of a tally come from. They follow from the items alone, so a tally ends at the same one
-/// wherever cutting was resumed.
+/// The source chunks of a tally. They depend only on the items, so a tally ends at the same source chunk wherever
+/// cutting was resumed.
 #[derive(Default)]
 struct Sources {
     count: u32,
@@ -50,7 +51,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// Whether an item from this chunk still belongs into the tally.
+    /// Whether an item of this source chunk still belongs to the tally.
     const fn take(&mut self, source: u64) -> bool {
         if matches!(self.last, Some(last) if last == source) {
             return true;
@@ -68,22 +69,20 @@ impl Sources {
     }
 }
 
-/// The bytes of an item that its line is sure to take, so that as many items as a chunk may have bytes always fill it.
+/// The least bytes of an item's line, so that enough items for a chunk's byte limit always fill it.
 fn text_bytes(item: &FailedItem) -> u64 {
     let bytes = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
     bytes(&item.raw) + bytes(&item.raw_base64)
 }
 
 impl RedriveCut {
-    /// Begins behind the row that `start` names.
+    /// Begins after the row that `start` names.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where what had failed is not known any more.
+    /// `Unavailable`; `NotFound` if the failed items have expired.
     pub async fn new(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
+        from: StoredJob<'_>,
         clock: Arc<dyn Clock>,
-        job: &Job,
         redrive: &Redrive,
         limits: ChunkLimits,
         start: Position,
@@ -92,13 +91,13 @@ impl RedriveCut {
         let corrections = match &redrive.corrected {
             None => None,
             Some(key) => {
-                let corrections = read_corrections(&objects.read(key).await?)?;
+                let corrections = read_corrections(&from.objects.read(key).await?)?;
                 Some(corrections.into_iter().filter(|correction| correction.row > after).collect())
             }
         };
         Ok(Self {
             clock,
-            items: FailedItems::before(jobs, objects, job, after).await?,
+            items: FailedItems::before(from, after).await?,
             read: VecDeque::new(),
             read_bytes: 0,
             sources_read: 0,
@@ -110,7 +109,7 @@ impl RedriveCut {
         })
     }
 
-    /// The next 64 chunks; fewer at the end, none behind it.
+    /// The next 64 chunks. Fewer at the end, none after it.
     ///
     /// # Errors
     /// See [`CutError`].
@@ -140,13 +139,13 @@ impl RedriveCut {
         Ok(std::mem::take(&mut self.ready))
     }
 
-    /// Whether more items would not change the next chunk: there are as many as it may have, or as many bytes.
+    /// Whether the next chunk is full: it has reached the limit of items or bytes.
     fn fills_a_chunk(&self) -> bool {
         let items = self.read.len() >= self.limits.max_items.max(1) as usize;
         items || (!self.read.is_empty() && self.read_bytes >= self.limits.max_bytes)
     }
 
-    /// One chunk of the items read: as many as the limits allow, at least one.
+    /// Makes one chunk of the items read: as many as the limits allow, at least one.
     fn cut_chunk(&mut self) -> Result<(), PortError> {
         let first = self.read.front().map_or((0, 0), |(_, item)| (item.offset, item.row));
         let (mut input, mut items) = (Vec::new(), 0);

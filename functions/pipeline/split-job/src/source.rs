@@ -1,4 +1,4 @@
-//! The file as a stream of ranges, the next one in flight while the last is looked at.
+//! Streams a file in ranges: the next range is in flight while the last one is scanned.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct SourceReader {
     file: SourceFile,
     range_bytes: u64,
     next_offset: u64,
-    // A set of at most one read, which is called off when the reader is dropped.
+    // A set of at most one read. Dropping the reader cancels it.
     in_flight: JoinSet<Result<Bytes, PortError>>,
 }
 
@@ -27,7 +27,7 @@ impl SourceReader {
     /// The next range, or `None` at the end of the file.
     ///
     /// # Errors
-    /// `NotFound` or `Changed` where the file is not the one any more that the job was created on.
+    /// `NotFound` or `Changed` if the object was deleted or replaced since the job was created.
     pub async fn next(&mut self) -> Result<Option<Bytes>, PortError> {
         if self.in_flight.is_empty() {
             self.fetch();
@@ -49,7 +49,7 @@ impl SourceReader {
         self.in_flight.spawn(async move {
             let wanted = range.end - range.start;
             let bytes = objects.read_range(&key, &etag, range).await?;
-            // A pinned object that is shorter than it was is not the same object.
+            // If the pinned object is shorter than before, it was replaced.
             if bytes.len() as u64 == wanted { Ok(bytes) } else { Err(PortError::Changed) }
         });
     }

@@ -1,25 +1,22 @@
-//! Cutting a job's file into chunks and sending them out, a tally at a time.
+//! Cuts a job's file into chunks and dispatches them, a tally at a time.
 //!
-//! For every tally of 64 chunks, in this order: its chunk index and the tally row are put, the job row counts it, its
-//! messages are sent. So no message of a tally ever leaves before the job row counts it, and a crash between any two steps
-//! leaves either a tally row nobody counts (harmless: it is put again, the same) or a counted tally whose messages are sent
-//! again.
+//! The steps for each tally of 64 chunks: put its chunk index and the tally row, count it in the job row, send its
+//! messages. So no message is sent before the job row counts its tally. A crash between two steps leaves either a tally row
+//! that does not count (harmless: the same row is put again) or a counted tally, whose messages are sent again.
 
-use rowmill_core::items::chunk_index;
-use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition, StoredChunks};
+use rowmill_core::items::chunk_index;
+use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition};
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
-use rowmill_core::model::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::{Position, SCANNER_VERSION};
@@ -27,14 +24,12 @@ use rowmill_formats::Limits;
 
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
+use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
 use crate::packed::PackedCut;
 use crate::redrive::RedriveCut;
 
-/// The most tallies an attempt may have: their numbers must fit into one row of the table (400 KB).
+/// The most tallies of an attempt: their numbers must fit into one row of the table (400 KB).
 pub const TALLIES_MAX: u32 = 65_536;
-
-/// How many objects are put at once.
-const OBJECTS_PUT: usize = 8;
 
 /// The use case and the ports it works through.
 pub struct Splitter {
@@ -44,11 +39,11 @@ pub struct Splitter {
     pub objects: Arc<dyn Objects>,
     /// The datasets.
     pub records: Arc<dyn RecordStore>,
-    /// Where chunks go.
+    /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// Where a split that ran out of time goes on.
+    /// The jobs queue, which starts the next invocation of a paused split.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// What is due when a split ends.
+    /// The shared steps: the concurrency window, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -61,11 +56,11 @@ pub struct Splitter {
 /// What a split may take.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitLimits {
-    /// Bytes read at once.
+    /// How many bytes of the upload are read at once.
     pub range_bytes: u64,
-    /// How much a packed upload may take.
+    /// The limits of a packed upload.
     pub packed: Limits,
-    /// How long before the invocation's time limit a split hands over to the next invocation.
+    /// How long before the invocation's deadline a split hands over to the next invocation.
     pub margin: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
@@ -76,14 +71,14 @@ pub struct SplitLimits {
 pub enum SplitEnd {
     /// The file is cut to its end, or the job was stopped.
     Finished,
-    /// Time was up; a message to go on is on its way.
+    /// Time was up. A message for the next invocation is sent.
     Continued,
-    /// Nothing to do here: the job is gone or past, or another run is at it.
+    /// Nothing to do: the job is gone or past this attempt, or another run holds the lease.
     NotOurs,
 }
 
 impl Splitter {
-    /// Splits the job from wherever its row says, until the end of the file or of the time.
+    /// Splits the job from the position in its row on, until the end of its input or until time is up.
     ///
     /// # Errors
     /// A port that is unavailable: deliver the message again.
@@ -107,7 +102,7 @@ impl Splitter {
             Leased::Taken(job) => {
                 let end = self.split_leased(&job, run, deadline).await;
                 if end.is_err() {
-                    // Whoever gets the message next need not wait for the lease to run out.
+                    // The next delivery need not wait until the lease expires.
                     self.jobs.release(job.job_guid, run).await.ok();
                 }
                 end
@@ -124,10 +119,11 @@ impl Splitter {
         if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
             return self.stop(job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
         }
+        let dispatcher = self.dispatcher(job, run);
         let resumed = point.number;
         if let Some(tally) = point.counted.take() {
             let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
-            self.send(job, &index, &tally, DeliveryMode::Recovered).await?;
+            dispatcher.send(&index, &tally, DeliveryMode::Recovered).await?;
             point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
         }
         let mut cut = self.cut(job, &spec, &point).await?;
@@ -135,12 +131,12 @@ impl Splitter {
             if self.clock.now() >= job.deadline_at {
                 return self.stop_for(job, run, &point, &Stop::deadline_exceeded(self.clock.now())).await;
             }
-            // Less than the margin, which is for what comes after the cut.
+            // The rest of the margin is for dispatching the tally.
             let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
                 Ok(tally) => tally,
                 Err(CutError::Stopped(stop)) => return self.stop_for(job, run, &point, &stop).await,
                 Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(job, run, &point).await,
-                // The next invocation would get no further than this one.
+                // The next invocation would get no further.
                 Err(CutError::OutOfTime) => {
                     return self.stop(job, run, &point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
                 }
@@ -153,7 +149,7 @@ impl Splitter {
                 return self.stop(job, run, &point, StopCode::FileTooLong, too_long()).await;
             }
             let index = point.index(job.attempt, &spec, run, &tally);
-            match self.dispatch(job, run, &point, &tally, index).await? {
+            match dispatcher.dispatch(&point, &tally, index).await? {
                 Dispatched::Sent(index) => {
                     if index.stored.as_ref().is_some_and(|stored| stored.by != run) {
                         cut.go_on_behind(&index);
@@ -169,12 +165,25 @@ impl Splitter {
         }
     }
 
+    fn dispatcher<'a>(&'a self, job: &'a Job, run: RunId) -> TallyDispatcher<'a> {
+        TallyDispatcher {
+            jobs: &*self.jobs,
+            objects: &*self.objects,
+            chunks: &*self.chunks,
+            window: &self.steps.window,
+            clock: &*self.clock,
+            job,
+            run,
+        }
+    }
+
+    /// The cut of the job's input, from this point on.
     async fn cut(&self, job: &Job, spec: &Spec, point: &TallyPoint) -> Result<Cut, PortError> {
         let (objects, clock, start) = (Arc::clone(&self.objects), Arc::clone(&self.clock), point.start);
         Ok(match (&job.redrive, &spec.source) {
             (Some(redrive), _) => {
-                let jobs = Arc::clone(&self.jobs);
-                let cut = RedriveCut::new(jobs, objects, clock, job, redrive, spec.limits, start).await?;
+                let from = StoredJob { jobs: &self.jobs, objects: &objects, job };
+                let cut = RedriveCut::new(from, clock, redrive, spec.limits, start).await?;
                 Cut::Redrive(Box::new(cut))
             }
             (None, Source::File(file)) => {
@@ -192,7 +201,7 @@ impl Splitter {
         })
     }
 
-    /// Behind which record of a dataset the tally at this point begins.
+    /// The record of a dataset after which the tally at this point begins.
     async fn records_before(&self, job: &Job, point: &TallyPoint) -> Result<RecordPosition, PortError> {
         let Some(before) = point.number.checked_sub(1) else { return Ok(RecordPosition::default()) };
         let tally = self.jobs.tally(job.job_guid, job.attempt, before).await?;
@@ -219,7 +228,7 @@ impl Splitter {
     }
 
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
-        // A run that was frozen until its lease had run out must not stop a job that somebody else is splitting.
+        // A run that was frozen until its lease expired must not stop a job that another run is splitting.
         let now = self.clock.now();
         let lease = Lease { holder: run, until: now + self.limits.lease };
         if let Leased::Refused(_) = self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
@@ -229,7 +238,7 @@ impl Splitter {
         self.finish(job, run, point).await
     }
 
-    /// Where to go on: at the tally whose messages may not all have been sent, else behind the last one.
+    /// Where to resume: at the last tally if some of its messages may not be sent, else after it.
     async fn resume_point(&self, job: &Job) -> Result<TallyPoint, PortError> {
         if job.split.dispatched < job.split.tallies {
             let number = job.split.tallies - 1;
@@ -239,83 +248,14 @@ impl Splitter {
         Ok(TallyPoint { number: job.split.tallies, start: job.split.cursor, counted: None })
     }
 
-    /// Puts the tally, counts it, sends its messages. The index of the tally that counts: another run may have put it first.
-    async fn dispatch(
-        &self,
-        job: &Job,
-        run: RunId,
-        point: &TallyPoint,
-        cut: &CutTally,
-        index: ChunkIndex,
-    ) -> Result<Dispatched, PortError> {
-        let tally = self.put(job, point.number, cut, &index).await?;
-        let index = match tally.stored_by == index.stored.as_ref().map(|stored| stored.by) {
-            true => index,
-            false => chunk_index::of(&*self.objects, job.job_guid, &tally).await?,
-        };
-        let now = self.clock.now();
-        match self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, index.end, now).await {
-            Ok(()) => {}
-            Err(WriteLost::Port(error)) => return Err(error),
-            Err(WriteLost::Condition(now)) => {
-                let ours = now.attempt == job.attempt && now.lease.is_some_and(|lease| lease.holder == run);
-                let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == index.end;
-                match (ours, counted_before) {
-                    (false, _) => return Ok(Dispatched::Superseded),
-                    // Our own write, whose reply was lost: the tally counts, so its messages must leave.
-                    (true, true) => {}
-                    (true, false) => return Ok(Dispatched::Stopped),
-                }
-            }
-        }
-        self.send(job, &index, &tally, DeliveryMode::Fresh).await?;
-        Ok(Dispatched::Sent(index))
-    }
-
-    /// Sends the messages of a tally's chunks, less the ones that are committed.
-    async fn send(
-        &self,
-        job: &Job,
-        index: &ChunkIndex,
-        tally: &Tally,
-        delivery_mode: DeliveryMode,
-    ) -> Result<(), PortError> {
-        let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(job.job_guid, &job.owner, address(place), delivery_mode);
-        let messages = places.filter_map(message).collect();
-        self.chunks.send(&self.steps.window.admit(messages).await?).await
-    }
-
-    /// Everything that a chunk's receiver looks up, before the row that lets its message leave. The tally that is there
-    /// then.
-    async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
-        let (job_guid, attempt) = (job.job_guid, job.attempt);
-        let stored_by = index.stored.as_ref().map(|stored| stored.by);
-        let key = |index| {
-            let chunk = ChunkAddress { attempt, tally: number, index };
-            stored_by.map_or_else(|| keys::redrive_items(job_guid, chunk), |by| keys::stored_text(job_guid, chunk, by))
-        };
-        let keyed = (0..).zip(cut.inputs.iter().cloned()).map(|(index, input)| (key(index), input));
-        let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
-        stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
-        chunk_index::put(&*self.objects, job_guid, attempt, number, &index).await?;
-        let tally = Tally::of(attempt, number, index.start, &index.chunks, self.clock.now());
-        self.jobs.put_tally(job_guid, &Tally { stored_by, ..tally }).await
-    }
-
-    async fn put_input(&self, key: String, input: Bytes) -> Result<(), PortError> {
-        self.objects.put(&key, "application/x-ndjson", input, None).await.map(drop)
-    }
-
-    /// All items are dispatched.
+    /// Ends the split: all items are dispatched.
     async fn end(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
         let ended = self.steps.split_end.finish(job, run, true).await?;
         Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
     }
 
-    /// The job is stopped, so there will be no more tallies: the job row says so, then the totals. A tally that counts and
-    /// whose messages may never leave now is closed without them.
+    /// Ends the split of a stopped job: no tally will follow, and the job row and then the totals say so. A counted tally
+    /// whose messages may not be sent any more is closed without them.
     async fn finish(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
         if point.counted.is_some() {
             self.steps.committer.close_without_rest(job, point.number).await?;
@@ -324,11 +264,11 @@ impl Splitter {
         Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
     }
 
-    /// Time is up. The lease is given back before the message to go on is sent, so that whoever receives it can begin.
+    /// Time is up: releases the lease, and only then sends the message, so that its receiver can take the lease.
     async fn hand_over(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
         match self.jobs.pause_split(job.job_guid, job.attempt, run, self.clock.now()).await {
             Ok(()) => {}
-            // Given back by this very write, whose reply was lost: the message must still leave.
+            // This very write released it, but its reply was lost: the message must still be sent.
             Err(WriteLost::Condition(now)) if now.lease.is_none() && !now.is_past(job.attempt) => {}
             Err(WriteLost::Condition(_)) => return Ok(SplitEnd::NotOurs),
             Err(WriteLost::Port(error)) => return Err(error),
@@ -351,52 +291,7 @@ fn too_long() -> String {
     )
 }
 
-/// A tally about to be dispatched.
-struct TallyPoint {
-    number: u32,
-    start: Position,
-    /// Its row, where the job row counts it already; only its messages may be missing.
-    counted: Option<Box<Tally>>,
-}
-
-impl TallyPoint {
-    /// The index of the tally that begins here and was cut by this run.
-    fn index(&self, attempt: u32, spec: &Spec, run: RunId, cut: &CutTally) -> ChunkIndex {
-        let stored = cut.stored.as_ref();
-        ChunkIndex {
-            start: self.start,
-            end: self.behind(attempt, cut),
-            max_concurrency: spec.max_concurrency,
-            chunks: cut.chunks.clone(),
-            stored: stored.map(|cut| StoredChunks { by: run, weights: cut.weights.clone(), next: cut.next.clone() }),
-        }
-    }
-
-    /// The border behind the tally that begins here.
-    fn behind(&self, attempt: u32, tally: &CutTally) -> Position {
-        match tally.chunks.last() {
-            None => self.start,
-            Some(last) if attempt == 1 => {
-                Position { offset: last.offset + last.length, row: last.first_row + u64::from(last.items) }
-            }
-            Some(_) => Position {
-                offset: tally.last_row,
-                row: self.start.row + tally.chunks.iter().map(|chunk| u64::from(chunk.items)).sum::<u64>(),
-            },
-        }
-    }
-}
-
-enum Dispatched {
-    /// Its messages are out.
-    Sent(ChunkIndex),
-    /// The job was stopped; this run still holds the lease and has the split to end.
-    Stopped,
-    /// Another run, or another attempt, has taken over.
-    Superseded,
-}
-
-/// What is being cut.
+/// The cut of a job's input.
 enum Cut {
     /// The upload, in the first attempt.
     File(Box<FileCut>),
@@ -404,7 +299,7 @@ enum Cut {
     Packed(Box<PackedCut>),
     /// A dataset, in the first attempt.
     Dataset(Box<DatasetCut>),
-    /// What had failed, in each further one.
+    /// The failed items, in each further attempt.
     Redrive(Box<RedriveCut>),
 }
 
@@ -417,7 +312,8 @@ impl Cut {
             Self::Redrive(cut) => cut.next_tally(time_limit).await,
         }
     }
-    /// Another run's tally counts: goes on behind that. Only a dataset can have been cut otherwise.
+
+    /// Resumes after a tally of another run, because that one counts. Only a dataset can be cut differently by two runs.
     fn go_on_behind(&mut self, index: &ChunkIndex) {
         if let (Self::Dataset(cut), Some(next)) = (self, index.next_record()) {
             cut.go_on_behind(next, index.end);

@@ -1,6 +1,6 @@
-//! `dead-letter`: records what a queue gave up on, and brings it to an end.
+//! `dead-letter`: records the messages that a queue gave up on, and ends what they were about.
 //!
-//! Triggered by the three dead-letter queues. [`settle`] is the use case, [`handler`] the way from the event to it.
+//! Triggered by the three dead-letter queues. [`settle`] is the use case, [`handler`] maps the event to it.
 
 #![warn(missing_docs)]
 

@@ -1,16 +1,16 @@
-//! What becomes of a message that its queue gave up on.
+//! Settles the messages that a queue gave up on.
 //!
-//! It is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are run one at a time, so
-//! that only those fail that cannot be run. One that fails there too is given up: its remaining items are counted as failed.
-//! A split or a completion that nobody got done stops the job, once nobody is at it any more. So every job ends.
+//! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items run one at a
+//! time, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining items
+//! count as failed. A split or a completion that failed at every try stops the job, once no run holds its lease. So
+//! every job ends.
 
-use rowmill_core::items::give_up::fail_rest;
-use rowmill_core::items::give_up::fail_unread;
-use rowmill_core::items::run_output;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_core::items::give_up::{fail_rest, fail_unread};
 use rowmill_core::items::input::{InputError, read_input};
+use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{JobGuid, RunId};
@@ -27,22 +27,22 @@ use serde::Deserialize;
 pub struct DeadLetters {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The files, and where failed items go.
+    /// The files and the run outputs.
     pub objects: Arc<dyn Objects>,
-    /// Where chunks are run item by item.
+    /// The isolate queue, whose chunks run item by item.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// The commit, and what is due after it.
+    /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
-    /// For how long after its last move an isolated chunk is not given up: another message of it may be on its way. Longer
-    /// than the isolate queue keeps a message from its next delivery.
+    /// An isolated chunk is not given up for this long after its checkpoint moved last, because another message of it
+    /// may be queued. Longer than the isolate queue hides a message until its next delivery.
     pub patience: Duration,
-    /// For how long after its last tally was closed a job is not given up: another message of its completion, whose run died,
-    /// may come again. Longer than the completions queue keeps a message from its next delivery, and the lease that
-    /// goes with it.
+    /// A job is not given up for this long after its last tally was closed, because the message of a completion whose
+    /// run died may come again. Longer than the completions queue hides a message until its next delivery, and than the
+    /// lease of that run.
     pub completion_patience: Duration,
     /// How long the lease is held for; longer than an invocation can last.
     pub lease: Duration,
@@ -92,21 +92,21 @@ impl DeadMessage {
 /// How a dead letter ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeadLetterEnd {
-    /// What it was about has been done by somebody else, or is not wanted any more.
+    /// Another run has done the work, or it is not needed any more.
     Obsolete,
-    /// Its chunk's items are run one at a time from now on.
+    /// The items of its chunk run one at a time from now on.
     Isolated,
-    /// The rest of its chunk is counted as failed, or as skipped where the job was stopped.
+    /// The rest of its chunk counts as failed, or as skipped if the job was stopped.
     GivenUp,
-    /// Its job is stopped, and comes to an end.
+    /// Its job is stopped and will end.
     JobStopped,
 }
 
 impl DeadLetters {
-    /// Records a dead letter and brings it to an end.
+    /// Records a dead letter and settles it.
     ///
     /// # Errors
-    /// A port that is unavailable, or somebody who may still be at it: deliver the message again later.
+    /// A port that is unavailable, or a run that may still be at work: deliver the message again later.
     pub async fn settle(&self, message_id: &str, message: &DeadMessage) -> Result<DeadLetterEnd, PortError> {
         let job = match self.jobs.job(message.job_guid()).await {
             Err(PortError::NotFound) => return Ok(DeadLetterEnd::Obsolete),
@@ -156,8 +156,8 @@ impl DeadLetters {
         self.give_up(message, &checkpoint, run).await
     }
 
-    /// From now on the chunk's items are run one at a time, whatever other message of it is on its way: the checkpoint says so
-    /// before the message does.
+    /// Runs the chunk's items one at a time from now on. The checkpoint says so before the message is sent, whatever
+    /// other message of the chunk is queued.
     async fn isolate(
         &self,
         message: &ChunkMessage,
@@ -175,7 +175,7 @@ impl DeadLetters {
         Ok(DeadLetterEnd::Isolated)
     }
 
-    /// What is done of the chunk stays, the rest fails.
+    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails.
     async fn give_up(
         &self,
         message: &ChunkMessage,
@@ -205,7 +205,7 @@ impl DeadLetters {
             return Ok(DeadLetterEnd::Obsolete);
         }
         if job.split.tallies != message.tallies && job.stop.is_none() {
-            // The split has got further since. Should it have died there, the sweep finds it.
+            // The split has made progress since. If it died after that, the sweep recovers it.
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.lease(job, run).await?;
@@ -229,9 +229,9 @@ impl DeadLetters {
         if !job.split.done || !totals.is_complete() {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // A message that was one too many: another one, whose run died, may come again, or the composition has got further
-        // since. Tries that fail move neither: they must not put the end off for ever. Should nobody else be at it, the sweep
-        // finds it.
+        // A surplus message: the message of a run that died may come again, or the composition has made progress since.
+        // Failed tries change neither, so they do not put the end off for ever. If no run is at work, the sweep finds
+        // the job.
         let may_come_again = totals.at.is_some_and(|moved_at| self.clock.now() < moved_at + self.completion_patience);
         if may_come_again || job.composing != message.composing {
             return Ok(DeadLetterEnd::Obsolete);
@@ -255,7 +255,7 @@ impl DeadLetters {
         }
     }
 
-    /// The job's lease: only where nobody else has it is its work really abandoned.
+    /// Takes the job's lease: its work is abandoned only if no other run holds it.
     async fn lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
         let now = self.clock.now();
         let lease = Lease { holder, until: now + self.lease };
@@ -265,7 +265,7 @@ impl DeadLetters {
         }
     }
 
-    /// Stops the attempt; none where it has ended meanwhile, by a run that took this one for dead.
+    /// Stops the attempt. `None` if it has ended meanwhile, by a run that took the lease over.
     async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
         Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }

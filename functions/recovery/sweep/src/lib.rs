@@ -1,6 +1,6 @@
-//! `sweep`: recovers what a crash lost, and ends what is overdue.
+//! `sweep`: sends again what a crash lost, and ends overdue jobs.
 //!
-//! Triggered by a schedule. [`sweep`] is the use case, [`handler`] the way from the event to it.
+//! Triggered by a schedule. [`sweep`] is the use case, [`handler`] maps the event to it.
 
 #![warn(missing_docs)]
 

@@ -1,15 +1,15 @@
-//! The sweep: every job that has not ended is looked at from time to time, and what a crash lost is sent again.
+//! The sweep: looks at every job that has not ended from time to time, and sends again what a crash lost.
 //!
-//! A job says itself when it is to be looked at next (`wakeAt`); of many sweeps one claims it, by moving that time on. What
-//! is sent again may be on its way already: every receiver takes a message any number of times. So the sweep may be wrong
-//! about a job at any time, and only ever costs a few messages; to keep it at that, it waits for a time without a sign of
-//! life, doubles that time with every recovery, and recovers few tallies at once.
+//! Each job row says when the sweep is due (`wakeAt`). Of several sweeps one claims the job, by moving that time on. A
+//! message that the sweep sends again may still be in its queue: every receiver accepts a message any number of times.
+//! So a wrong guess about a job costs only a few messages. To keep them few, the sweep waits for a time without a sign
+//! of life, doubles that time with every recovery, and recovers few tallies at once.
 
-use rowmill_core::items::chunk_index;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::items::chunk_index;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Lease, Stop};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
@@ -19,25 +19,26 @@ use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortEr
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_view::Counters;
 
-/// How often a job is left alone because its chunks may still be queued behind others, before it is recovered all the same.
+/// How often a job is passed over because its chunks may still be queued behind others. After that it is recovered
+/// anyway.
 const QUEUED_LOOKS: u32 = 2;
 
-/// How many tallies of a stopped job a sweep closes, so that the other jobs have their turn.
+/// How many tallies of a stopped job one sweep closes, so that other jobs get their turn.
 const TALLIES_CLOSED_MAX: usize = 500;
 
 /// The use case and the ports it works through.
 pub struct Sweeper {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// Where the chunk indexes are.
+    /// The chunk indexes.
     pub objects: Arc<dyn Objects>,
-    /// Where splits go on.
+    /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// Where lost chunks go.
+    /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// Where lost chunks go whose items are run one at a time.
+    /// The isolate queue, for lost chunks whose items run one at a time.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// What brings a job's accounts forward.
+    /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -47,24 +48,24 @@ pub struct Sweeper {
     pub limits: SweepLimits,
 }
 
-/// What a sweep may do, and when.
+/// The limits of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepLimits {
-    /// After what time without a sign of life a job is recovered; longer than any function may be silent.
+    /// How long a job may show no sign of life before it is recovered; longer than any function may be silent.
     pub stale: Duration,
-    /// How long after its stop a job's running chunks may still be committed; longer than an invocation can last.
+    /// How long after a job's stop its running chunks may still be committed; longer than an invocation can last.
     pub grace: Duration,
     /// How many jobs a sweep looks at.
     pub jobs_max: usize,
-    /// For how long a sweep goes on to further jobs; less than an invocation may last.
+    /// For how long a sweep looks at further jobs; less than an invocation may last.
     pub time: Duration,
-    /// How many tallies of a job a recovery looks into.
+    /// How many tallies of a job one recovery reads.
     pub tallies_max: u32,
     /// The longest time between two recoveries of a job.
     pub backoff_max: Duration,
 }
 
-/// What a sweep did: its metrics.
+/// What a sweep did, as metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Swept {
     /// Jobs that were claimed and looked at.
@@ -75,24 +76,24 @@ pub struct Swept {
     pub overdue: u64,
     /// Messages to split a job or to process a chunk that were sent again.
     pub messages: u64,
-    /// Tallies of stopped jobs that were closed without their rest.
+    /// Tallies of stopped jobs that were closed without their uncommitted chunks.
     pub tallies_closed: u64,
-    /// Jobs that could not be looked at; they are claimed again later.
+    /// Jobs whose look failed; they are due again later.
     pub failed: u64,
-    /// Whether there were more jobs due than a sweep may look at.
+    /// Whether more jobs were due than a sweep may look at.
     pub capped: bool,
 }
 
 impl Sweeper {
-    /// Looks at the jobs that are due, those due longest first.
+    /// Looks at the due jobs, the longest due first.
     ///
     /// # Errors
-    /// `Unavailable` where the index cannot be read.
+    /// `Unavailable` if the index cannot be read.
     pub async fn sweep(&self) -> Result<Swept, PortError> {
         let ends_at = self.clock.now() + self.limits.time;
         let mut due = Vec::new();
         for shard in 0..WAKE_SHARDS {
-            // One more than may be looked at tells whether there are more.
+            // One more than the limit shows whether the sweep is capped.
             due.extend(self.jobs.due(shard, self.clock.now(), self.limits.jobs_max + 1).await?);
         }
         due.sort_by_key(|due| due.at);
@@ -110,13 +111,13 @@ impl Sweeper {
         Ok(swept)
     }
 
-    /// Claims a job, does what is due, and says when it is to be looked at again. If this sweep dies on the way, the claim
-    /// runs out and the job is looked at again.
+    /// Claims a job, does what is due, and sets when it is due next. If this sweep dies on the way, the claim expires
+    /// and the job is due again.
     async fn look_at(&self, due: Due, swept: &mut Swept) -> Result<(), PortError> {
         let job = match self.jobs.job(due.job).await {
             Err(PortError::NotFound) => return Ok(()),
             Err(error @ PortError::Invalid { .. }) => {
-                // A row that nobody can read must not be the first one of every sweep.
+                // An unreadable row must not be the first one of every sweep.
                 self.jobs.wake_later(due, self.clock.now() + self.limits.backoff_max, 0).await.ok();
                 return Err(error);
             }
@@ -130,19 +131,19 @@ impl Sweeper {
         swept.looked_at += 1;
         let (next, recoveries) = self.bring_forward(job, swept).await?;
         let claimed = Due { job: due.job, at: claimed_until };
-        // Refused where the job was stopped or has ended meanwhile: then its row says itself when it is due.
+        // Refused if the job was stopped or has ended meanwhile: its row says when it is due then.
         self.jobs.wake_later(claimed, next, recoveries).await?;
         Ok(())
     }
 
-    /// Does what is due; when the job is to be looked at next, and how many recoveries in a row it has had then.
+    /// Does what is due. Returns when the job is due next, and its number of recoveries in a row by then.
     async fn bring_forward(&self, job: Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
         let counters = Counters::read(&*self.jobs, &job).await?;
         if job.stop.is_none() && now >= job.deadline_at && !counters.totals.is_complete() {
             let stopped = self.jobs.stop(job.job_guid, job.attempt, &Stop::deadline_exceeded(now)).await?;
             swept.overdue += u64::from(matches!(stopped, Stopped::Now(_)));
-            // Stopping it made it due at once.
+            // The stop made the job due at once.
             return Ok((now, 0));
         }
         if let Some(stop) = &job.stop {
@@ -170,7 +171,7 @@ impl Sweeper {
         Ok(self.chunks.backlog().await? > 0 || self.isolated.backlog().await? > 0)
     }
 
-    /// When a job without a sign of life is looked at again: after twice the time of the last look, with jitter.
+    /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.
     fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
         let doubled =
             self.limits.stale.saturating_mul(2_u32.saturating_pow(job.recoveries)).min(self.limits.backoff_max);
@@ -178,7 +179,7 @@ impl Sweeper {
         (before_deadline(job, now + wait, now), job.recoveries.saturating_add(1))
     }
 
-    /// Sends again what may have been lost of a job that goes on.
+    /// Sends again the messages of a running job that may be lost.
     async fn recover(&self, job: &Job, counters: &Counters, swept: &mut Swept) -> Result<(), PortError> {
         let now = self.clock.now();
         if job.status == Status::Waiting || !job.split.done {
@@ -192,7 +193,7 @@ impl Sweeper {
         for tally in counters.open.iter().take(self.limits.tallies_max as usize) {
             match tally.is_closed() {
                 true => self.steps.committer.close(job.job_guid, &job.owner, tally).await?,
-                // Whoever resumes the split sends what is missing of the tally it was at.
+                // The run that resumes the split sends the missing messages of its current tally.
                 false if !job.split.done && tally.number >= job.split.dispatched => {}
                 false => swept.messages += self.send_missing(job, tally).await?,
             }
@@ -200,7 +201,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Sends the chunks of a tally that are not committed, but for those that wait for their turn.
+    /// Sends the chunks of a tally that are not committed and lie inside the concurrency window.
     async fn send_missing(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
         let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
@@ -220,7 +221,7 @@ impl Sweeper {
         Ok((chunks.len() + isolated.len()) as u64)
     }
 
-    /// Brings a stopped job to its end, whatever is still queued of it: no chunk that is not committed by now counts.
+    /// Ends a stopped job, whatever is still queued of it: chunks that are not committed by now do not count.
     async fn end_stopped(
         &self,
         job: &Job,
@@ -244,7 +245,7 @@ impl Sweeper {
         Ok(self.later(job, now))
     }
 
-    /// Ends the split of a stopped job in the place of a splitter that died; whether it is ended.
+    /// Ends the split of a stopped job whose splitter died. Returns whether the split has ended.
     async fn end_split(&self, job: &Job) -> Result<bool, PortError> {
         let (now, run): (Timestamp, RunId) = (self.clock.now(), self.entropy.run_id());
         let lease = Lease { holder: run, until: now + self.limits.grace };
@@ -255,7 +256,7 @@ impl Sweeper {
     }
 }
 
-/// This time, or the job's deadline where that is to come before.
+/// This time, or the job's deadline if that comes first.
 fn before_deadline(job: &Job, at: Timestamp, now: Timestamp) -> Timestamp {
     if job.deadline_at > now { at.min(job.deadline_at) } else { at }
 }

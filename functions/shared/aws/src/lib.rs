@@ -7,7 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`runtime`] | start-up: settings, adapters |
-//! | [`serve`] | the way from an invocation to a handler and back |
+//! | [`serve`] | the way from an invocation to a handler and back; [`Batch::take_each`] |
 //! | [`http`] | requests in, JSON and problems out |
 //! | [`dynamodb`] | jobs, uploads and records, and what a table's stream tells |
 //! | [`eventbridge`] | the bus on which other systems hear of jobs |
@@ -20,6 +20,7 @@
 #![warn(missing_docs)]
 
 pub mod clients;
+mod deliveries;
 pub mod dynamodb;
 pub mod eventbridge;
 pub mod http;

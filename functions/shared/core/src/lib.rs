@@ -30,5 +30,7 @@ pub mod text;
 
 #[cfg(feature = "testing")]
 pub mod contract;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 #[cfg(feature = "testing")]
 pub mod in_memory;

@@ -1,118 +1,51 @@
-//! A failed item as a row of the failed-rows file.
-//!
-//! Of a CSV job it is CSV with the input's own columns and cells, then `row`, `code`, `message` and `column`; see
-//! [`failed_rows_columns`] for what these are called where the input has a column of such a name. A row with fewer
-//! cells than there are columns is filled up with empty ones; of one with more, the last column holds what is left,
-//! joined by the delimiter. Bytes that are no UTF-8 are shown as U+FFFD, and of a row too long to be read there are no
-//! cells. Cells that a spreadsheet would run are escaped. A person corrects the cells and hands the file back to a
-//! redrive, which undoes the escaping.
-//!
-//! Of a JSONL job it is JSON lines: `row`, `code`, `message`, `column` and the `record`, or where that is not JSON the text
-//! of the line as `raw`.
+//! Step 1: the failed rows, for a person to correct and hand back to a redrive.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use csv::{Terminator, WriterBuilder};
-use rowmill_core::model::results::failed_rows_columns;
-use rowmill_core::model::run_output::FailedItem;
-use rowmill_core::model::spec::Spec;
+use rowmill_core::items::failed::FailedItems;
+use rowmill_core::model::results::{FAILED_ROWS, ResultKind};
 use rowmill_core::ports::PortError;
-use rowmill_core::text::{Format, escape_formula, split_cells};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
-/// The header, if the file has one.
-///
-/// # Errors
-/// None in practice.
-pub fn header(spec: &Spec) -> Result<Vec<u8>, PortError> {
-    match spec.head.dialect.format {
-        Format::Jsonl => Ok(Vec::new()),
-        Format::Csv => {
-            let names = failed_rows_columns(&spec.head.columns);
-            csv_row(spec, spec.head.columns.iter().chain(&names).map(String::as_str))
+use super::composition::Position;
+use super::failed_row;
+use super::step::{Composing, Step};
+use super::writer::OpenFile;
+
+/// Writes the failed rows after this row.
+pub(super) struct FailedRows {
+    pub after: u64,
+}
+
+impl Step for FailedRows {
+    async fn run(mut self, composing: &mut Composing<'_>) -> Result<Option<Position>, PortError> {
+        if composing.counts.failed == 0 {
+            return Ok(None);
         }
-    }
-}
-
-/// The row of an item.
-///
-/// # Errors
-/// None in practice.
-pub fn row(spec: &Spec, item: &FailedItem) -> Result<Vec<u8>, PortError> {
-    match spec.head.dialect.format {
-        Format::Jsonl => json_row(item),
-        Format::Csv => {
-            let (cells, number) = (input_cells(spec, item), item.row.to_string());
-            let column = item.column.as_deref().unwrap_or_default();
-            let ours = [number.as_str(), &item.code, &item.message, column];
-            csv_row(spec, cells.iter().map(String::as_str).chain(ours))
+        let spec = composing.spec;
+        let mut writer = composing.writer(|| OpenFile::of_rows(FAILED_ROWS, ResultKind::FailedRows, spec));
+        if writer.is_empty() {
+            writer.write(&failed_row::header(spec)?).await?;
         }
+        let mut walk = FailedItems::of(composing.stored_job(), self.after).await?;
+        loop {
+            let items = match walk.next().await {
+                Err(PortError::NotFound) => {
+                    let message = format!("failed rows behind row {}: they are not kept any more", self.after);
+                    composing.composition.leave_out(writer.name(), message);
+                    break;
+                }
+                items => items?,
+            };
+            let Some(items) = items else { break };
+            for item in &items {
+                writer.write(&failed_row::row(spec, item)?).await?;
+                self.after = item.row;
+            }
+            writer.count(items.len() as u64);
+            if composing.is_time_up() {
+                composing.keep_open(writer)?;
+                return Ok(Some(Position::FailedRows { after: self.after }));
+            }
+        }
+        composing.finish(writer, true).await?;
+        Ok(None)
     }
-}
-
-fn csv_row<'a>(spec: &Spec, cells: impl Iterator<Item = &'a str>) -> Result<Vec<u8>, PortError> {
-    let invalid = |error| PortError::invalid("writing a failed row", error);
-    let delimiter = spec.head.dialect.delimiter;
-    let mut writer =
-        WriterBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
-    for cell in cells {
-        writer.write_field(escape_formula(cell).as_bytes()).map_err(invalid)?;
-    }
-    writer.write_record(None::<&[u8]>).map_err(invalid)?;
-    writer.into_inner().map_err(|error| PortError::invalid("writing a failed row", error.into_error()))
-}
-
-/// The item's cells, as many as there are columns.
-fn input_cells(spec: &Spec, item: &FailedItem) -> Vec<String> {
-    let (columns, delimiter) = (spec.head.columns.len(), spec.head.dialect.delimiter);
-    let mut cells = split_cells(&raw_bytes(item), delimiter);
-    if let Some(last) = columns.checked_sub(1).filter(|_| cells.len() > columns) {
-        let surplus = cells.split_off(last);
-        cells.push(surplus.join(&char::from(delimiter).to_string()));
-    }
-    cells.resize(columns, String::new());
-    cells
-}
-
-fn raw_bytes(item: &FailedItem) -> Vec<u8> {
-    match (&item.raw, &item.raw_base64) {
-        (Some(text), _) => text.clone().into_bytes(),
-        (None, Some(base64)) => STANDARD.decode(base64).unwrap_or_default(),
-        (None, None) => Vec::new(),
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonRow<'a> {
-    row: u64,
-    code: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_base64: Option<&'a str>,
-}
-
-fn json_row(item: &FailedItem) -> Result<Vec<u8>, PortError> {
-    // As it is written: a number of many digits must not lose any. A line break in it would end the line.
-    let record = item.raw.as_deref().filter(|raw| !raw.contains(['\n', '\r'])).map(serde_json::from_str::<&RawValue>);
-    let record = record.and_then(Result::ok).filter(|record| record.get().starts_with('{'));
-    let row = JsonRow {
-        row: item.row,
-        code: &item.code,
-        message: &item.message,
-        column: item.column.as_deref(),
-        record,
-        raw: item.raw.as_deref().filter(|_| record.is_none()),
-        raw_base64: item.raw_base64.as_deref(),
-    };
-    let mut line = serde_json::to_vec(&row).map_err(|error| PortError::invalid("writing a failed row", error))?;
-    line.push(b'\n');
-    Ok(line)
 }

@@ -1,6 +1,5 @@
-//! The text of a job's upload, read once more.
+//! The text of a job's upload, read again.
 
-use rowmill_core::model::keys;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,31 +7,32 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use rowmill_core::items::skipped::SkippedChunk;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::keys;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::ports::{Objects, PortError};
 use rowmill_core::text::read_items;
 use rowmill_formats::{DecodeError, Limits, TextStream, port_error};
 
-/// How much of the upload is read at once.
+/// How many bytes of the upload are read at once.
 const RANGE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The text of a job's upload.
 pub struct InputText<'a> {
-    /// Where the upload is, and the text of chunks that are no range of it.
-    pub objects: Arc<dyn Objects>,
-    /// What the job is.
+    /// The upload, and the text of chunks that are not a range of it.
+    pub objects: &'a Arc<dyn Objects>,
+    /// The job's spec.
     pub spec: &'a Spec,
-    /// How much a packed upload may take.
+    /// The limits of a packed upload.
     pub packed: Limits,
 }
 
-/// Why the text cannot be read on.
+/// Why the rest of the text cannot be read.
 #[derive(Debug)]
 pub enum TextError {
-    /// What the upload is packed in is damaged, or expands to more than it may.
+    /// The packed upload is damaged, or expands beyond its limits.
     Unreadable(DecodeError),
-    /// A port says so: `NotFound` or `Changed` where the upload is gone or was replaced.
+    /// A port failed: `NotFound` or `Changed` if the upload is gone or was replaced.
     Port(PortError),
 }
 
@@ -40,13 +40,13 @@ impl InputText<'_> {
     /// The header of the input, if it has one.
     ///
     /// # Errors
-    /// `NotFound` or `Changed` where the upload is gone or was replaced; `Unavailable`.
+    /// `NotFound` or `Changed` if the upload is gone or was replaced; `Unavailable`.
     pub async fn header(&self) -> Result<Vec<u8>, PortError> {
         let (mut text, mut header) = (self.range(0..self.spec.head.data_start), Vec::new());
         while let Some(bytes) = text.next().await {
             match bytes {
                 Ok(bytes) => header.extend_from_slice(&bytes),
-                // It could be read when the job was created.
+                // It was readable when the job was created.
                 Err(TextError::Unreadable(_)) => return Err(PortError::Changed),
                 Err(TextError::Port(error)) => return Err(error),
             }
@@ -76,9 +76,9 @@ impl InputText<'_> {
         Ok(text.slice(start..))
     }
 
-    /// The text from one place to another, a piece at a time. An empty piece stands for text that was passed over.
+    /// The text of a range, a piece at a time. An empty piece stands for decoded text before the range.
     pub fn range(&self, range: Range<u64>) -> BoxStream<'static, Result<Bytes, TextError>> {
-        let objects = Arc::clone(&self.objects);
+        let objects = Arc::clone(self.objects);
         match &self.spec.source {
             Source::File(file) => file_text(objects, file, range),
             Source::Packed { file, packing } => packed_text(objects, file, packing, self.packed, range),

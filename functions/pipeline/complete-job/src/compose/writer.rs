@@ -1,4 +1,4 @@
-//! A file of the results, written as it comes: held up to the length of a part, then stored part by part.
+//! Writes a file of the results: bytes are held up to the length of a part, then stored part by part.
 
 use std::io::Write;
 
@@ -7,32 +7,34 @@ use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rowmill_core::model::results::{ResultFile, ResultKind, crc64_text};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::{MultipartObjects, Objects, PortError, UploadedPart};
+use rowmill_core::text::Format;
 use serde::{Deserialize, Serialize};
 
-/// How long a part is, in bytes; S3 takes no shorter ones than 5 MiB, but for the last. Beyond 1,000 of them parts are
-/// twice as long, since S3 takes 10,000 of them at most.
+/// The length of a part, in bytes. S3 takes no part below 5 MiB, except the last. After 1,000 parts each part is twice as
+/// long, since S3 takes at most 10,000 of them.
 pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
 /// See [`PART_BYTES`].
 const SHORT_PARTS: u32 = 1000;
 
-/// How much text makes a member of a compressed file.
+/// The text length of a member of a compressed file.
 const MEMBER_BYTES: usize = 1024 * 1024;
 
 /// A file that is being written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenFile {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its place among the results.
     pub kind: ResultKind,
     /// Its media type.
     pub content_type: String,
     /// Whether it is compressed.
     pub gzip: bool,
-    /// How many items are in it.
+    /// How many items it holds.
     pub items: u64,
     /// The name of its multipart upload, once it has more than a part.
     multipart: Option<String>,
@@ -49,23 +51,32 @@ impl OpenFile {
     pub const fn new(name: String, kind: ResultKind, content_type: String, gzip: bool) -> Self {
         Self { name, kind, content_type, gzip, items: 0, multipart: None, parts: 0, bytes: 0, crc: 0 }
     }
+
+    /// A file with nothing in it, for rows in the format of the input. `stem` is its name without the extension.
+    pub fn of_rows(stem: &str, kind: ResultKind, spec: &Spec) -> Self {
+        let (extension, content_type) = match spec.head.dialect.format {
+            Format::Csv => ("csv", "text/csv"),
+            Format::Jsonl => ("jsonl", "application/x-ndjson"),
+        };
+        Self::new(format!("{stem}.{extension}"), kind, content_type.to_owned(), false)
+    }
 }
 
-/// Where files are written to.
+/// Where a file is written.
 #[derive(Clone, Copy)]
 pub struct Destination<'a> {
-    /// Where a file goes that is no longer than a part.
+    /// Stores a file of at most one part.
     pub objects: &'a dyn Objects,
-    /// Where others go.
+    /// Stores a longer file.
     pub multipart: &'a dyn MultipartObjects,
-    /// How long a part is, see [`PART_BYTES`].
+    /// The length of a part, see [`PART_BYTES`].
     pub part_bytes: usize,
 }
 
 /// Writes a file.
 ///
-/// What is stored under a part's number follows from what was written before it alone, so two runs that go on from the same
-/// place write the same parts.
+/// The bytes of a part depend only on the bytes written before it, so two runs that resume at the same place write the
+/// same parts.
 pub struct ResultWriter<'a> {
     to: Destination<'a>,
     key: String,
@@ -77,9 +88,14 @@ pub struct ResultWriter<'a> {
 }
 
 impl<'a> ResultWriter<'a> {
-    /// Goes on with this file, of which these bytes are not stored yet.
+    /// Writes on at this file, of which these bytes are not stored yet.
     pub const fn new(to: Destination<'a>, key: String, file: OpenFile, tail: Vec<u8>) -> Self {
         Self { to, key, file, tail, text: Vec::new() }
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &str {
+        &self.file.name
     }
 
     /// Whether nothing has been written.
@@ -92,7 +108,7 @@ impl<'a> ResultWriter<'a> {
         self.file.items += items;
     }
 
-    /// Adds these bytes. Whether what was stored before is still there is seen at the end.
+    /// Adds these bytes. Only the end of the file shows whether the parts stored before still exist.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -118,7 +134,7 @@ impl<'a> ResultWriter<'a> {
         if self.file.parts < SHORT_PARTS { self.to.part_bytes } else { 2 * self.to.part_bytes }
     }
 
-    /// Makes a member of the text so far. An empty file has one too, or it would not be a compressed one.
+    /// Makes a member of the text so far. An empty file needs one too, to be a valid compressed file.
     fn compress(&mut self) -> Result<(), PortError> {
         let mut member = GzEncoder::new(&mut self.tail, Compression::default());
         let compressed = member.write_all(&self.text).and_then(|()| member.finish().map(drop));
@@ -148,13 +164,13 @@ impl<'a> ResultWriter<'a> {
         self.file.parts += 1;
         let part = Bytes::from(std::mem::take(&mut self.tail));
         match self.to.multipart.put_part(&self.key, &multipart, self.file.parts, part).await {
-            // The file has been joined by a run that got further from the same place, or is lost: `join_parts` finds out.
+            // Another run has joined the file, or the upload is lost: `join_parts` finds out which.
             Err(PortError::NotFound) => Ok(()),
             put => put.map(drop),
         }
     }
 
-    /// The file so far, to be gone on with by another run, and its bytes that are not stored.
+    /// The file so far and its bytes that are not stored, for another run to write on.
     ///
     /// # Errors
     /// None in practice.
@@ -165,10 +181,10 @@ impl<'a> ResultWriter<'a> {
         Ok((self.file, self.tail))
     }
 
-    /// Stores the rest: the file is there then. Whether its items are all counted is for the caller to know.
+    /// Stores the rest, which completes the file. The caller says whether all of its items are counted.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where what was stored before is gone.
+    /// `Unavailable`; `NotFound` if parts that were stored before are gone.
     pub async fn finish(mut self, are_counted: bool) -> Result<ResultFile, PortError> {
         if self.file.gzip && (!self.text.is_empty() || self.is_empty()) {
             self.compress()?;
@@ -202,7 +218,7 @@ impl<'a> ResultWriter<'a> {
             Err(error) => Err(error),
         };
         match joined {
-            // Joined before: by a request whose reply was lost, or by a run that was taken for dead.
+            // Joined before: by a request whose reply was lost, or by a run that lost its lease.
             Err(PortError::NotFound) if self.to.objects.head(&self.key).await?.size == self.file.bytes => Ok(()),
             joined => joined,
         }

@@ -1,28 +1,28 @@
-//! The items of a job that failed, in row order, however many attempts it had.
+//! The failed items of a job in row order, over all attempts.
 //!
-//! A tally's marks say which runs won their chunks and whether they left failed items; only those runs' run outputs are read.
-//! Tallies, chunks and rows run in the same order, so nothing is sorted and little is held. A redrive's chunks hold the
-//! items that had failed before it, each with its failure; so those of its chunks that are not committed, or were skipped,
-//! tell what still stands, and only the items that it never dispatched are looked for in the attempt before. What an
-//! attempt that dispatched all of them says is all there is: the objects of those before it may have expired.
+//! A tally's marks say which runs won their chunks and whether they left failed items; only the run outputs of those
+//! runs are read. Tallies, chunks and rows have the same order, so nothing is sorted and memory stays small. A
+//! redrive's chunks hold the items that failed before it, with their failures. So a redrive chunk that is not
+//! committed, or was skipped, tells which failures still stand, and only items that the redrive never dispatched are
+//! read from the attempt before. If an attempt dispatched all of its items, no earlier attempt is read: its objects may
+//! have expired.
 
-use crate::items::chunk_index;
-use crate::items::run_output;
-use crate::model::keys;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
 use crate::items::input::read_redrive_items;
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
+use crate::items::{chunk_index, run_output};
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
+use crate::model::keys;
 use crate::model::run_output::FailedItem;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
 use crate::ports::{JobStore, Objects, PortError};
 
-/// How many objects are read at once: each may hold a whole chunk, and all of its outputs.
+/// How many objects are read at once. Each may hold a whole chunk with all of its outputs.
 const OBJECTS_READ: usize = 8;
 
 /// A walk through the failed items of a job.
@@ -30,72 +30,55 @@ pub struct FailedItems {
     jobs: Arc<dyn JobStore>,
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,
-    /// The attempt being walked through.
+    /// The current attempt of the walk.
     attempt: u32,
     /// The attempt at which the walk ends.
     base: u32,
     pages: TallyPages,
-    /// Its chunks that may hold items, not read yet.
+    /// Chunks of this attempt that may hold items and are not read yet.
     chunks: VecDeque<ChunkItems>,
-    /// What has been read and not given out.
+    /// Items that are read and not returned yet.
     ready: VecDeque<Vec<FailedItem>>,
-    /// Items up to this row are not given out.
+    /// Items up to this row are not returned.
     after: u64,
     objects_read: usize,
 }
 
-/// Where the items of a chunk that may have failed are.
+/// A chunk whose items may have failed.
 #[derive(Clone, Copy)]
 struct ChunkItems {
     address: ChunkAddress,
-    /// The mark whose run's run output says; none where the items stand as before the redrive.
+    /// The mark that names the run output. `None` if the items stand as before the redrive.
     mark: Option<Mark>,
 }
 
 impl FailedItems {
-    /// The failed items of this job behind row `after`, as they stand after (or in) its present attempt.
+    /// The failed items of this job after row `after`, as they stand in or after its present attempt.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        Self::enter_at(jobs, objects, job, (job.attempt, job.failures_since()), after).await
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        Self::enter_at(from, from.job.attempt, from.job.failures_since(), after).await
     }
 
-    /// The items that had failed before the present attempt of this job, behind row `after`.
+    /// The items that failed before the present attempt of this job, after row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn before(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let attempt = job.attempt.saturating_sub(1).max(1);
-        let base = job.redrive.as_ref().map_or(1, |redrive| redrive.base);
-        Self::enter_at(jobs, objects, job, (attempt, base), after).await
+    pub async fn before(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        let attempt = from.job.attempt.saturating_sub(1).max(1);
+        let base = from.job.redrive.as_ref().map_or(1, |redrive| redrive.base);
+        Self::enter_at(from, attempt, base, after).await
     }
 
-    async fn enter_at(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        (attempt, base): (u32, u32),
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let pages = TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?;
+    async fn enter_at(from: StoredJob<'_>, attempt: u32, base: u32, after: u64) -> Result<Self, PortError> {
         Ok(Self {
-            jobs,
-            objects,
-            job_guid: job.job_guid,
+            jobs: Arc::clone(from.jobs),
+            objects: Arc::clone(from.objects),
+            job_guid: from.job.job_guid,
             attempt,
             base,
-            pages,
+            pages: TallyPages::of(from, attempt, after).await?,
             chunks: VecDeque::new(),
             ready: VecDeque::new(),
             after,
@@ -108,15 +91,15 @@ impl FailedItems {
         self.objects_read
     }
 
-    /// The row behind which the walk goes on.
+    /// The row after which the walk continues.
     pub const fn after(&self) -> u64 {
         self.after
     }
 
-    /// The next failed items, all of one chunk; none at the end.
+    /// The next failed items, all of one chunk. `None` at the end.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where the objects have expired.
+    /// `Unavailable`; `NotFound` if the objects have expired.
     pub async fn next(&mut self) -> Result<Option<Vec<FailedItem>>, PortError> {
         loop {
             if let Some(mut items) = self.ready.pop_front() {
@@ -135,7 +118,7 @@ impl FailedItems {
         }
     }
 
-    /// Goes over to the attempt before, for the items that this one did not dispatch; whether there is one.
+    /// Moves on to the attempt before, for the items that this one did not dispatch. Returns whether there is one.
     async fn leave(&mut self) -> Result<bool, PortError> {
         if self.attempt <= self.base {
             return Ok(false);
@@ -145,7 +128,7 @@ impl FailedItems {
             self.after = self.after.max(index.end.offset);
         }
         self.attempt -= 1;
-        self.pages = TallyPages::of_ended(Arc::clone(&self.jobs), self.job_guid, self.attempt, self.after).await?;
+        self.pages = TallyPages::of_ended(&self.jobs, self.job_guid, self.attempt, self.after).await?;
         Ok(true)
     }
 

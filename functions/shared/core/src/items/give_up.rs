@@ -1,4 +1,4 @@
-//! The items of a chunk that is given up: they are counted and listed as failed.
+//! Failing the items of a chunk that is given up.
 
 use crate::items::input::InputItem;
 use crate::model::dead_letter::DEAD_LETTER;
@@ -6,10 +6,11 @@ use crate::model::messages::ChunkMessage;
 use crate::model::run_output::{FailedItem, RunOutput};
 use crate::model::tally::Counts;
 
-/// What a given up item's failure says.
+/// The message of an item that is given up.
 const GIVEN_UP: &str = "every try to process the item's chunk failed; the logs of process-items say why";
 
-/// Counts the items that nobody got to as failed, because their chunk is given up. A malformed one fails as what it is.
+/// Counts the remaining items of a chunk as failed, because the chunk is given up. A malformed item keeps its own
+/// failure.
 pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, run_output: &mut RunOutput) {
     counts.failed += rest.len() as u64;
     let failed = rest.iter().map(|item| match &item.record {
@@ -19,8 +20,8 @@ pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, run_output: &mut RunOu
     run_output.failed.extend(failed);
 }
 
-/// The same of a chunk whose items cannot even be read: what is known of them is their rows, and in a redrive, whose rows
-/// are not contiguous, their number alone.
+/// The same for a chunk whose items cannot be read: only their rows are known. The rows of a redrive are not
+/// contiguous, so only their number is known.
 pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, run_output: &mut RunOutput) {
     let rest = u64::from(done)..u64::from(message.chunk.items);
     counts.failed += rest.end.saturating_sub(rest.start);

@@ -1,5 +1,4 @@
-//! The items of a chunk as a run gets them: from the bytes of the file, or, in a redrive, from the list of the items that
-//! had failed.
+//! Reads the items of a chunk: from the bytes of the file or, in a redrive, from the list of failed items.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::model::messages::ChunkMessage;
 use crate::model::run_output::{FailedItem, to_base64};
 use crate::model::spec::Spec;
 use crate::ports::{Objects, PortError};
-use crate::text::items::ROW_TOO_LONG;
+use crate::text::bad_record::ROW_TOO_LONG;
 use crate::text::{BadRecord, Chunk, ChunkMode, RawItem, Record, read_items};
 
 /// An item of a chunk.
@@ -23,9 +22,9 @@ pub struct InputItem {
     pub row: u64,
     /// The byte of the file it begins at.
     pub offset: u64,
-    /// Its bytes, its terminator left out; none where it is too long to be read.
+    /// Its bytes without the terminator; none if it is too long to be read.
     pub raw: Option<Bytes>,
-    /// What it holds, or the failure that stands without processing it.
+    /// Its record, or the failure that stands without processing.
     pub record: Result<Record, FailedItem>,
     /// How it failed in the attempt before, if this is a redrive.
     pub before: Option<FailedItem>,
@@ -65,13 +64,13 @@ fn failed_item(
     }
 }
 
-/// Why a chunk's items cannot be had.
+/// Why a chunk's items cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The file is not the one any more that was cut; says how so.
+    /// The file was deleted or replaced since it was cut; says which.
     #[error("the uploaded file {0}")]
     SourceChanged(&'static str),
-    /// The very bytes that were cut into so many items are read as another number of them: an error of Rowmill's own.
+    /// The same bytes give another number of items than were cut: a bug of Rowmill.
     #[error("the chunk is read as {found} items where {expected} were cut")]
     OtherItems {
         /// Items in the message.
@@ -84,40 +83,40 @@ pub enum InputError {
     Port(#[from] PortError),
 }
 
-/// An item of a redrive, as its chunk's object holds it, one to a line.
+/// An item of a redrive: one line of its chunk's object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RedriveItem {
     /// How it failed before.
     #[serde(flatten)]
     pub failed: FailedItem,
-    /// The text that takes its place, if it was corrected.
+    /// Its new text, if it was corrected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<String>,
-    /// Whether it keeps its failure without being processed: it was left out of the corrected file.
+    /// Whether it keeps its failure unprocessed, because the corrected file left it out.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub left_out: bool,
 }
 
-/// A row of a corrected file: the text that takes the place of a failed item's.
+/// A row of a corrected file: the new text of a failed item.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Correction {
     /// The failed item's row in the file of the first attempt.
     pub row: u64,
-    /// Its record, in the form of that file.
+    /// Its record, in the format of that file.
     pub text: String,
 }
 
 /// Reads the rows of a corrected file, in row order.
 ///
 /// # Errors
-/// `Invalid` where the object is not Rowmill's.
+/// `Invalid` if the object is not Rowmill's.
 pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
     let rows: Result<Vec<Correction>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     rows.map_err(|error| PortError::invalid("reading the corrected rows", error))
 }
 
-/// The items of a message's chunk, in order, as many as the message accounts for.
+/// The items of a message's chunk in order, as many as the message says.
 ///
 /// # Errors
 /// See [`InputError`].
@@ -159,7 +158,7 @@ pub async fn read_input(
 /// Reads the lines of a redrive chunk's object.
 ///
 /// # Errors
-/// `Invalid` where the object is not Rowmill's.
+/// `Invalid` if the object is not Rowmill's.
 pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
     let items: Result<Vec<RedriveItem>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     items.map_err(|error| PortError::invalid("reading the items of a redrive", error))
@@ -177,7 +176,7 @@ fn from_file(item: RawItem<'_>, bytes: &Bytes) -> InputItem {
     InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record)
 }
 
-/// The one item of a chunk that is a single record too long to be looked at: its bytes are not even read.
+/// The one item of a chunk that is a single record over the length limit. Its bytes are not read.
 fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
     let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
     let (row, offset) = (chunk.first_row, chunk.offset);
@@ -185,7 +184,7 @@ fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
     InputItem { row, offset, raw: None, record: Err(FailedItem { length: chunk.length, ..failed }), before: None }
 }
 
-/// An item that had failed, to be tried again from its own bytes or from the ones that take their place.
+/// A failed item, to be tried again from its own bytes or from its corrected text.
 fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputItem {
     let RedriveItem { failed, corrected, left_out } = item;
     let bytes = match (corrected, &failed.raw, &failed.raw_base64) {
@@ -202,7 +201,7 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
     });
     match read {
         Some((bytes, record)) => InputItem { before: Some(failed), ..InputItem::new(row, offset, bytes, record) },
-        // Left out, or without any text to try: it keeps its failure.
+        // Left out, or without any text: it keeps its failure.
         None => InputItem { row, offset, raw: bytes, record: Err(failed.clone()), before: Some(failed) },
     }
 }

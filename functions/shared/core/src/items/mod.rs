@@ -7,5 +7,6 @@ pub mod input;
 pub mod outputs;
 pub mod run_output;
 pub mod skipped;
+pub mod stored_job;
 
 mod tally_pages;

@@ -1,22 +1,23 @@
-//! The outputs of a job's items, in row order, however many attempts it had.
+//! The outputs of a job's items in row order, over all attempts.
 //!
-//! A tally's marks say which runs won their chunks and whether they left outputs; only those runs' run outputs are read, so an
-//! item's output is there once. An item succeeds in one attempt only, so the attempts' outputs are merged by their rows.
+//! A tally's marks say which runs won their chunks and whether they left outputs; only the run outputs of those runs
+//! are read, so each output appears once. An item succeeds in one attempt only, so the outputs of all attempts are
+//! merged by row.
 
-use crate::items::run_output;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
+use crate::items::run_output;
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
 use crate::model::run_output::ItemOutput;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
-use crate::ports::{JobStore, Objects, PortError};
+use crate::ports::{Objects, PortError};
 
-/// How many objects of an attempt are read at once: each may hold the outputs of a whole chunk, for every attempt.
+/// How many objects of each attempt are read at once. Each may hold the outputs of a whole chunk.
 const OBJECTS_READ: usize = 2;
 
 /// A walk through the outputs of a job.
@@ -25,35 +26,30 @@ pub struct Outputs {
     missing: Vec<u32>,
 }
 
-/// What a step of the walk found.
+/// The result of one step of the walk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
     /// The next output.
     Output(ItemOutput),
-    /// Nothing in what was read; more is to be read.
+    /// No output in the objects read; there are more objects.
     Nothing,
-    /// There are no more.
+    /// The end.
     End,
 }
 
 impl Outputs {
-    /// The outputs of this job behind row `after`, of its present attempt and all before it.
+    /// The outputs of this job after row `after`, of its present and all earlier attempts.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         let mut attempts = Vec::new();
-        for attempt in 1..=job.attempt {
+        for attempt in 1..=from.job.attempt {
             attempts.push(AttemptOutputs {
-                objects: Arc::clone(&objects),
-                job_guid: job.job_guid,
+                objects: Arc::clone(from.objects),
+                job_guid: from.job.job_guid,
                 attempt,
-                pages: TallyPages::of(Arc::clone(&jobs), job, attempt, after).await?,
+                pages: TallyPages::of(from, attempt, after).await?,
                 chunks: VecDeque::new(),
                 ready: VecDeque::new(),
                 after,
@@ -64,17 +60,17 @@ impl Outputs {
         Ok(Self { attempts, missing: Vec::new() })
     }
 
-    /// The attempts whose outputs have expired, wholly or in part, as found so far.
+    /// The attempts found so far whose outputs have expired, at least in part.
     pub fn missing(&self) -> &[u32] {
         &self.missing
     }
 
-    /// The row up to which all outputs have been given out.
+    /// The row up to which all outputs have been returned.
     pub fn after(&self) -> u64 {
         self.attempts.iter().filter_map(AttemptOutputs::given_to).min().unwrap_or(u64::MAX)
     }
 
-    /// The next output, or a step towards it: a few objects are read at a time, and many may have none.
+    /// The next output, or a step towards it: one step reads a few objects, and many may hold no outputs.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -103,20 +99,20 @@ struct AttemptOutputs {
     job_guid: JobGuid,
     attempt: u32,
     pages: TallyPages,
-    /// Its chunks that may hold outputs, not read yet.
+    /// Chunks of this attempt that may hold outputs and are not read yet.
     chunks: VecDeque<(ChunkAddress, Mark)>,
-    /// What has been read and not given out.
+    /// Outputs that are read and not returned yet.
     ready: VecDeque<ItemOutput>,
-    /// Outputs up to this row are not given out.
+    /// Outputs up to this row are not returned.
     after: u64,
-    /// What lies up to this row has been read or given out.
+    /// Everything up to this row has been read or returned.
     read_to: u64,
-    /// Whether there is nothing left to read.
+    /// Whether nothing is left to read.
     is_read: bool,
 }
 
 impl AttemptOutputs {
-    /// The row up to which its outputs have been given out; none where all have.
+    /// The row up to which its outputs have been returned. `None` if all have.
     fn given_to(&self) -> Option<u64> {
         match self.ready.front() {
             Some(next) => Some(next.row - 1),
@@ -156,7 +152,7 @@ impl AttemptOutputs {
         let reads: Vec<_> =
             chunks.into_iter().map(|(address, mark)| run_output::read(objects, job_guid, address, mark.run)).collect();
         for run_output in try_join_all(reads).await? {
-            // Where none of a chunk's items has an output, it is only these rows that tell how far the walk has come.
+            // If a chunk has no outputs, only its failed rows show how far the walk is.
             self.read_to = self.read_to.max(run_output.failed.last().map_or(0, |failed| failed.row));
             self.ready.extend(run_output.outputs.into_iter().filter(|output| output.row > self.after));
         }

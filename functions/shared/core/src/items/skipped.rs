@@ -1,18 +1,17 @@
-//! The items of a job that were dispatched and never processed, because it was stopped, in row order.
+//! The items of a stopped job that were dispatched and never processed, in row order.
 //!
-//! Only the first attempt skips for good: an item that a redrive skips has failed before it, and still has.
+//! Only the first attempt has skipped items: an item that a redrive skips keeps its earlier failure.
 
-use crate::items::chunk_index;
-use crate::items::run_output;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
+use crate::items::{chunk_index, run_output};
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::Job;
 use crate::model::tally::{ChunkAddress, MarkKind, Tally};
-use crate::ports::{JobStore, Objects, PortError};
+use crate::ports::{Objects, PortError};
 use crate::text::Chunk;
 
 /// A walk through the chunks of a job with items that were skipped.
@@ -20,11 +19,11 @@ pub struct SkippedItems {
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,
     pages: TallyPages,
-    /// Tallies with skipped items whose chunks are not known yet.
+    /// Tallies with skipped items, whose chunks are not read yet.
     tallies: VecDeque<Tally>,
-    /// What has been read and not given out.
+    /// Chunks that are read and not returned yet.
     ready: VecDeque<SkippedChunk>,
-    /// Items up to this row are not given out.
+    /// Items up to this row are not returned.
     after: u64,
 }
 
@@ -35,31 +34,32 @@ pub struct SkippedChunk {
     pub address: ChunkAddress,
     /// Where it is.
     pub chunk: Chunk,
-    /// The run of the splitter that stored its text; none where it is a range of the upload.
+    /// The run of the splitter that stored its text. `None` if the text is a range of the upload.
     pub stored_by: Option<RunId>,
-    /// The rows that were skipped, to the end of the chunk.
+    /// The skipped rows; they reach to the end of the chunk.
     pub rows: Range<u64>,
 }
 
 impl SkippedItems {
-    /// The skipped items of this job behind row `after`.
+    /// The skipped items of this job after row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn of(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        job: &Job,
-        after: u64,
-    ) -> Result<Self, PortError> {
-        let pages = TallyPages::of(jobs, job, 1, after).await?;
-        Ok(Self { objects, job_guid: job.job_guid, pages, tallies: VecDeque::new(), ready: VecDeque::new(), after })
+    pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
+        Ok(Self {
+            objects: Arc::clone(from.objects),
+            job_guid: from.job.job_guid,
+            pages: TallyPages::of(from, 1, after).await?,
+            tallies: VecDeque::new(),
+            ready: VecDeque::new(),
+            after,
+        })
     }
 
-    /// The next chunk; none at the end.
+    /// The next chunk. `None` at the end.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` where the objects have expired.
+    /// `Unavailable`; `NotFound` if the objects have expired.
     pub async fn next(&mut self) -> Result<Option<SkippedChunk>, PortError> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {
@@ -91,7 +91,7 @@ impl SkippedItems {
         Ok(())
     }
 
-    /// The row from which on a chunk was skipped: all of it, or what lies behind the item at which its run was stopped.
+    /// The row from which a chunk was skipped: its first row, or the row at which its run was stopped.
     async fn first_skipped(
         &self,
         tally: &Tally,

@@ -1,10 +1,10 @@
-//! The tallies of an attempt, in their order, read a page at a time.
+//! Reads the tallies of an attempt in order, a page at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::items::stored_job::StoredJob;
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
 use crate::model::tally::Tally;
 use crate::ports::{JobStore, PortError};
 
@@ -21,11 +21,12 @@ pub(crate) struct TallyPages {
 }
 
 impl TallyPages {
-    /// Those of an attempt of this job, the present one or one before it, that may hold items behind row `after`.
+    /// The tallies of the present or an earlier attempt of this job that may hold items behind row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub(crate) async fn of(jobs: Arc<dyn JobStore>, job: &Job, attempt: u32, after: u64) -> Result<Self, PortError> {
+    pub(crate) async fn of(from: StoredJob<'_>, attempt: u32, after: u64) -> Result<Self, PortError> {
+        let (jobs, job) = (from.jobs, from.job);
         if attempt == job.attempt {
             Self::behind(jobs, job.job_guid, attempt, job.split.tallies, after).await
         } else {
@@ -33,12 +34,12 @@ impl TallyPages {
         }
     }
 
-    /// Those of an attempt that has ended that may hold items behind row `after`.
+    /// The tallies of an ended attempt that may hold items behind row `after`.
     ///
     /// # Errors
     /// `Unavailable`.
     pub(crate) async fn of_ended(
-        jobs: Arc<dyn JobStore>,
+        jobs: &Arc<dyn JobStore>,
         job_guid: JobGuid,
         attempt: u32,
         after: u64,
@@ -48,7 +49,7 @@ impl TallyPages {
     }
 
     async fn behind(
-        jobs: Arc<dyn JobStore>,
+        jobs: &Arc<dyn JobStore>,
         job_guid: JobGuid,
         attempt: u32,
         count: u32,
@@ -58,11 +59,11 @@ impl TallyPages {
         while first < last && after > 0 {
             let middle = first + (last - first).div_ceil(2);
             let tally = jobs.tally(job_guid, attempt, middle).await?;
-            // Of the first attempt a tally says its first row, of a redrive the last row before it.
+            // In the first attempt a tally holds its first row, in a redrive the last row before it.
             let before = if attempt == 1 { tally.start.row - 1 } else { tally.start.offset };
             if before <= after { first = middle } else { last = middle - 1 }
         }
-        Ok(Self { jobs, job_guid, attempt, unread: first..count })
+        Ok(Self { jobs: Arc::clone(jobs), job_guid, attempt, unread: first..count })
     }
 
     /// How many tallies the attempt had when the walk through it began.
@@ -70,7 +71,7 @@ impl TallyPages {
         self.unread.end
     }
 
-    /// The next page; none at the end.
+    /// The next page. `None` at the end.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Import;
-use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::fixtures;
 use crate::model::records::{RecordPage, Upsert, Upserted};
-use crate::model::spec::{Source, SourceFile, Spec};
+use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
 use crate::ports::{PortError, RecordStore};
-use crate::text::{ChunkLimits, Dialect, Format, Head, Record};
+use crate::text::Record;
 
 /// Writes down what it is given, and answers by the field `then` of each record.
 #[derive(Default)]
@@ -52,25 +52,8 @@ async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, 
 }
 
 fn spec() -> Spec {
-    Spec {
-        job_guid: JobGuid(uuid::Uuid::nil()),
-        owner: Owner("local".into()),
-        job_type: "import".into(),
-        created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile {
-            file_guid: FileGuid(uuid::Uuid::nil()),
-            key: "k".into(),
-            etag: "e".into(),
-            size: 1,
-        }),
-        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
-        limits: ChunkLimits { max_items: 1, max_bytes: 1, max_record_bytes: 1 },
-        scanner_version: 1,
-        params: Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-    }
+    let params = Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]);
+    Spec { params, ..fixtures::spec() }
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! The checkpoint: what is known of a chunk that is done in part.
+//! The checkpoint: the progress of a chunk that is done in part.
 //!
-//! A chunk has a checkpoint once a run handed it over before its end (its time was up) or once it is isolated (its message
-//! became a dead letter). It moves by compare-and-swap on [`Checkpoint::rev`]; a run starts from one read of it and commits
-//! what that says plus its own work, so whichever run wins the chunk's commit is consistent in itself.
+//! A chunk gets a checkpoint when a run hands it over unfinished (its time was up), or when it is isolated (its message
+//! became a dead letter). It moves by compare-and-swap on [`Checkpoint::rev`]. A run starts from one read of it and
+//! commits the sum of that and its own work, so every possible winner of the chunk's commit is consistent in itself.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::model::tally::{ChunkAddress, Counts};
 
-/// How often an item may take its process with it before it is called poison.
+/// How many deaths of its process make an item poison.
 pub const DEATHS_MAX: u32 = 2;
 
-/// A chunk done in part.
+/// The progress of a chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
     /// Which chunk.
     pub chunk: ChunkAddress,
-    /// How many times it has moved; 0 where there is no checkpoint yet.
+    /// How many times it has moved; 0 if the chunk has no checkpoint yet.
     pub rev: u32,
     /// The run that moved it last.
     pub by: Option<RunId>,
     /// How many of the chunk's items, in their order, are done.
     pub done: u32,
-    /// Those by how they ended.
+    /// The done items by outcome.
     pub counts: Counts,
-    /// The run whose run output holds the failed ones among them, if any failed.
+    /// The run whose run output holds their failures and outputs, if there are any.
     #[serde(rename = "segment")]
     pub run_output: Option<RunId>,
-    /// Whether the chunk's items are run one at a time, each noted here first.
+    /// Whether the chunk's items run one at a time, each noted here first.
     pub isolated: bool,
-    /// The item that is being run, in an isolated chunk.
+    /// The running item of an isolated chunk.
     pub in_flight: Option<InFlight>,
     /// How many of the items were given up as poison.
     pub poisoned: u32,
@@ -40,7 +40,7 @@ pub struct Checkpoint {
     pub at: Timestamp,
 }
 
-/// A note that an isolated item is being run.
+/// A note that an isolated item is running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InFlight {

@@ -1,8 +1,8 @@
-//! The chunk index: where the chunks of a tally are, kept as one small object per tally.
+//! The chunk index: the places of a tally's chunks, in one small object per tally.
 //!
-//! A tally row knows how many chunks and items it has, not where they are. Whoever needs a chunk that it holds no message
-//! of (to send on the next one of a job with `maxConcurrency`, to send a lost one again, to list what was skipped) finds it
-//! here. It is put before the tally row, and is the same whoever puts it.
+//! A tally row holds the number of its chunks and items, but not their places. Functions that need a chunk without its
+//! message read them here: to send the next chunk of a job with `maxConcurrency`, to send a lost one again, to list
+//! skipped rows. The index is put before the tally row. For ranges of an upload every run puts the same index.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,26 +17,26 @@ use crate::text::{Chunk, Position};
 pub struct ChunkIndex {
     /// The border before the first chunk.
     pub start: Position,
-    /// The border after the last one.
+    /// The border after the last chunk.
     pub end: Position,
     /// How many chunks of the job may be in flight at once, if there is a bound.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The chunks in order.
     pub chunks: Vec<Chunk>,
-    /// Where their text is, if they are not ranges of the upload.
+    /// The objects that hold their text, if they are not ranges of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredChunks>,
 }
 
-/// Where the text of a tally's chunks is, of a job whose chunks are objects.
+/// The stored text of a tally's chunks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StoredChunks {
     /// The run of the split that stored them.
     pub by: RunId,
-    /// What each counts in the job's percent.
+    /// The weight of each chunk in the job's percent.
     pub weights: Vec<u64>,
-    /// Where a dataset is to be read on behind them.
+    /// Where to read the dataset on after them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<RecordPosition>,
 }
@@ -52,7 +52,7 @@ pub struct RecordPosition {
 }
 
 impl ChunkIndex {
-    /// Where a dataset is to be read on behind this tally.
+    /// Where to read the dataset on after this tally.
     pub fn next_record(&self) -> Option<RecordPosition> {
         self.stored.as_ref().and_then(|stored| stored.next.clone())
     }

@@ -1,4 +1,4 @@
-//! The names of things: jobs, uploads, owners and runs.
+//! The names of jobs, uploads, owners and runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,20 +45,20 @@ guid! {
     FileGuid
 }
 
-/// Whose job or upload it is: the `sub` claim of the caller's token, or [`Owner::LOCAL`].
+/// The owner of a job or upload: the `sub` claim of the caller's token, or [`Owner::LOCAL`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Owner(pub String);
 
 impl Owner {
-    /// The owner of everything where the HTTP API has no authorizer.
+    /// The owner of everything if the HTTP API has no authorizer.
     pub const LOCAL: &'static str = "local";
 
     /// The longest name, in bytes.
     pub const MAX_BYTES: usize = 256;
 
-    /// The owner of this name, if it can be one: not blank, not too long, no control characters. `#` separates the parts of
-    /// the keys that owners are stored under.
+    /// The owner of this name, if the name is valid: not blank, not too long, no control characters, and no `#`, which
+    /// separates the parts of stored keys.
     pub fn of_name(name: &str) -> Option<Self> {
         let fits = !name.trim().is_empty() && name.len() <= Self::MAX_BYTES;
         (fits && !name.contains('#') && !name.chars().any(char::is_control)).then(|| Self(name.to_owned()))
@@ -78,14 +78,14 @@ impl fmt::Display for Owner {
 
 /// Names one run: a single try of a function at a piece of work (56 random bits).
 ///
-/// A commit carries it, so that a run whose reply was lost can recognise its own write, and the objects a run wrote carry
-/// it in their keys, so that those of a run that lost its commit are never read.
+/// A commit carries it, so that a run whose reply was lost recognises its own write. The keys of a run's objects carry
+/// it too, so that the objects of a run that lost its commit are never read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct RunId([u8; RunId::BYTES]);
 
 impl RunId {
-    /// How many bytes a run id has; with the kind before it a chunk's mark is 8 bytes.
+    /// The length of a run id; with the kind before it, the mark of a chunk has 8 bytes.
     pub const BYTES: usize = 7;
 
     /// A run id of these bytes.
@@ -117,7 +117,7 @@ impl From<RunId> for String {
     }
 }
 
-/// A text that is not a run id: 14 hexadecimal digits are.
+/// The text is not a run id: a run id has 14 hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
 #[error("a run id is {} hexadecimal digits", RunId::BYTES * 2)]
 pub struct InvalidRunId;

@@ -2,12 +2,12 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::fixtures;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::model::job::{Job, Lease, Redrive, SplitState, Stop, StopCode};
+use crate::model::job::{Job, Lease, Redrive, Stop, StopCode};
 use crate::model::job_event::JobEvent;
 use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
-use crate::text::Position;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_750_000_000 + second).unwrap()
@@ -17,37 +17,13 @@ fn waiting() -> Job {
     Job {
         job_guid: JobGuid(Uuid::from_u128(7)),
         owner: Owner("me".into()),
-        job_type: "import".into(),
         file_guid: Some(FileGuid(Uuid::from_u128(8))),
-        is_stored: false,
-        data_start: 0,
-        data_bytes: 100,
         metadata: json!({ "order": 4711 }).as_object().cloned(),
-        status: Status::Waiting,
-        outcome: None,
-        attempt: 1,
-        split: SplitState {
-            tallies: 0,
-            dispatched: 0,
-            cursor: Position { offset: 0, row: 1 },
-            done: false,
-            at_end: false,
-        },
-        lease: None,
-        stop: None,
-        counts: None,
-        completions: 0,
-        redrive: None,
-        results: None,
-        composing: None,
-        recoveries: 0,
         created_at: at(0),
-        started_at: None,
         moved_at: at(0),
         deadline_at: at(1000),
-        finished_at: None,
         wake_at: Some(at(900)),
-        expires_at: None,
+        ..fixtures::job()
     }
 }
 

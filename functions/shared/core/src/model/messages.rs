@@ -1,5 +1,5 @@
-//! The messages between the functions. Each is small, carries what its receiver accounts with, and may arrive any number
-//! of times in any order.
+//! The messages between the functions. Each is small, carries the counts that its receiver needs, and may arrive any
+//! number of times in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::model::job::Job;
 use crate::model::tally::ChunkAddress;
 use crate::text::Chunk;
 
-/// On the jobs queue: cut the file of this job, from wherever the job row says.
+/// On the jobs queue: split this job, from the position in its row on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SplitMessage {
     /// The job.
     pub job_guid: JobGuid,
-    /// Its attempt; a message of another attempt is acknowledged and forgotten.
+    /// Its attempt. A message of a past attempt is acknowledged and has no effect.
     pub attempt: u32,
-    /// How many tallies the job row counted when the message was sent. Should it become a dead letter, that tells whether
-    /// the split has got any further since.
+    /// How many tallies the job row counted when the message was sent. If the message becomes a dead letter, this shows
+    /// whether the split has made progress since.
     pub tallies: u32,
-    /// Whose job it is, the group of the message.
+    /// The owner of the job: the group of the message.
     pub owner: Owner,
 }
 
 impl SplitMessage {
-    /// The message that has the split of this job go on from where it is.
+    /// The message that resumes the split of this job.
     pub fn of(job: &Job) -> Self {
         Self { job_guid: job.job_guid, attempt: job.attempt, tallies: job.split.tallies, owner: job.owner.clone() }
     }
@@ -36,27 +36,27 @@ impl SplitMessage {
 pub struct ChunkMessage {
     /// The job.
     pub job_guid: JobGuid,
-    /// Whose job it is, the group of the message.
+    /// The owner of the job: the group of the message.
     pub owner: Owner,
     /// Which chunk of the job.
     #[serde(flatten)]
     pub address: ChunkAddress,
-    /// Where its bytes are, and how many items it accounts for.
+    /// Its bytes in the file, and its number of items.
     pub chunk: Chunk,
-    /// What came before this message.
+    /// How its receiver begins.
     #[serde(default, rename = "handling")]
     pub delivery_mode: DeliveryMode,
-    /// How many chunks of the job may be in flight at once, if there is a bound: whoever commits this chunk sends the one
-    /// so many places further.
+    /// How many chunks of the job may be in flight at once, if there is a bound. The run that commits this chunk sends
+    /// the chunk that many places further.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
-    /// The object that holds the chunk's text, where it is not a range of the upload.
+    /// The object that holds the chunk's text, if it is not a range of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredText>,
 }
 
 impl ChunkMessage {
-    /// What the chunk counts in the job's percent: bytes of the upload.
+    /// The weight of the chunk in the job's percent: bytes of the upload.
     pub fn weight(&self) -> u64 {
         self.stored.map_or(self.chunk.length, |stored| stored.weight)
     }
@@ -65,22 +65,22 @@ impl ChunkMessage {
 /// The text of a chunk that is not a range of the upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StoredText {
-    /// The run of the split that stored it, whose object counts.
+    /// The run of the split that stored it.
     pub by: RunId,
-    /// How many bytes of the upload it comes from, about; these are what the job's percent counts.
+    /// About how many bytes of the upload it comes from: its weight in the job's percent.
     pub weight: u64,
 }
 
-/// What came before a chunk's message, and so how its receiver begins.
+/// The history of a chunk's message, which tells its receiver how to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryMode {
-    /// Nothing: sent when the chunk was cut. Its first receiver may begin without looking.
+    /// Sent when the chunk was cut. Its first receiver may begin without a read.
     #[default]
     Fresh,
-    /// The chunk may be done in part, or whole: tally and checkpoint are read first.
+    /// The chunk may be done, at least in part: its receiver reads tally and checkpoint first.
     Recovered,
-    /// The chunk's message became a dead letter: its items are run one at a time, each noted in the checkpoint before.
+    /// The chunk's message became a dead letter: its items run one at a time, each noted in the checkpoint first.
     Isolated,
 }
 
@@ -90,17 +90,17 @@ pub enum DeliveryMode {
 pub struct CompletionMessage {
     /// The job.
     pub job_guid: JobGuid,
-    /// Its attempt; a message of another attempt is acknowledged and forgotten.
+    /// Its attempt. A message of a past attempt is acknowledged and has no effect.
     pub attempt: u32,
-    /// The state of the composition to go on from, as the job's row named it then.
+    /// The composition to resume, as the job row named it when the message was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub composing: Option<RunId>,
-    /// Whose job it is, the group of the message.
+    /// The owner of the job: the group of the message.
     pub owner: Owner,
 }
 
 impl CompletionMessage {
-    /// The message that has the present attempt of this job ended.
+    /// The message that ends the present attempt of this job.
     pub fn of(job: &Job) -> Self {
         Self { job_guid: job.job_guid, attempt: job.attempt, composing: job.composing, owner: job.owner.clone() }
     }
@@ -108,7 +108,7 @@ impl CompletionMessage {
 
 /// A message and the owner it is grouped by, so that one busy owner cannot starve the others.
 pub trait Grouped {
-    /// Whose work it is.
+    /// The owner of the work.
     fn owner(&self) -> &Owner;
 }
 

@@ -1,8 +1,8 @@
-//! How an upload that is not plain UTF-8 text becomes the text that is cut into items.
+//! How an upload that is not plain UTF-8 text is unpacked to text.
 
 use serde::{Deserialize, Serialize};
 
-/// What lies between the bytes of an upload and its text.
+/// The packing of an upload's text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Packing {
@@ -44,7 +44,7 @@ pub enum Charset {
     /// UTF-16, most significant byte first.
     #[serde(rename = "utf-16be")]
     Utf16Be,
-    /// Windows-1252, of which Latin-1 is read as a part, as the WHATWG's encoding standard has it.
+    /// Windows-1252, which also stands for Latin-1, as in the WHATWG encoding standard.
     #[serde(rename = "windows-1252")]
     Windows1252,
 }

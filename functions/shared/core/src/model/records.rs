@@ -1,4 +1,4 @@
-//! Records: what `import` writes and `export` reads, per dataset one for each key.
+//! Records: a dataset holds one per key. `import` writes them and `export` reads them.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use serde_json::{Map, Value};
 
 use crate::model::ids::{JobGuid, Owner};
 
-/// What the record store calls a dataset of this owner's. Two owners' datasets of one name are two; a dataset's name has no
-/// slash, so no two are called alike.
+/// The stored name of an owner's dataset. Two owners may each have a dataset of the same name; a dataset's name has no
+/// slash, so stored names are unique.
 pub fn dataset_of(owner: &Owner, name: &str) -> String {
     format!("{owner}/{name}")
 }
 
-/// How many partitions the records of a dataset are spread over, so that none of them takes all the load.
+/// How many partitions the records of a dataset are spread over, to spread the load.
 pub const RECORD_PARTITIONS: u32 = 16;
 
 /// Records of a partition, in the order of their keys.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecordPage {
-    /// The records. There may be none although more follow.
+    /// The records. A page may be empty although more follow.
     pub records: Vec<StoredRecord>,
-    /// The key behind which the next page goes on; none where this is the last.
+    /// The key after which the next page begins. `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct RecordPage {
 pub struct StoredRecord {
     /// Its key in the dataset.
     pub key: String,
-    /// What it holds.
+    /// Its content.
     pub fields: Map<String, Value>,
 }
 
@@ -42,11 +42,11 @@ pub struct Upsert {
     pub key: String,
     /// Which version of the record this is.
     pub version: RecordVersion,
-    /// What it holds.
+    /// Its content.
     pub fields: Map<String, Value>,
 }
 
-/// What became of an upsert.
+/// How an upsert ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upserted {
     /// The record is this version now.
@@ -55,25 +55,26 @@ pub enum Upserted {
     Superseded,
 }
 
-/// Where a version of a record comes from. Of two versions the greater one wins: the later job, then the later row.
+/// The version of a record: the job and the row that wrote it. The greater version wins: the later job, then the later
+/// row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RecordVersion {
     /// When the job was created, in milliseconds.
     pub job_created_ms: i64,
-    /// The job, so that two jobs of the same millisecond have an order too.
+    /// The job, which orders two jobs of the same millisecond.
     pub job_guid: JobGuid,
     /// The row of the file.
     pub row: u64,
 }
 
 impl RecordVersion {
-    /// The version that this row of this job makes.
+    /// The version of this row of this job.
     pub fn new(job_created_at: Timestamp, job_guid: JobGuid, row: u64) -> Self {
         Self { job_created_ms: job_created_at.as_millisecond(), job_guid, row }
     }
 }
 
-/// The stored form, which sorts as text just as versions do.
+/// The stored form, which sorts as text in the order of versions.
 impl fmt::Display for RecordVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:014}#{}#{:014}", self.job_created_ms.max(0), self.job_guid, self.row)

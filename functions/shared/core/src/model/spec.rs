@@ -1,4 +1,4 @@
-//! The spec: what a job is, fixed when it is created and never written again, so that a process reads it once.
+//! The spec of a job: it is written when the job is created and never changes, so a process reads it once.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,63 +9,63 @@ use crate::model::packing::Packing;
 use crate::model::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
-/// The param, of every job type, that has its items checked and nothing done with them.
+/// The param of every job type that only checks the items.
 pub const DRY_RUN: &str = "dryRun";
 
-/// What a job is.
+/// The fixed part of a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
     /// The job's name.
     pub job_guid: JobGuid,
-    /// Whose job it is.
+    /// The owner of the job.
     pub owner: Owner,
     /// The name of its job type.
     pub job_type: String,
-    /// When it was created: of two jobs that write the same record, the later one wins.
+    /// When it was created. Of two jobs that write the same record, the later one wins.
     pub created_at: Timestamp,
-    /// What it runs over.
+    /// The input.
     pub source: Source,
-    /// How its text is read, found out from its first bytes.
+    /// How its text is read, as detected from its first bytes.
     pub head: Head,
-    /// Where a chunk ends.
+    /// The limits of a chunk.
     pub limits: ChunkLimits,
-    /// Which scanner cuts it: chunks must be the same ones whenever the file is cut again.
+    /// The version of the scanner that cuts it: chunks must be the same whenever the file is cut again.
     pub scanner_version: u32,
-    /// What the client gave the job type.
+    /// The params of the job type.
     pub params: Map<String, Value>,
-    /// How many failures the job bears.
+    /// How many failures the job tolerates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tolerance: Option<Tolerance>,
     /// How many of its chunks may be in flight at once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
-    /// The file that the outputs of its items make up, if its type has any.
+    /// The output file, if the job type has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<OutputFile>,
 }
 
 impl Spec {
-    /// Whether the job's items are checked only, and nothing is done with them.
+    /// Whether the job only checks its items.
     pub fn is_dry_run(&self) -> bool {
         self.params.get(DRY_RUN).and_then(Value::as_bool).unwrap_or(false)
     }
 }
 
-/// What a job runs over.
+/// The input of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
-    /// An upload of plain UTF-8 text: its chunks are ranges of it.
+    /// An upload of plain UTF-8 text. Its chunks are ranges of it.
     File(SourceFile),
-    /// An upload whose text comes out of it as a stream: its chunks are objects, which the split makes of the text.
+    /// An upload that is unpacked to text. Its chunks are objects, which the split stores.
     Packed {
         /// The upload.
         file: SourceFile,
-        /// How its text comes out.
+        /// How it is packed.
         packing: Packing,
     },
-    /// The records of a dataset, as they are when the split comes to them: its chunks are objects of JSON lines.
+    /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
     Dataset {
         /// Its name.
         dataset: String,
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-/// The object a job reads, pinned to what it was when the job was created.
+/// The object that a job reads, pinned to its state when the job was created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceFile {
@@ -95,18 +95,17 @@ pub struct SourceFile {
     pub file_guid: FileGuid,
     /// Its key in the bucket.
     pub key: String,
-    /// Its entity tag; every read is made on condition of it.
+    /// Its entity tag, the condition of every read.
     pub etag: String,
     /// Its length in bytes.
     pub size: u64,
 }
 
-/// The file that the outputs of a job's items make up: its header, then each item's output, in row order, a line end behind
-/// each.
+/// The output file of a job: its header, then each item's output in row order, each with a line end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputFile {
-    /// What the file is called, such as `transformed.csv`.
+    /// Its name, such as `transformed.csv`.
     pub name: String,
     /// Its media type.
     pub content_type: String,
@@ -118,7 +117,7 @@ pub struct OutputFile {
     pub gzip: bool,
 }
 
-/// How many failed items a job bears before it is stopped.
+/// How many failed items a job tolerates before it is stopped.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tolerance {
@@ -128,13 +127,13 @@ pub struct Tolerance {
     /// More failed items than this stop the job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub count: Option<u64>,
-    /// The percentage is not looked at before that many items are processed.
+    /// The percentage applies only after that many items are processed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub minimum_items: Option<u64>,
 }
 
 impl Tolerance {
-    /// Whether these counts are more than the job bears. Skipped items were not processed, so they say nothing.
+    /// Whether these counts exceed the tolerance. Skipped items were not processed and do not matter.
     pub fn is_exceeded(&self, counts: Counts) -> bool {
         let processed = counts.succeeded + counts.failed;
         let by_count = self.count.is_some_and(|count| counts.failed > count);

@@ -1,9 +1,9 @@
 //! Tallies and totals: the counters that make a job's progress exact.
 //!
-//! A tally counts 64 consecutive chunks. A chunk is committed by one conditional write on its tally, which puts the
-//! chunk's [`Mark`] and adds its counts at once, if and only if the mark is not there yet; so a chunk counts once however
-//! often its message is delivered. When every chunk of a tally is committed the tally is closed: its counts are folded
-//! into the attempt's [`Totals`], again once. An attempt is complete when as many tallies are closed as there are.
+//! A tally counts 64 consecutive chunks. One conditional write on the tally commits a chunk: it sets the chunk's
+//! [`Mark`] and adds its counts, if and only if the mark is not set yet. So a chunk counts once however often its
+//! message is delivered. A tally is closed when all of its chunks are committed: its counts are folded into the
+//! attempt's [`Totals`], again once. An attempt is complete when all of its tallies are closed.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::text::{Chunk, Position};
 
-/// How many chunks a tally counts: as many 8-byte marks as leave its row within one write unit of 1 KiB.
+/// How many chunks a tally counts: with that many 8-byte marks its row stays within one write unit of 1 KiB.
 pub const CHUNKS_PER_TALLY: usize = 64;
 
-/// Items by how they ended.
+/// Items by outcome.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Items that were processed.
     pub succeeded: u64,
-    /// Items that were found bad, or given up on.
+    /// Items that failed, or were given up.
     pub failed: u64,
     /// Items that were not processed because the job was stopped.
     pub skipped: u64,
@@ -35,7 +35,7 @@ impl Counts {
         self.succeeded + self.failed + self.skipped
     }
 
-    /// That many skipped items and nothing else.
+    /// So many skipped items and nothing else.
     pub const fn all_skipped(items: u64) -> Self {
         Self { succeeded: 0, failed: 0, skipped: items }
     }
@@ -64,17 +64,17 @@ impl AddAssign for Counts {
 pub enum MarkKind {
     /// Processed, and the run left no objects.
     Clean,
-    /// Processed, and some items failed: the run's run output lists them, beside the outputs of the others.
+    /// Processed, and some items failed: the run output lists them and the outputs of the others.
     HasFailed,
-    /// Processed, none failed, and the run's run output holds outputs.
+    /// Processed, none failed, and the run output holds outputs.
     HasOutputs,
-    /// Not processed: the job had been stopped before the chunk was begun.
+    /// Not processed: the job was stopped before the chunk began.
     Skipped,
-    /// Begun, and ended early because the job was stopped; the run's run output says where.
+    /// Ended early because the job was stopped; the run output says where.
     Stopped,
 }
 
-/// What a commit leaves on the tally for its chunk: how it ended and the run that won.
+/// The mark of a committed chunk on its tally: how the chunk ended, and the run that won.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// How the chunk ended.
@@ -101,7 +101,7 @@ impl Mark {
         bytes
     }
 
-    /// Reads the stored form; `None` where it is not one.
+    /// Reads the stored form; `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, run) = bytes.split_first()?;
         let kind = match kind {
@@ -116,7 +116,7 @@ impl Mark {
     }
 }
 
-/// Which chunk of a job: attempt, tally and place in the tally.
+/// The address of a chunk in its job: attempt, tally and place in the tally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ChunkAddress {
     /// The attempt, counted from 1.
@@ -128,7 +128,7 @@ pub struct ChunkAddress {
 }
 
 impl ChunkAddress {
-    /// Which chunk of its attempt this is, counted from 0.
+    /// The number of the chunk in its attempt, counted from 0.
     pub fn number(self) -> u64 {
         u64::from(self.tally) * CHUNKS_PER_TALLY as u64 + u64::from(self.index)
     }
@@ -168,17 +168,17 @@ pub struct Tally {
     pub items: u64,
     /// How many of the chunks are committed.
     pub done: u32,
-    /// Items of the committed chunks by how they ended.
+    /// Items of the committed chunks by outcome.
     pub counts: Counts,
     /// Bytes of the committed chunks.
     pub bytes: u64,
     /// When it last moved.
     pub at: Timestamp,
-    /// Where its first chunk begins, from which a resumed split regenerates the chunks.
+    /// Where its first chunk begins. A resumed split cuts the chunks again from here.
     pub start: Position,
-    /// The run of the split that stored its chunks' text, where they are not ranges of the upload.
+    /// The run of the split that stored its chunks' text, if they are not ranges of the upload.
     pub stored_by: Option<RunId>,
-    /// What each committed chunk left, by its place.
+    /// The marks of the committed chunks, by place.
     pub marks: [Option<Mark>; CHUNKS_PER_TALLY],
 }
 
@@ -201,12 +201,12 @@ impl Tally {
         }
     }
 
-    /// Whether every chunk of it is committed. Nothing changes such a tally any more.
+    /// Whether every chunk of it is committed. A closed tally does not change any more.
     pub const fn is_closed(&self) -> bool {
         self.done == self.expected
     }
 
-    /// What the chunk at this place left, if it is committed.
+    /// The mark of the chunk at this place, if it is committed.
     pub fn mark(&self, index: u8) -> Option<Mark> {
         self.marks.get(usize::from(index)).copied().flatten()
     }
@@ -217,9 +217,9 @@ impl Tally {
 pub struct Commit {
     /// Which chunk.
     pub chunk: ChunkAddress,
-    /// What stands for the chunk from then on.
+    /// The mark of the chunk from then on.
     pub mark: Mark,
-    /// Its items by how they ended; they sum up to the items of the message.
+    /// Its items by outcome; they add up to the items of the message.
     pub counts: Counts,
     /// Its bytes in the file.
     pub bytes: u64,
@@ -232,22 +232,22 @@ pub struct Commit {
 pub struct Totals {
     /// The attempt.
     pub attempt: u32,
-    /// The numbers of the tallies whose counts are in.
+    /// The numbers of the closed tallies.
     pub closed: BTreeSet<u32>,
     /// Items of the closed tallies.
     pub items: u64,
-    /// Items of the closed tallies by how they ended.
+    /// Items of the closed tallies by outcome.
     pub counts: Counts,
     /// Bytes of the closed tallies.
     pub bytes: u64,
-    /// How many tallies the attempt has, once the split has found out.
+    /// How many tallies the attempt has; known once the split has ended.
     pub final_tallies: Option<u32>,
-    /// When the tally moved last that was folded in last: a sign of life.
+    /// When the tally that was folded in last had moved last: a sign of life.
     pub at: Option<Timestamp>,
 }
 
 impl Totals {
-    /// Whether every tally there will ever be is closed: the attempt's items are all accounted for.
+    /// Whether all tallies are closed and no more will follow: all items of the attempt have an outcome.
     pub fn is_complete(&self) -> bool {
         self.final_tallies.is_some_and(|count| self.closed.len() == count as usize)
     }

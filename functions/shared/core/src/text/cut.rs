@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::dialect::Dialect;
+use super::format::Dialect;
 use super::scan::{RecordScanner, Span};
 
 /// Goes up whenever the same file, dialect and limits would be cut differently. A job keeps the version it was cut with.

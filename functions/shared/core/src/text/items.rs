@@ -5,21 +5,14 @@ use std::sync::Arc;
 use memchr::memchr;
 use serde_json::Value;
 
+use super::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use super::cells::CellReader;
 pub use super::cells::Cells;
 use super::cut::{Chunk, ChunkMode};
-use super::dialect::{Dialect, Format, shortened};
+use super::format::{Dialect, Format};
+use super::head::shortened;
 use super::json_line;
 use super::scan::is_blank;
-
-/// Code of a record with more or fewer cells than there are columns.
-pub const RAGGED_ROW: &str = "ragged_row";
-/// Code of a record that is not UTF-8.
-pub const INVALID_UTF8: &str = "invalid_utf8";
-/// Code of a line that is not one JSON object.
-pub const INVALID_JSON: &str = "invalid_json";
-/// Code of a record over the limit on its length.
-pub const ROW_TOO_LONG: &str = "row_too_long";
 
 /// One record of the file, read or not.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,18 +34,6 @@ pub enum Record {
     Cells(Cells),
     /// The object of a JSON line.
     Json(Value),
-}
-
-/// Why a record cannot be read: an outcome of that item, not of the job. The message quotes no content.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct BadRecord {
-    /// [`RAGGED_ROW`], [`INVALID_UTF8`], [`INVALID_JSON`] or [`ROW_TOO_LONG`].
-    pub code: &'static str,
-    /// The column at fault, where it is one.
-    pub column: Option<String>,
-    /// What is wrong and where, for the user.
-    pub message: String,
 }
 
 /// Reads the items of a chunk from its bytes. Of a [`ChunkMode::TooLong`] chunk the first bytes are enough: they become

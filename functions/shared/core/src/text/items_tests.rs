@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::items::{INVALID_JSON, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
+use super::bad_record::{INVALID_JSON, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use super::test_files::*;
 use super::{Chunk, ChunkMode, Dialect, RawItem, Record, TextParams, read_head, read_items};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::items::{BadRecord, INVALID_JSON};
+use super::bad_record::{BadRecord, INVALID_JSON};
 
 /// Reads a line that must hold one JSON object.
 pub(super) fn parse(line: &str) -> Result<Value, BadRecord> {

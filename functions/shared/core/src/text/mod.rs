@@ -8,8 +8,10 @@
 //! The cutter and the item reader find record borders independently, by `memchr` and by `csv-core`. That is on purpose:
 //! a chunk whose item count differs between the two is a chunk of a file that has changed.
 
+pub mod bad_record;
 pub mod cut;
-pub mod dialect;
+pub mod format;
+pub mod head;
 pub mod items;
 pub mod schema;
 
@@ -19,11 +21,13 @@ mod formula;
 mod json_line;
 mod scan;
 
+pub use bad_record::BadRecord;
 pub use cells::{Cells, split_cells};
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
-pub use dialect::{Dialect, Format, Head, HeadError, TextParams, read_head};
+pub use format::{Dialect, Format};
 pub use formula::{escape_formula, unescape_formula};
-pub use items::{BadRecord, Items, RawItem, Record, read_items};
+pub use head::{Head, HeadError, TextParams, read_head};
+pub use items::{Items, RawItem, Record, read_items};
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 
 /// The bytes a UTF-8 file may begin with to say that it is one.
@@ -32,7 +36,7 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
-mod dialect_tests;
+mod head_tests;
 #[cfg(test)]
 mod items_tests;
 #[cfg(test)]

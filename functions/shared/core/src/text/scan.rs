@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memchr3};
 
-use super::dialect::{Dialect, Format};
+use super::format::{Dialect, Format};
 
 /// Where one record lies in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::cells::Cells;
 use super::coerce::{Coerced, ColumnTypes};
-use super::dialect::shortened;
+use super::head::shortened;
 use super::items::Record;
 
 /// The one dialect of JSON Schema that is read.

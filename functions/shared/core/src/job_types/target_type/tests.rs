@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::{OUTPUTS_MAX_BYTES, TargetCalls, TargetType};
-use crate::model::ids::{FileGuid, JobGuid, Owner};
-use crate::model::spec::{Source, SourceFile, Spec};
+use crate::fixtures;
+use crate::model::ids::JobGuid;
+use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetRequest};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
@@ -74,22 +75,8 @@ fn items(rows: u64) -> Vec<Item> {
 }
 
 fn spec() -> Spec {
-    let file_guid: FileGuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-    let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
-    Spec {
-        job_guid: job_guid(),
-        owner: Owner(Owner::LOCAL.into()),
-        job_type: "geocode".into(),
-        created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile { file_guid, key: "uploads/x".into(), etag: "e".into(), size: 1 }),
-        head: Head { dialect, columns: Vec::new(), data_start: 0 },
-        limits: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
-        scanner_version: 1,
-        params: Map::from_iter([("country".to_owned(), json!("DE"))]),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-    }
+    let params = Map::from_iter([("country".to_owned(), json!("DE"))]);
+    Spec { job_guid: job_guid(), job_type: "geocode".into(), params, ..fixtures::spec() }
 }
 
 fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> Arc<dyn ItemProcessor> {

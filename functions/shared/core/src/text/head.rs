@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::UTF8_MARK;
 use super::cells::CellReader;
+use super::format::{Dialect, Format};
 use super::scan::{RecordScanner, Span};
 
 /// The delimiters looked for in the first line; of two equally frequent ones the earlier wins.
@@ -11,28 +12,6 @@ const SNIFFED_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// Characters of the user's own words repeated in a message.
 const QUOTED_CHARS: usize = 60;
-
-/// How a file's items are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Format {
-    /// A record of cells a line, by RFC 4180.
-    Csv,
-    /// A JSON object a line.
-    Jsonl,
-}
-
-/// All that has to be known to find and read the records of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Dialect {
-    /// How the items are written.
-    pub format: Format,
-    /// The ASCII character between two cells, serialized as a string of that character. JSON Lines files have none and
-    /// carry a comma here.
-    #[serde(with = "delimiter_as_text")]
-    pub delimiter: u8,
-}
 
 /// What a user may say about a file's text, as found among a job's params.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -309,21 +288,5 @@ pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
-    }
-}
-
-mod delimiter_as_text {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(delimiter: &u8, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_char(char::from(*delimiter))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-        let delimiter = char::deserialize(deserializer)?;
-        u8::try_from(delimiter)
-            .ok()
-            .filter(u8::is_ascii)
-            .ok_or_else(|| D::Error::custom("a delimiter is one ASCII character"))
     }
 }

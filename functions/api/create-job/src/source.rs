@@ -1,0 +1,180 @@
+//! Detects the source of a job: which upload or dataset it reads, how the upload is packed, and how its text is read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::packing::Packing;
+use rowmill_core::model::spec::{Source, SourceFile};
+use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::ports::{Objects, PortError, UploadStore};
+use rowmill_core::text::{Dialect, Format, Head, TextParams, read_head};
+use rowmill_formats::{
+    Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type, text_file_name, text_format,
+};
+use serde_json::{Map, Value};
+
+use crate::error::CreateJobError;
+use crate::request::{CreateJobRequest, InvalidField};
+
+/// Detects the source of jobs over uploads.
+pub struct SourceDetector<'a> {
+    /// The uploads' rows.
+    pub uploads: &'a Arc<dyn UploadStore>,
+    /// The uploads' objects.
+    pub objects: &'a Arc<dyn Objects>,
+    /// Uploads that have expired by now are unknown.
+    pub now: Timestamp,
+    /// How many bytes of an upload are read.
+    pub header_max_bytes: u64,
+}
+
+impl SourceDetector<'_> {
+    /// The source of a job over an upload, and the head of its text.
+    ///
+    /// # Errors
+    /// The request names no upload of this owner, or the upload is incomplete or unreadable.
+    pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(Source, Head), CreateJobError> {
+        let file_guid = request
+            .file_guid
+            .ok_or_else(|| InvalidField::new("fileGuid", "is missing; upload a file and say which one it is"))?;
+        let (upload, file) = self.upload(owner, file_guid).await?;
+        self.read_head(&upload, file, request).await
+    }
+
+    /// The owner's upload, and its object, which has all the bytes that were announced.
+    async fn upload(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
+        let upload = match self.uploads.owned(owner, file_guid, self.now).await {
+            Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
+            upload => upload?,
+        };
+        // A multipart upload has no object before it is completed. An upload by presigned PUT needs no further request.
+        let head = match self.objects.head(&upload.key).await {
+            Err(PortError::NotFound) if matches!(upload.state, UploadState::Pending { .. }) => {
+                return Err(CreateJobError::UploadIncomplete(file_guid));
+            }
+            Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
+            head => head?,
+        };
+        if head.size != upload.size {
+            let (announced, stored) = (upload.size, head.size);
+            return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });
+        }
+        // A complete upload must not change, but its client may still hold a presigned request that replaces the object.
+        if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
+            return Err(CreateJobError::UploadChanged(file_guid));
+        }
+        let file = SourceFile { file_guid, key: upload.key.clone(), etag: head.etag, size: head.size };
+        Ok((upload, file))
+    }
+
+    /// Detects from the first bytes how the upload is packed and how its text is read.
+    async fn read_head(
+        &self,
+        upload: &Upload,
+        file: SourceFile,
+        request: &CreateJobRequest,
+    ) -> Result<(Source, Head), CreateJobError> {
+        let length = self.header_max_bytes.min(file.size);
+        let prefix = match length {
+            0 => Bytes::new(),
+            length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
+        };
+        let whole = length == file.size;
+        let hints = hints(&request.params, upload)?;
+        let packing = detect(&prefix, &hints)?;
+        let params = text_params(&request.params, packing.as_ref())?;
+        let file_name = upload.file_name.as_deref().map(|name| text_file_name(name, packing.as_ref()));
+        let content_type = text_content_type(&upload.content_type, packing.as_ref());
+        let head = |text: &[u8], whole| read_head(text, whole, &params, content_type, file_name.as_deref());
+        let Some(packing) = packing else {
+            let head = head(&prefix, whole)?;
+            return Ok((Source::File(file), head));
+        };
+        let (text, whole) = match &packing {
+            Packing::Text { compression, charset } => {
+                decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?
+            }
+            Packing::Xlsx { .. } | Packing::Parquet => self.first_text(&file, &packing, prefix_max(length)).await?,
+        };
+        let head = head(&text, whole)?;
+        Ok((Source::Packed { file, packing }, head))
+    }
+
+    /// The beginning of the text, for formats whose first bytes do not hold it. Also whether that is all of the text.
+    async fn first_text(
+        &self,
+        file: &SourceFile,
+        packing: &Packing,
+        max_bytes: usize,
+    ) -> Result<(Vec<u8>, bool), CreateJobError> {
+        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::default());
+        let mut text = Vec::new();
+        while text.len() < max_bytes {
+            match stream.next().await {
+                Ok(Some(block)) => text.extend_from_slice(&block.bytes),
+                Ok(None) => return Ok((text, true)),
+                Err(error) => return Err(port_error(error).map_or_else(CreateJobError::from, CreateJobError::from)),
+            }
+        }
+        text.truncate(max_bytes);
+        Ok((text, false))
+    }
+}
+
+/// How many bytes of unpacked text are read. A short packed file may expand, hence the minimum of 64 KiB.
+fn prefix_max(length: u64) -> usize {
+    usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
+}
+
+/// The params and names of the upload that hint at its packing.
+fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints<'a>, InvalidField> {
+    let text = |name: &str| match params.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a text")),
+    };
+    Ok(Hints {
+        format: text("format")?,
+        compression: text("compression")?,
+        encoding: text("encoding")?,
+        sheet: text("sheet")?,
+        content_type: Some(&upload.content_type),
+        file_name: upload.file_name.as_deref(),
+    })
+}
+
+/// The params for the text that the file unpacks to.
+fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result<TextParams, InvalidField> {
+    let mut params = params.clone();
+    if let Some(packing) = packing {
+        // The unpacked text is UTF-8.
+        params.remove("encoding");
+        if let Some(format) = text_format(packing) {
+            params.remove("delimiter");
+            let format = if format == Format::Csv { "csv" } else { "jsonl" };
+            params.insert("format".to_owned(), Value::from(format));
+        }
+        if matches!(packing, Packing::Xlsx { .. }) {
+            params.insert("delimiter".to_owned(), Value::from(","));
+        }
+    }
+    serde_json::from_value(Value::Object(params)).map_err(|error| {
+        InvalidField::new("params", format!("`format`, `delimiter`, `header` or `encoding` is not right: {error}"))
+    })
+}
+
+/// The source of a job over a dataset: JSON lines, one per record.
+///
+/// # Errors
+/// The request names an upload.
+pub fn dataset(request: &CreateJobRequest) -> Result<(Source, Head), InvalidField> {
+    if request.file_guid.is_some() {
+        let message = format!("must be left out: `{}` reads a dataset, which `params.dataset` names", request.job_type);
+        return Err(InvalidField::new("fileGuid", message));
+    }
+    let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
+    Ok((Source::Dataset { dataset }, Head { dialect, columns: Vec::new(), data_start: 0 }))
+}

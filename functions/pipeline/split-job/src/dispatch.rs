@@ -1,0 +1,156 @@
+//! Dispatching a tally: its messages are sent only once the job row counts it.
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_core::items::chunk_index;
+use rowmill_core::model::chunk_index::{ChunkIndex, StoredChunks};
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::keys;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::tally::{ChunkAddress, Tally};
+use rowmill_core::ports::{Clock, JobStore, Objects, PortError, Queue, WriteLost};
+use rowmill_core::progress::window::ConcurrencyWindow;
+use rowmill_core::text::Position;
+
+use crate::cut::CutTally;
+
+/// How many objects are put at once.
+const OBJECTS_PUT: usize = 8;
+
+/// Dispatches the tallies of a job, in a run that holds the job's lease.
+pub struct TallyDispatcher<'a> {
+    /// The jobs' rows.
+    pub jobs: &'a dyn JobStore,
+    /// Stores the chunk indexes, and the text of chunks that are not a range of the upload.
+    pub objects: &'a dyn Objects,
+    /// The items queue.
+    pub chunks: &'a dyn Queue<ChunkMessage>,
+    /// Holds the job to its `maxConcurrency`.
+    pub window: &'a ConcurrencyWindow,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// The job as the lease was taken.
+    pub job: &'a Job,
+    /// The run that holds the lease.
+    pub run: RunId,
+}
+
+/// The next tally to dispatch: its number, and the border where it begins.
+pub struct TallyPoint {
+    /// The tally's number.
+    pub number: u32,
+    /// The border where it begins.
+    pub start: Position,
+    /// Its row, if the job row counts it already. Only its messages may be missing then.
+    pub counted: Option<Box<Tally>>,
+}
+
+impl TallyPoint {
+    /// The index of the tally that this run cut here.
+    pub fn index(&self, attempt: u32, spec: &Spec, run: RunId, cut: &CutTally) -> ChunkIndex {
+        let stored = cut.stored.as_ref();
+        ChunkIndex {
+            start: self.start,
+            end: self.behind(attempt, cut),
+            max_concurrency: spec.max_concurrency,
+            chunks: cut.chunks.clone(),
+            stored: stored.map(|cut| StoredChunks { by: run, weights: cut.weights.clone(), next: cut.next.clone() }),
+        }
+    }
+
+    /// The border after the tally that begins here.
+    fn behind(&self, attempt: u32, tally: &CutTally) -> Position {
+        match tally.chunks.last() {
+            None => self.start,
+            Some(last) if attempt == 1 => {
+                Position { offset: last.offset + last.length, row: last.first_row + u64::from(last.items) }
+            }
+            Some(_) => Position {
+                offset: tally.last_row,
+                row: self.start.row + tally.chunks.iter().map(|chunk| u64::from(chunk.items)).sum::<u64>(),
+            },
+        }
+    }
+}
+
+/// How dispatching a tally ended.
+pub enum Dispatched {
+    /// Its messages are sent. Holds the index of the tally that counts: another run may have put the tally first.
+    Sent(ChunkIndex),
+    /// The job was stopped. This run still holds the lease and must end the split.
+    Stopped,
+    /// Another run, or another attempt, has taken over.
+    Superseded,
+}
+
+impl TallyDispatcher<'_> {
+    /// Puts the tally, counts it, and sends its messages.
+    ///
+    /// # Errors
+    /// A port that is unavailable.
+    pub async fn dispatch(
+        &self,
+        point: &TallyPoint,
+        cut: &CutTally,
+        index: ChunkIndex,
+    ) -> Result<Dispatched, PortError> {
+        let (job, run) = (self.job, self.run);
+        let tally = self.put(point.number, cut, &index).await?;
+        let index = match tally.stored_by == index.stored.as_ref().map(|stored| stored.by) {
+            true => index,
+            false => chunk_index::of(self.objects, job.job_guid, &tally).await?,
+        };
+        let now = self.clock.now();
+        match self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, index.end, now).await {
+            Ok(()) => {}
+            Err(WriteLost::Port(error)) => return Err(error),
+            Err(WriteLost::Condition(now)) => {
+                let ours = now.attempt == job.attempt && now.lease.is_some_and(|lease| lease.holder == run);
+                let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == index.end;
+                match (ours, counted_before) {
+                    (false, _) => return Ok(Dispatched::Superseded),
+                    // Our own write, whose reply was lost: the tally counts, so its messages must be sent.
+                    (true, true) => {}
+                    (true, false) => return Ok(Dispatched::Stopped),
+                }
+            }
+        }
+        self.send(&index, &tally, DeliveryMode::Fresh).await?;
+        Ok(Dispatched::Sent(index))
+    }
+
+    /// Sends the messages of a tally's chunks that are not committed yet.
+    ///
+    /// # Errors
+    /// A port that is unavailable.
+    pub async fn send(&self, index: &ChunkIndex, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
+        let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        let message = |place| index.message(self.job.job_guid, &self.job.owner, address(place), delivery_mode);
+        let messages = places.filter_map(message).collect();
+        self.chunks.send(&self.window.admit(messages).await?).await
+    }
+
+    /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run
+    /// may have put it first.
+    async fn put(&self, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
+        let (job_guid, attempt) = (self.job.job_guid, self.job.attempt);
+        let stored_by = index.stored.as_ref().map(|stored| stored.by);
+        let key = |index| {
+            let chunk = ChunkAddress { attempt, tally: number, index };
+            stored_by.map_or_else(|| keys::redrive_items(job_guid, chunk), |by| keys::stored_text(job_guid, chunk, by))
+        };
+        let keyed = (0..).zip(cut.inputs.iter().cloned()).map(|(index, input)| (key(index), input));
+        let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
+        stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
+        chunk_index::put(self.objects, job_guid, attempt, number, &index).await?;
+        let tally = Tally::of(attempt, number, index.start, &index.chunks, self.clock.now());
+        self.jobs.put_tally(job_guid, &Tally { stored_by, ..tally }).await
+    }
+
+    async fn put_input(&self, key: String, input: Bytes) -> Result<(), PortError> {
+        self.objects.put(&key, "application/x-ndjson", input, None).await.map(drop)
+    }
+}

@@ -1,0 +1,34 @@
+//! Plain values for tests: a spec and a job. A test sets the fields that it is about and takes the rest from here.
+
+use jiff::Timestamp;
+use serde_json::Map;
+use uuid::Uuid;
+
+use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::job::Job;
+use crate::model::spec::{Source, SourceFile, Spec};
+use crate::text::{ChunkLimits, Dialect, Format, Head, SCANNER_VERSION};
+
+/// The spec of an `import` of a JSON Lines file, created at the Unix epoch, with nil GUIDs.
+pub fn spec() -> Spec {
+    let file_guid = FileGuid(Uuid::nil());
+    Spec {
+        job_guid: JobGuid(Uuid::nil()),
+        owner: Owner(Owner::LOCAL.to_owned()),
+        job_type: "import".to_owned(),
+        created_at: Timestamp::UNIX_EPOCH,
+        source: Source::File(SourceFile { file_guid, key: "uploads/x".to_owned(), etag: "e".to_owned(), size: 1 }),
+        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: Vec::new(), data_start: 0 },
+        limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
+        scanner_version: SCANNER_VERSION,
+        params: Map::new(),
+        tolerance: None,
+        max_concurrency: None,
+        output: None,
+    }
+}
+
+/// The job of [`spec`], created and waiting. All of its times are the Unix epoch.
+pub fn job() -> Job {
+    Job::waiting(&spec(), Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH)
+}
