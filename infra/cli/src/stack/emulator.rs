@@ -1,6 +1,5 @@
 //! The emulator's private Python environment. It is created once, and again when the pinned requirements change.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
+use super::FileLock;
 use crate::progress::Progress;
 
 /// The oldest supported Python version.
@@ -62,7 +62,9 @@ pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<Path
     };
     let pinned = std::fs::read(&requirements).map_err(file_error(&requirements))?;
     std::fs::create_dir_all(&folder).map_err(file_error(&folder))?;
-    let lock = lock(folder.join("venv.lock")).await?;
+    // One installation at a time: tests of one workspace start stacks in parallel.
+    let lock_path = folder.join("venv.lock");
+    let lock = FileLock::take(&lock_path).await.map_err(file_error(&lock_path))?;
 
     let venv = folder.join("venv");
     let python = venv.join("bin/python");
@@ -122,15 +124,6 @@ async fn run(mut command: Command, step: &'static str, hint: &'static str) -> Re
     }
     let said = [output.stdout, output.stderr].concat();
     Err(failed(String::from_utf8_lossy(&said).trim().to_owned()))
-}
-
-/// One installation at a time: tests of one workspace bring up stacks side by side.
-async fn lock(path: PathBuf) -> Result<File, EmulatorError> {
-    let taking = tokio::task::spawn_blocking(move || {
-        let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
-        file.map_err(|source| EmulatorError::File { path, source })
-    });
-    taking.await.expect("taking a lock does not panic")
 }
 
 #[cfg(test)]

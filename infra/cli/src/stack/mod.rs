@@ -149,7 +149,10 @@ impl Stack {
     /// See [`StackError`].
     pub async fn up(options: &StackOptions) -> Result<Self, StackError> {
         make_dir(&options.state_dir)?;
-        let _lock = StackLock::take(&options.state_dir.join("up.lock")).await?;
+        // One `up` at a time in a state folder. A second one waits and then finds the stack running.
+        let lock_path = options.state_dir.join("up.lock");
+        let lock = FileLock::take(&lock_path).await;
+        let _lock = lock.map_err(|source| StackError::State { path: lock_path, source })?;
         let template = options.template()?;
         let functions = template.functions()?.into_iter().map(|function| function.package).collect();
         let (to_build, given) = options.to_build(functions)?;
@@ -293,15 +296,15 @@ async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
     }
 }
 
-/// Allows one `up` at a time in a state folder. A second one waits and then finds the stack running.
-struct StackLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
+/// An exclusive lock on a file, held until the value is dropped. Others wait for it.
+struct FileLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
 
-impl StackLock {
-    async fn take(path: &Path) -> Result<Self, StackError> {
+impl FileLock {
+    /// Waits for the lock. Creates the file if necessary.
+    async fn take(path: &Path) -> std::io::Result<Self> {
         let path = path.to_owned();
         let file = tokio::task::spawn_blocking(move || {
-            let file = std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file));
-            file.map_err(|source| StackError::State { path, source })
+            std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file))
         });
         Ok(Self(file.await.expect("taking a lock does not panic")?))
     }
