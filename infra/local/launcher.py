@@ -1,12 +1,12 @@
 """Runs the embedded local stack: the pinned emulator on one loopback port, in this process.
 
-The emulator is used as published but for the changes in `apply_changes`, each of which names the
-parts it touches and refuses to start when one of them is missing or has another shape. What a
-change buys is written beside it; `README.md` in this folder has the measurements.
+`apply_changes` patches the emulator at run time. Each patch checks the parts that it replaces, and
+the launcher refuses to start if one is missing or has another shape. The reason for a patch is
+documented at the patch; `README.md` in this folder has the measurements.
 
-Exits on SIGTERM or SIGINT, and with `--exit-with-stdin` when standard input closes, that is, when
-the program that started it dies before it has written `stay` there. Either way no function process
-is left behind.
+Exits on SIGTERM or SIGINT. With `--exit-with-stdin` it also exits when standard input closes before
+`stay` was written to it, that is, when the program that started it dies. In both cases all function
+processes are ended.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from pathlib import Path
 
 EMULATOR_VERSION = "1.5.33"
 HOST = "127.0.0.1"
-# Time for requests under way to end before the emulator is stopped over them.
+# Time for running requests to end before the emulator stops.
 GRACE_SECONDS = 2.0
-# Time between two looks at the tables' streams when there was nothing to hand over.
+# Pause between two polls of the tables' streams when there was no record.
 STREAM_PAUSE_SECONDS = 0.02
 
 
@@ -51,30 +51,30 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True, help="loopback port to listen on")
     parser.add_argument("--log-dir", type=Path, required=True, help="folder for one <function>.log each")
     parser.add_argument("--stack", required=True, help="name of the stack whose functions will run")
-    parser.add_argument("--functions-endpoint-url", help="where functions find AWS, if not at this port (for tests)")
+    parser.add_argument("--functions-endpoint-url", help="AWS endpoint of the functions, if not this port (for tests)")
     parser.add_argument("--log-level", default="WARNING", help="log level of the emulator itself")
-    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when standard input closes, unless told to stay")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when standard input closes, unless `stay` was written to it")
     arguments = parser.parse_args()
     arguments.log_dir.mkdir(parents=True, exist_ok=True)
     return arguments
 
 
 def prepare_environment(port: int, log_level: str, functions_endpoint_url: str | None) -> None:
-    """Settles what the emulator reads from its environment. Must run before it is imported."""
+    """Sets the environment of the emulator. Must run before the emulator is imported."""
     os.environ.update(
         GATEWAY_PORT=str(port),
         BIND_HOST=HOST,
         MINISTACK_HOST=HOST,
         LAMBDA_EXECUTOR="local",
         LOG_LEVEL=log_level,
-        # Functions learn the endpoint from here only.
+        # The only source of the functions' endpoint.
         AWS_ENDPOINT_URL=functions_endpoint_url or f"http://{HOST}:{port}",
-        # Listeners of services that Rowmill does not use, on ports of their own.
+        # Services with ports of their own that Rowmill does not use.
         IOT_MTLS_ENABLED="0",
         SFTP_ENABLED="0",
-        # The emulator removes labelled containers of whatever Docker it finds: it finds none.
+        # The emulator removes labelled containers from any Docker it finds, so it must find none.
         DOCKER_HOST="unix:///nonexistent",
-        # A function's X-Ray, proxy or profile settings must not come from the developer's shell.
+        # Functions must not inherit metadata, proxy or profile settings from the developer's shell.
         AWS_EC2_METADATA_DISABLED="true",
         NO_PROXY="127.0.0.1,localhost",
     )
@@ -104,23 +104,23 @@ def apply_changes(log_dir: Path, stack: str) -> None:
 
 
 def named(owner: object, name: str) -> object:
-    """`owner.name`, or a `Mismatch` that says what is gone."""
+    """`owner.name`, or a `Mismatch` with the missing name."""
     try:
         return getattr(owner, name)
     except AttributeError:
         where = getattr(owner, "__qualname__", None) or getattr(owner, "__name__", repr(owner))
-        raise Mismatch(f"ministack {EMULATOR_VERSION} should have {where}.{name}, and has not") from None
+        raise Mismatch(f"ministack {EMULATOR_VERSION} should have {where}.{name}, but has not") from None
 
 
 def expect_parameters(function: object, expected: list[str]) -> None:
     found = list(inspect.signature(function).parameters)
     if found != expected:
-        raise Mismatch(f"{function.__qualname__} should take {expected}, and takes {found}")
+        raise Mismatch(f"{function.__qualname__} should take {expected}, but takes {found}")
 
 
 def answer_functions_at_once(lambda_runtime) -> None:
-    """No Nagle delay on the Runtime API: headers and body leave in two writes, and the second would
-    wait 40 ms for the function's delayed acknowledgement, twice an invocation."""
+    """Disables Nagle's algorithm on the Runtime API. Headers and body are sent in two writes, and the
+    second would wait 40 ms for the function's delayed acknowledgement, twice per invocation."""
     worker = named(lambda_runtime, "ProvidedWorker")
     build = named(worker, "_build_handler_class")
     expect_parameters(build, ["self", "generation", "pending"])
@@ -135,8 +135,8 @@ def answer_functions_at_once(lambda_runtime) -> None:
 
 
 def do_not_wait_for_log_lines(lambda_runtime) -> None:
-    """The emulator holds every answer back up to 50 ms for log lines that may still come. Here the
-    lines are teed to a file, so it takes what is there."""
+    """The emulator delays every answer by up to 50 ms to wait for late log lines. Here all lines also
+    go to a file, so it does not need to wait."""
     drain = named(named(lambda_runtime, "Worker"), "_drain_stderr_bounded")
     expect_parameters(drain, ["self", "first_line_wait", "idle_confirm", "hard_cap"])
     _, _, hard_cap = drain.__defaults__
@@ -153,7 +153,7 @@ class TeedStream:
     def readline(self) -> bytes:
         line = self._stream.readline()
         if line:
-            # One unbuffered write a line: several processes of a function share the file.
+            # One unbuffered write per line, because several processes of a function share the file.
             self._log.write(line)
         return line
 
@@ -178,8 +178,8 @@ def tee_function_output(lambda_runtime, log_dir: Path, stack: str) -> None:
 
 
 def take_concurrency_from_parameters(lambda_svc) -> None:
-    """A `MaximumConcurrency` that comes from a template parameter arrives as text, and the comparison
-    with it stops the poller of all queues."""
+    """A `MaximumConcurrency` from a template parameter is text, and the comparison with it ends the
+    poller of all queues."""
     limit = named(lambda_svc, "_sqs_esm_concurrency")
     expect_parameters(limit, ["esm", "func_rec", "config", "queue"])
 
@@ -194,27 +194,27 @@ def take_concurrency_from_parameters(lambda_svc) -> None:
 
 def poll_queues_without_pause(lambda_svc) -> None:
     """Every send and every write to a table with a stream wakes the poller of event source mappings.
-    A wake that finds all workers busy puts the poller to sleep for 50 ms, and a worker that gets free
-    meanwhile waits as well. A look costs microseconds, so a millisecond is pause enough."""
+    If all workers are busy then, the poller sleeps for 50 ms, and a worker that becomes idle in that
+    time gets no work. A poll takes microseconds, so a pause of a millisecond is enough."""
     gap = "_ESM_IDLE_WAKE_GAP_SECONDS"
     named(lambda_svc, gap)
     if gap not in named(lambda_svc, "_poll_loop").__code__.co_names:
-        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should use {gap}, and does not")
+        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should use {gap}, but does not")
     setattr(lambda_svc, gap, 0.001)
 
 
 def follow_streams_aside(lambda_svc) -> None:
-    """The poller of all queues also hands streams over, and waits for the function each time: one that
-    starts, or tries a call again, would hold every queue up. Streams get a thread of their own."""
+    """The poller of all queues also delivers stream records and waits for the function each time. A
+    function that starts, or retries a call, would block every queue. Streams get their own thread."""
     poll = named(lambda_svc, "_poll_dynamodb_streams")
     expect_parameters(poll, [])
     if "_poll_dynamodb_streams" not in named(lambda_svc, "_poll_loop").__code__.co_names:
-        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should call _poll_dynamodb_streams, and does not")
+        raise Mismatch(f"{lambda_svc.__name__}._poll_loop should call _poll_dynamodb_streams, but does not")
 
     def follow() -> None:
         while True:
             handed_over = False
-            # As the poller does with what fails there, and as often as it looks when it is woken.
+            # The poller ignores failures too.
             with contextlib.suppress(Exception):
                 handed_over = poll()
             if not handed_over:
@@ -249,11 +249,11 @@ def serve(port: int, exit_with_stdin: bool) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        # The terminal it was started from may close.
+        # The terminal that started it may close.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if exit_with_stdin:
             watch_stdin(lambda: loop.call_soon_threadsafe(stop.set))
-        # Invocations under way would hold the server up: their functions end with the stop.
+        # Running invocations would block the server's shutdown, so their functions are ended first.
         server = asyncio.ensure_future(hypercorn_serve(app, config, shutdown_trigger=stop.wait))
         stopped = asyncio.ensure_future(stop.wait())
         await asyncio.wait({server, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -261,16 +261,16 @@ def serve(port: int, exit_with_stdin: bool) -> int:
             await loop.run_in_executor(None, stop_functions)
             await asyncio.wait({server}, timeout=GRACE_SECONDS * 2)
         if server.done():
-            server.result()  # a port already taken, say, is an error to show
+            server.result()  # raises its error, for example that the port is in use
 
-    # What the imports created stays; the collector need not walk it again and again.
+    # Objects created by the imports stay alive, so the garbage collector does not need to scan them.
     gc.collect()
     gc.freeze()
     try:
         asyncio.run(run())
     finally:
         stop_functions()
-    # Threads of the emulator may still sleep, and nothing is left for them to do.
+    # Do not wait for threads of the emulator that still sleep.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -289,7 +289,7 @@ def watch_stdin(closed) -> None:
 
 
 def stop_functions() -> None:
-    """Ends every function process. The emulator leaves them running when it stops."""
+    """Ends every function process. The emulator itself does not do that when it stops."""
     from ministack.core import lambda_runtime
 
     lambda_runtime.reset()

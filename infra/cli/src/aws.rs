@@ -1,4 +1,4 @@
-//! The AWS clients of a deployment: one set a process, for AWS itself or for an emulator's endpoint.
+//! The AWS clients for a deployment, to AWS or to the endpoint of an emulator.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
 
-/// Region of an emulator where none is named: emulators have every region, and tools have to agree on one.
+/// Region used with an emulator. Emulators serve every region, so all tools must use the same one.
 const EMULATOR_REGION: &str = "us-east-1";
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest try of one request. The largest are function packages of some ten megabytes on a slow line.
+/// Timeout of one attempt of a request. The largest requests upload function packages of about 10 MB over a slow line.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Where a deployment goes.
+/// The target of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// AWS, with the credentials and region of the environment, the profile or the machine's role.
     Aws {
-        /// The region, where the environment's is not meant.
+        /// The region, if not the one of the environment.
         region: Option<String>,
-        /// The profile, where the environment's is not meant.
+        /// The profile, if not the one of the environment.
         profile: Option<String>,
     },
-    /// An emulator of AWS at this URL. It gets test credentials, never the developer's own.
+    /// An emulator of AWS. It gets test credentials, never those of the developer.
     Emulator {
         /// Base URL of all services.
         endpoint_url: String,
@@ -38,26 +38,26 @@ pub enum Target {
 /// The clients of one target.
 #[derive(Debug, Clone)]
 pub struct Aws {
-    /// Stacks.
+    /// CloudFormation, for stacks.
     pub cloudformation: aws_sdk_cloudformation::Client,
-    /// Packages and templates.
+    /// S3, for packages and templates.
     pub s3: aws_sdk_s3::Client,
-    /// Tables, for what an emulator's CloudFormation leaves out.
+    /// DynamoDB, for table settings that an emulator's CloudFormation ignores.
     pub dynamodb: aws_sdk_dynamodb::Client,
-    /// Whose account it is.
+    /// STS, for the account number.
     pub sts: aws_sdk_sts::Client,
     /// The region deployed to.
     pub region: String,
     target: Target,
 }
 
-/// A call to AWS that failed for good, retries included.
+/// A call to AWS that failed after all retries.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}")]
 pub struct CallFailed {
-    /// What was tried, as a verb with its object.
+    /// The action, as a verb with its object.
     pub action: String,
-    /// What came back.
+    /// The error of the SDK.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }
@@ -72,12 +72,12 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// [`NoRegion`] where AWS is meant and neither the target nor the environment names a region.
+    /// [`NoRegion`] if the target is AWS and neither the target nor the environment names a region.
     pub async fn connect(target: Target) -> Result<Self, NoRegion> {
         let config = sdk_config(&target).await;
         let region = config.region().ok_or(NoRegion)?.to_string();
         let s3 = aws_sdk_s3::config::Builder::from(&config)
-            // Emulators serve buckets by path: `bucket.127.0.0.1` is no host name.
+            // Emulators serve buckets by path: `bucket.127.0.0.1` is not a valid host name.
             .force_path_style(matches!(target, Target::Emulator { .. }))
             .build();
         Ok(Self {
@@ -95,7 +95,7 @@ impl Aws {
         matches!(self.target, Target::Emulator { .. })
     }
 
-    /// URL of an object as CloudFormation takes it: with the bucket in the path, on any target.
+    /// URL of an object in the form that CloudFormation accepts, with the bucket in the path.
     pub fn object_url(&self, bucket: &str, key: &str) -> String {
         match &self.target {
             Target::Emulator { endpoint_url } => format!("{}/{bucket}/{key}", endpoint_url.trim_end_matches('/')),
@@ -107,7 +107,7 @@ impl Aws {
     }
 }
 
-/// The SDK's configuration for `target`, for a client that is not among [`Aws`].
+/// The SDK's configuration for `target`, for clients that are not in [`Aws`].
 pub async fn sdk_config(target: &Target) -> SdkConfig {
     let timeouts =
         TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build();
@@ -146,7 +146,7 @@ pub async fn sdk_config(target: &Target) -> SdkConfig {
     }
 }
 
-/// Says what a call was for: `.map_err(failed("create the bucket"))`.
+/// Adds the action to an error: `.map_err(failed("create the bucket"))`.
 pub(crate) fn failed<E>(action: impl Into<String>) -> impl FnOnce(E) -> CallFailed
 where
     E: Error + Send + Sync + 'static,

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::{CommandError, bench, cancel, dead_letters, export, job, jobs, redrive, results, run, upload};
 use rowmill::operate::{Deploy, Down, Status, Up};
 
-/// Turns files into finished work, with counts that can be proved.
+/// Processes big files row by row on AWS or on a local stack, with counts that can be proved.
 #[derive(Debug, Parser)]
 #[command(name = "rowmill", version)]
 struct Rowmill {
@@ -35,16 +35,16 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     match Rowmill::parse().command {
-        Command::Run(args) => told(run::execute(args).await),
-        Command::Export(args) => told(export::execute(args).await),
-        Command::Results(args) => told(results::execute(args).await),
-        Command::Upload(args) => told(upload::execute(args).await),
-        Command::Jobs(args) => told(jobs::execute(args).await),
-        Command::Job(args) => told(job::execute(args).await),
-        Command::Cancel(args) => told(cancel::execute(args).await),
-        Command::Redrive(args) => told(redrive::execute(args).await),
-        Command::DeadLetters(args) => told(dead_letters::execute(args).await),
-        Command::Bench(args) => told(bench::execute(args).await),
+        Command::Run(args) => exit_code_of(run::execute(args).await),
+        Command::Export(args) => exit_code_of(export::execute(args).await),
+        Command::Results(args) => exit_code_of(results::execute(args).await),
+        Command::Upload(args) => exit_code_of(upload::execute(args).await),
+        Command::Jobs(args) => exit_code_of(jobs::execute(args).await),
+        Command::Job(args) => exit_code_of(job::execute(args).await),
+        Command::Cancel(args) => exit_code_of(cancel::execute(args).await),
+        Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
+        Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
+        Command::Bench(args) => exit_code_of(bench::execute(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,
         Command::Status(status) => status.run().await,
@@ -52,8 +52,8 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The exit code of a client command; its error goes to standard error.
-fn told(result: Result<ExitCode, CommandError>) -> ExitCode {
+/// The exit code of a client command. Prints its error to standard error.
+fn exit_code_of(result: Result<ExitCode, CommandError>) -> ExitCode {
     result.unwrap_or_else(|error| {
         eprintln!("error: {}", error.explain());
         error.exit_code()

@@ -19,7 +19,7 @@ use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
 use crate::template::Template;
 use crate::terminal;
 
-/// Why an operator's command failed.
+/// Error of an operator's command.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
     /// The local stack.
@@ -31,23 +31,23 @@ pub enum OperateError {
     /// The functions.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// The local stack ended under a `rowmill up` that was watching it.
-    #[error("the local stack ended by itself; see {}", .0.display())]
+    /// The local stack ended while `rowmill up` was in the foreground.
+    #[error("the local stack ended unexpectedly; see {}", .0.display())]
     StackEnded(PathBuf),
-    /// Standard output takes nothing.
+    /// Standard output cannot be written.
     #[error("cannot write the result")]
     Output(#[source] io::Error),
 }
 
-/// What is told of a stack on AWS whose API lets everybody in.
-const OPEN_API: &str = "warning: the HTTP API is open: whoever knows its URL may read and start jobs, as the owner `local`. \
-    Deploy again with --parameter JwtIssuer=https://ISSUER --parameter JwtAudience=AUDIENCE to let in only who has a token of \
-    that issuer, or with --parameter WithHttpApi=false to have no API.";
+/// Warning for a stack on AWS with an API that anybody can call.
+const OPEN_API: &str = "warning: the HTTP API is open: anybody who knows its URL can read and start jobs, as the owner `local`. \
+    To require a token, deploy again with --parameter JwtIssuer=https://ISSUER --parameter JwtAudience=AUDIENCE. \
+    To deploy no API, use --parameter WithHttpApi=false.";
 
-/// Starts the embedded local stack, or brings a running one up to date.
+/// Starts the embedded local stack, or updates a running one.
 ///
-/// Stays in the foreground until Ctrl-C and then stops the stack; with --detach it returns when the API answers. The
-/// API's base URL is all there is on standard output. Nothing is kept: a stack that is stopped is gone with its data.
+/// Stays in the foreground until Ctrl-C, then stops the stack. With --detach it returns when the API answers. Standard
+/// output contains only the API's base URL. The data of a stack is lost when the stack stops.
 #[derive(Debug, Args)]
 pub struct Up {
     /// Leave the stack running in the background.
@@ -61,46 +61,46 @@ pub struct Up {
     parameters: Vec<(String, String)>,
 }
 
-/// Stops the embedded local stack. Its data is gone.
+/// Stops the embedded local stack. Its data is lost.
 #[derive(Debug, Args)]
 pub struct Down {}
 
-/// Says whether the embedded local stack runs, and where.
+/// Shows whether the embedded local stack runs, and where.
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Print stack.json.
+    /// Print the content of stack.json.
     #[arg(long)]
     json: bool,
 }
 
-/// Builds, packages and deploys template.yaml to AWS, or to an emulator with --endpoint-url.
+/// Builds the functions and deploys template.yaml to AWS, or to an emulator with --endpoint-url.
 #[derive(Debug, Args)]
 pub struct Deploy {
     /// Name of the CloudFormation stack.
     #[arg(long, default_value = "rowmill")]
     stack_name: String,
-    /// Deploy to an emulator of AWS at this address (LocalStack: http://localhost:4566) with test credentials.
+    /// Deploy to the AWS emulator at this URL, with test credentials (LocalStack: http://localhost:4566).
     #[arg(long, value_name = "URL", conflicts_with_all = ["region", "profile"])]
     endpoint_url: Option<String>,
-    /// AWS region, where not the environment's.
+    /// AWS region [default: from the environment].
     #[arg(long)]
     region: Option<String>,
-    /// AWS profile, where not the environment's.
+    /// AWS profile [default: from the environment].
     #[arg(long)]
     profile: Option<String>,
-    /// Processor of the functions. The template's default (arm64) on AWS, this machine's for a local endpoint.
+    /// Processor architecture of the functions [default: arm64 on AWS, this machine's for a local endpoint].
     #[arg(long)]
     architecture: Option<Architecture>,
-    /// Build with cargo-lambda for a local endpoint too, for functions that run in Lambda's image.
+    /// Use cargo-lambda for a local endpoint too: needed if its functions run in Lambda's image.
     #[arg(long)]
     cargo_lambda: bool,
-    /// Build with cargo's release profile where plain cargo builds; cargo-lambda always does.
+    /// Build with the release profile. cargo-lambda always does.
     #[arg(long)]
     release: bool,
-    /// Bucket for packages and template; by default one of the account's own, made if missing.
+    /// Bucket for packages and template [default: rowmill-artifacts-ACCOUNT-REGION, created if missing].
     #[arg(long)]
     artifacts_bucket: Option<String>,
-    /// Set a parameter of template.yaml. Those not named stay as they are.
+    /// Set a parameter of template.yaml. Other parameters keep their values.
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<(String, String)>,
     /// Print the outputs as JSON.
@@ -131,7 +131,7 @@ impl Up {
                 })
                 .await;
             }
-            // Interrupted as it comes up, the stack ends with the attempt.
+            // An interruption during the start also stops the stack.
             let stack = tokio::select! {
                 stack = Stack::up(&options) => stack?,
                 () = interrupted() => return Ok(interrupt::exit_code()),
@@ -142,7 +142,7 @@ impl Up {
     }
 }
 
-/// Holds a stack until Ctrl-C, which is the usual way to end it and no failure.
+/// Keeps a stack running until Ctrl-C, which is the normal end and not a failure.
 async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateError> {
     print_line(stack.api_url())?;
     options.progress.line("The local stack is up. Ctrl-C stops it.");
@@ -161,7 +161,11 @@ impl Down {
         finish(async {
             let options = StackOptions::for_current_workspace()?;
             let was_running = stack::down(&options.state_dir).await?;
-            let said = if was_running { "The local stack is down; its data is gone." } else { "No local stack runs." };
+            let said = if was_running {
+                "The local stack is stopped, its data is lost."
+            } else {
+                "The local stack is not running."
+            };
             Progress::Shown.line(said);
             Ok(ExitCode::SUCCESS)
         })
@@ -170,7 +174,7 @@ impl Down {
 }
 
 impl Status {
-    /// Runs the command. Exit code 1 where no stack runs.
+    /// Runs the command. Exit code 1 if the stack does not run or does not answer.
     pub async fn run(self) -> ExitCode {
         finish(async {
             let options = StackOptions::for_current_workspace()?;
@@ -223,7 +227,7 @@ impl Deploy {
         let compiler = self.compiler(&mut parameters);
         let packages: Vec<String> =
             template.functions().map_err(DeployError::from)?.into_iter().map(|f| f.package).collect();
-        // Before the build, which takes minutes: whether there is a region to go to.
+        // A missing region must be found before the build, which takes minutes.
         let aws = Aws::connect(self.target()).await.map_err(DeployError::from)?;
         let binaries = package::build(&options.workspace, &packages, compiler).await?;
         let packages = binaries.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
@@ -236,7 +240,7 @@ impl Deploy {
         };
         let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
         if !deployed.changed {
-            Progress::Shown.line("Nothing has changed.");
+            Progress::Shown.line("The stack is up to date, nothing was changed.");
         }
         if !aws.is_emulator() && deployed.is_open() {
             Progress::Shown.line(OPEN_API);
@@ -256,7 +260,7 @@ impl Deploy {
         }
     }
 
-    /// How to build, with the parameter that says for which processor.
+    /// Chooses the compiler, and sets the parameter `Architecture` accordingly.
     fn compiler(&self, parameters: &mut BTreeMap<String, String>) -> Compiler {
         let here = Architecture::of_this_machine();
         let is_local = self.endpoint_url.as_deref().is_some_and(is_loopback);
@@ -281,7 +285,7 @@ fn is_loopback(url: &str) -> bool {
     }
 }
 
-/// Gives up `work` on Ctrl-C or SIGTERM; what it had started ends as it is dropped.
+/// Runs `work` until Ctrl-C or SIGTERM. What it has started ends when it is dropped.
 async fn unless_interrupted<W>(work: W) -> Result<ExitCode, OperateError>
 where
     W: Future<Output = Result<ExitCode, OperateError>>,
@@ -292,7 +296,7 @@ where
     }
 }
 
-/// Prints an error with its causes, and turns it into exit code 1.
+/// Runs `work`. An error is printed with its causes and becomes exit code 1.
 async fn finish(work: impl Future<Output = Result<ExitCode, OperateError>>) -> ExitCode {
     work.await.unwrap_or_else(|error| {
         eprintln!("error: {}", explain(&error));

@@ -1,19 +1,19 @@
-//! What goes on: lines on standard error, since standard output belongs to results, and bytes that are counted on their way.
+//! Progress: lines on standard error (standard output is for results), and a counter for transferred bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether anybody wants to hear it.
+/// Whether progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A person watches.
+    /// For a person.
     Shown,
-    /// A test or a program that only wants the result.
+    /// For tests and programs that only need the result.
     Hidden,
 }
 
 impl Progress {
-    /// Tells one line.
+    /// Prints one line.
     pub fn line(self, text: impl std::fmt::Display) {
         if self == Self::Shown {
             eprintln!("{text}");
@@ -21,14 +21,14 @@ impl Progress {
     }
 }
 
-/// Counts bytes on their way, and tells somebody about it. Those that must travel again are counted back first.
+/// Counts transferred bytes and reports each change. Bytes that must be sent again are subtracted first.
 pub struct ByteProgress {
     moved: AtomicU64,
     tell: Box<dyn Fn(u64) + Send + Sync>,
 }
 
 impl ByteProgress {
-    /// A count from 0; `tell` gets the bytes moved so far at every change.
+    /// A counter from 0. `tell` gets the number of bytes after each change.
     pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { moved: AtomicU64::new(0), tell: Box::new(tell) })
     }

@@ -1,4 +1,4 @@
-//! The storage behind presigned requests: how long its silence is borne, and what it says when it refuses.
+//! S3 behind presigned requests: the stall timeout, and its error answers.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use reqwest::header::RETRY_AFTER;
 use crate::api::{is_transient, parse_retry_after};
 use crate::terminal::escape_controls;
 
-/// A transfer in which nothing moves for this long is given up and tried again.
+/// A transfer without a byte for this long is aborted and retried.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// The status decides; an error's words that do not arrive in time only make the message shorter.
+/// Timeout for the body of an error answer. The status is enough to decide; without the body the message is shorter.
 const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An answer of the storage with an error status.
+/// An answer with an error status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StorageRefusal {
     /// The HTTP status.
     pub status: u16,
-    /// The storage's words, safe to print.
+    /// The reason given by the storage, safe to print.
     pub reason: String,
-    /// How long it asked to wait before another try.
+    /// `Retry-After`, if given.
     pub retry_after: Option<Duration>,
 }
 
@@ -39,13 +39,13 @@ impl StorageRefusal {
         Self { status, reason: reason(&body), retry_after }
     }
 
-    /// Whether the same request may be answered otherwise a little later.
+    /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         is_transient(self.status)
     }
 }
 
-/// What an S3 error document says: `<Error><Code>…</Code><Message>…</Message></Error>`.
+/// Code and message of an S3 error document: `<Error><Code>…</Code><Message>…</Message></Error>`.
 fn reason(body: &str) -> String {
     let element = |name: &str| {
         let start = body.find(&format!("<{name}>"))? + name.len() + 2;

@@ -1,11 +1,11 @@
-//! The SAM template as data: loaded with CloudFormation's short tags, asked for its functions, pointed at packages.
+//! The SAM template: parses CloudFormation's short tags, lists the functions, sets their packages.
 
 use std::path::{Path, PathBuf};
 
 use saphyr::{LoadableYamlNode, Scalar, Tag, Yaml};
 use serde_json::{Map, Value, json};
 
-/// Type of the resources that have code.
+/// Resource type of a function.
 const FUNCTION: &str = "AWS::Serverless::Function";
 
 /// A template in CloudFormation's long form: `{"Ref": "Bucket"}` for `!Ref Bucket`.
@@ -17,7 +17,7 @@ pub struct Template {
 /// A function of the template and the package it is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its name within the template.
+    /// Its logical id in the template.
     pub logical_id: String,
     /// The cargo package, which is also the binary's name.
     pub package: String,
@@ -26,20 +26,20 @@ pub struct Function {
 /// Why a template cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// There is no file, or it cannot be read.
+    /// The file is missing or cannot be read.
     #[error("cannot read {}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
     /// It is not YAML.
     #[error("the template is not YAML")]
     Syntax(#[from] saphyr::ScanError),
-    /// It is YAML with something CloudFormation does not have.
-    #[error("the template has {0}, which CloudFormation does not take")]
+    /// It contains YAML that CloudFormation does not support.
+    #[error("the template has {0}, which CloudFormation does not support")]
     Unsupported(String),
     /// A function does not say which binary it runs.
     #[error("the function {0} has no Metadata.BuildProperties.Binary")]
@@ -51,7 +51,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// See [`TemplateError`]; the file has to be put right.
+    /// See [`TemplateError`]; the file must be corrected.
     pub fn load(path: &Path) -> Result<Self, TemplateError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TemplateError::Unreadable { path: path.to_owned(), source })?;
@@ -76,7 +76,7 @@ impl Template {
         &self.document
     }
 
-    /// The text CloudFormation gets.
+    /// The template as JSON, for CloudFormation.
     pub fn to_json(&self) -> String {
         self.document.to_string()
     }
@@ -96,7 +96,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`TemplateError::NoBinary`] for a function that names none.
+    /// [`TemplateError::NoBinary`] for a function without a package name.
     pub fn functions(&self) -> Result<Vec<Function>, TemplateError> {
         self.resources_of(FUNCTION)
             .map(|(id, resource)| match resource["Metadata"]["BuildProperties"]["Binary"].as_str() {
@@ -106,11 +106,11 @@ impl Template {
             .collect()
     }
 
-    /// Points a function at its package in a bucket.
+    /// Sets the location of a function's package.
     ///
     /// # Panics
     ///
-    /// Where the template has no such resource: `logical_id` comes from [`functions`](Self::functions).
+    /// If the template has no such resource: `logical_id` comes from [`functions`](Self::functions).
     pub fn set_code(&mut self, logical_id: &str, bucket: &str, key: &str) {
         let function = &mut self.document["Resources"][logical_id];
         assert!(function.is_object(), "the template has no function {logical_id}");
@@ -151,8 +151,8 @@ fn key_text(key: &Yaml<'_>) -> Result<String, TemplateError> {
     }
 }
 
-/// The long form of a short tag: `Ref` and `Condition` stand alone, the others are `Fn::` functions, and `GetAtt`
-/// takes its dotted text apart.
+/// The long form of a short tag. `Ref` and `Condition` keep their names, all others become `Fn::` functions, and the
+/// dotted text of `GetAtt` becomes a list.
 fn intrinsic(tag: &Tag, argument: Value) -> Result<Value, TemplateError> {
     let name = tag.suffix.as_str();
     Ok(match (name, argument) {

@@ -1,4 +1,4 @@
-//! Text for people: safe to print, cut to width, aligned, with readable numbers.
+//! Text for a terminal: escaped, cut to width, aligned, with readable numbers.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use console::{Term, measure_text_width, truncate_str};
 
-/// Width of lines where there is no terminal: a file has room for a whole message.
+/// Width of lines without a terminal: enough for a whole message.
 const DEFAULT_WIDTH: usize = 240;
 
-/// Writes to standard output. Whoever has closed it (`rowmill jobs | head`) does not want to know more, which is no
-/// failure.
+/// Writes to standard output. A closed pipe (`rowmill jobs | head`) is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -19,15 +18,15 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Width of the terminal standard output goes to, or a usual one.
+/// Width of the terminal, or a default if standard output is not a terminal.
 pub fn width() -> usize {
     Term::stdout().size_checked().map_or(DEFAULT_WIDTH, |(_, columns)| usize::from(columns).max(40))
 }
 
-/// Replaces whatever could drive the terminal or reorder its text by a visible escape.
+/// Replaces characters that control the terminal or reorder its text by a visible escape.
 ///
-/// Rows of a file and texts of a server are other people's: a row that holds `ESC [ 2 J` must not clear the screen, one
-/// that holds a right-to-left override must not make `exe.txt` out of `txt.exe`.
+/// Rows of a file and texts of a server are untrusted. `ESC [ 2 J` in a row must not clear the screen, and a right-to-left
+/// override must not make `txt.exe` look like `exe.txt`.
 pub fn escape_controls(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -42,23 +41,23 @@ pub fn escape_controls(text: &str) -> String {
     escaped
 }
 
-/// Whether a character does something other than being seen.
+/// Whether a character controls the terminal or the order of text.
 pub fn drives_terminal(c: char) -> bool {
     c.is_control() || is_invisible_control(c)
 }
 
-/// Marks that reorder or break lines without being `Cc`: bidirectional controls, line and paragraph separator, BOM.
+/// Control characters outside of the category `Cc`: bidirectional controls, line and paragraph separator, BOM.
 fn is_invisible_control(c: char) -> bool {
     matches!(c,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text escaped and cut to `width` columns, with an ellipsis where something was cut.
+/// The text, escaped and cut to `width` columns. A cut text ends with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     truncate_str(&escape_controls(text), width, "…").into_owned()
 }
 
-/// Lays rows out in columns two spaces apart; columns named in `right` are aligned to the right.
+/// Formats rows as columns, two spaces apart. Columns listed in `right` are aligned to the right.
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -87,7 +86,7 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -100,12 +99,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A number of bytes in a unit that suits it: `812.4 KiB`.
+/// A number of bytes with a unit: `812.4 KiB`.
 pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
-/// A span of time as one reads it aloud: `0.8 s`, `42 s`, `3 min 5 s`, `2 h 10 min`.
+/// A readable duration: `0.8 s`, `42 s`, `3 min 5 s`, `2 h 10 min`.
 pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 9.95 {

@@ -1,7 +1,7 @@
-//! What a job would cost on AWS at list price.
+//! The AWS list price of a job.
 //!
-//! List prices of us-east-1 as published since November 2024, arm64 for Lambda, no free tier and no discount. They may
-//! change: each constant names the page it was read from.
+//! List prices of us-east-1 as published since November 2024, arm64 for Lambda, no free tier and no discount. Each
+//! constant names the page with the price, which may change.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use serde::Serialize;
 
 use super::invocations::Invocation;
 
-/// Dollars a DynamoDB write request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
+/// Dollars per DynamoDB write request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
 pub const DYNAMODB_WRITE_UNIT: f64 = 0.625 / 1e6;
 
-/// Dollars a DynamoDB read request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
+/// Dollars per DynamoDB read request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
 pub const DYNAMODB_READ_UNIT: f64 = 0.125 / 1e6;
 
-/// Dollars a request to a standard SQS queue (aws.amazon.com/sqs/pricing).
+/// Dollars per request to a standard SQS queue (aws.amazon.com/sqs/pricing).
 pub const SQS_REQUEST: f64 = 0.40 / 1e6;
 
-/// Dollars an S3 GET of the standard class (aws.amazon.com/s3/pricing).
+/// Dollars per S3 GET of the standard class (aws.amazon.com/s3/pricing).
 pub const S3_GET: f64 = 0.0004 / 1e3;
 
-/// Dollars an S3 PUT, POST or LIST of the standard class (aws.amazon.com/s3/pricing).
+/// Dollars per S3 PUT, POST or LIST of the standard class (aws.amazon.com/s3/pricing).
 pub const S3_PUT: f64 = 0.005 / 1e3;
 
-/// Dollars a Lambda request (aws.amazon.com/lambda/pricing).
+/// Dollars per Lambda request (aws.amazon.com/lambda/pricing).
 pub const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
 
-/// Dollars a GB-second of Lambda on arm64 (aws.amazon.com/lambda/pricing).
+/// Dollars per GB-second of Lambda on arm64 (aws.amazon.com/lambda/pricing).
 pub const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 
-/// Functions that read from queues: for each of their invocations the Lambda service receives and deletes once.
+/// Functions fed by queues. For each invocation the Lambda service sends one receive and one delete to SQS.
 const QUEUE_FUNCTIONS: [&str; 5] = ["split-job", "process-items", "complete-job", "dead-letter", "receive-file"];
 
-/// Runs every minute whether there is a job or not, so what it takes is no part of a job's cost.
+/// Runs every minute with or without jobs, so it does not count towards the cost of a job.
 const SWEEP: &str = "sweep";
 
-/// Everything a job used, in the units AWS bills.
+/// What a job used, in the units that AWS bills.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -52,15 +52,15 @@ pub struct Usage {
     pub invocations: BTreeMap<String, u64>,
     /// Lambda memory × time.
     pub gb_seconds: f64,
-    /// Requests the Lambda service makes to SQS for the event source mappings, estimated: one receive and one delete an
-    /// invocation. Empty long polls (about 0.25 a second, queue and idle poller set) come on top.
+    /// Requests the Lambda service makes to SQS for the event source mappings, estimated: one receive and one delete per
+    /// invocation. Empty long polls (about 0.25 per second, queue and idle poller set) are not included.
     pub mapping_requests: u64,
-    /// Highest memory of any process, by function.
+    /// Peak memory of a process, by function.
     pub peak_rss_bytes: BTreeMap<String, u64>,
 }
 
 impl Usage {
-    /// Adds up `invocations`, those of the sweep left out; `memory_mb` tells a function's memory size.
+    /// Adds up `invocations` except those of the sweep. `memory_mb` returns the memory size of a function.
     pub fn of(invocations: &[Invocation], memory_mb: impl Fn(&str) -> u32) -> Self {
         let mut usage = Self::default();
         for invocation in invocations.iter().filter(|invocation| invocation.function != SWEEP) {
@@ -101,7 +101,7 @@ impl Usage {
             dynamodb: self.write_units * DYNAMODB_WRITE_UNIT + self.read_units * DYNAMODB_READ_UNIT,
             sqs: self.of_service("sqs") as f64 * SQS_REQUEST,
             sqs_mappings: self.mapping_requests as f64 * SQS_REQUEST,
-            // The benchmark's rows all succeed, so no function writes an object: what functions ask of S3 are reads.
+            // All rows of the benchmark succeed, so no function writes an object: all S3 requests of functions are reads.
             s3: self.of_service("s3") as f64 * S3_GET + self.upload_puts as f64 * S3_PUT,
             lambda: invocations as f64 * LAMBDA_REQUEST + self.gb_seconds * LAMBDA_GB_SECOND,
         }
@@ -130,7 +130,7 @@ impl Cost {
         self.dynamodb + self.sqs + self.sqs_mappings + self.s3 + self.lambda
     }
 
-    /// The same work done `times` as often.
+    /// The cost multiplied by `times`.
     pub fn times(self, times: f64) -> Self {
         Self {
             dynamodb: self.dynamodb * times,

@@ -1,4 +1,4 @@
-//! What the functions say of themselves: one JSON line an invocation in the local stack's logs.
+//! The functions' own measurements: one JSON line per invocation in the logs of the local stack.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-/// The message of the lines that are counted.
+/// The message of these lines.
 const MESSAGE: &str = "invocation finished";
 
 /// Longest wait for the functions' last lines after the job has ended.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The logs are settled when nothing was added for this long.
+/// The logs are complete when nothing was added for this long.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
 
 /// One invocation of a function.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Invocation {
-    /// The function's name, `process-items` for instance.
+    /// The function's name, for example `process-items`.
     pub function: String,
     /// How long it took.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct Invocation {
     /// DynamoDB capacity it used.
     #[serde(default, rename = "aws.capacity")]
     pub capacity: Capacity,
-    /// The most memory its process ever held, where the system tells.
+    /// Peak memory of its process, if the operating system provides it.
     #[serde(default, rename = "process.peak_rss_bytes")]
     pub peak_rss_bytes: Option<u64>,
 }
@@ -47,7 +47,7 @@ pub struct Capacity {
     pub write: f64,
 }
 
-/// Reads a log line; `None` for any other line, JSON or not.
+/// Parses a log line. `None` for any other line, JSON or not.
 pub fn parse(line: &str) -> Option<Invocation> {
     #[derive(Deserialize)]
     struct Line {
@@ -55,7 +55,7 @@ pub fn parse(line: &str) -> Option<Invocation> {
         #[serde(flatten)]
         invocation: Invocation,
     }
-    // Most lines are something else; looking for the words is cheaper than parsing.
+    // Most lines are different, and a text search is cheaper than parsing.
     if !line.contains(MESSAGE) {
         return None;
     }
@@ -63,15 +63,15 @@ pub fn parse(line: &str) -> Option<Invocation> {
     (line.message == MESSAGE).then_some(line.invocation)
 }
 
-/// How far the logs had come at some time.
+/// The ends of the logs at some time.
 #[derive(Debug)]
-pub struct LogMark {
+pub struct LogPosition {
     folder: PathBuf,
     lengths: HashMap<PathBuf, u64>,
 }
 
-impl LogMark {
-    /// Where the logs in `folder` end now. A folder that is not there yet has no logs.
+impl LogPosition {
+    /// The current ends of the logs in `folder`. A missing folder has no logs.
     pub fn now(folder: &Path) -> io::Result<Self> {
         Ok(Self { folder: folder.to_owned(), lengths: lengths(folder)? })
     }
@@ -91,12 +91,12 @@ impl LogMark {
         Ok(())
     }
 
-    /// Every invocation logged since the mark.
+    /// Every invocation logged since this position.
     pub fn invocations(&self) -> io::Result<Vec<Invocation>> {
         let mut found = Vec::new();
         for (path, length) in lengths(&self.folder)? {
             let marked = self.lengths.get(&path).copied().unwrap_or(0);
-            // A log shorter than it was has been begun anew.
+            // A log that became shorter was replaced.
             let from = if marked <= length { marked } else { 0 };
             let mut log = BufReader::new(File::open(&path)?);
             log.seek(SeekFrom::Start(from))?;
@@ -166,7 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("process-items.log");
         fs::write(&log, line() + "\n").unwrap();
-        let mark = LogMark::now(folder.path()).unwrap();
+        let mark = LogPosition::now(folder.path()).unwrap();
         assert_eq!(mark.invocations().unwrap(), []);
         let mut more = fs::OpenOptions::new().append(true).open(&log).unwrap();
         writeln!(more, "{}\nnoise\n{}", line(), line()).unwrap();
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn no_logs_are_no_invocations() {
-        let mark = LogMark::now(Path::new("/nonexistent/logs")).unwrap();
+        let mark = LogPosition::now(Path::new("/nonexistent/logs")).unwrap();
         assert_eq!(mark.invocations().unwrap(), []);
     }
 }

@@ -1,4 +1,4 @@
-//! How much memory each function has, which is what its time costs by.
+//! Memory sizes of the functions, which determine the price of their time.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use crate::template::{Template, TemplateError};
 
-/// Memory of a function the template says nothing about: Lambda's own default.
+/// Memory of a function without a setting in the template: Lambda's default.
 const DEFAULT_MEGABYTES: u32 = 128;
 
-/// Memory sizes by function, as the template has them by default.
+/// Memory sizes by function, from the template's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemorySizes(HashMap<String, u32>);
 
 impl MemorySizes {
-    /// Reads the sizes out of a template.
+    /// Reads the sizes from a template.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] for a function that does not name its package.
+    /// [`TemplateError`] for a function without a package name.
     pub fn of_template(template: &Template) -> Result<Self, TemplateError> {
         let document = template.document();
         let size = |logical_id: &str| {
@@ -36,7 +36,7 @@ impl MemorySizes {
     }
 }
 
-/// A number, or the default of the parameter that is referred to.
+/// A number, or the default of the referenced parameter.
 fn number(document: &Value, value: &Value) -> Option<u32> {
     let value = match value["Ref"].as_str() {
         Some(parameter) => &document["Parameters"][parameter]["Default"],

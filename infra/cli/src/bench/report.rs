@@ -1,4 +1,4 @@
-//! The benchmark's result, for people and for programs.
+//! The result of a benchmark as text and as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::cost::Usage;
 use super::{BenchType, Measurement};
 use crate::terminal::{bytes, count, span, table};
 
-/// Several runs of one benchmark, summed up by their medians.
+/// The runs of a benchmark, summarized by medians.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The job type.
@@ -18,7 +18,7 @@ pub struct Report<'a> {
     pub rows: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// At least one run.
+    /// The runs, at least one.
     pub runs: &'a [Measurement],
 }
 
@@ -36,7 +36,7 @@ impl Report<'_> {
         self.rows as f64 / self.job().as_secs_f64().max(0.001)
     }
 
-    /// The usage of the run with the median number of requests: a real run's, so that its parts add up.
+    /// The usage of the run with the median number of requests. It is one real run, so its parts add up.
     fn usage(&self) -> Option<&Usage> {
         let mut usages: Vec<&Usage> = self.runs.iter().filter_map(|r| r.usage.as_ref()).collect();
         usages.sort_by_key(|usage| usage.requests_sent());
@@ -70,7 +70,7 @@ impl Report<'_> {
         text += &table(&lines, &[]);
         match self.usage() {
             Some(usage) => text + &self.requests(usage) + &self.memory(usage) + &self.cost(usage),
-            None => text + "No logs of the functions at hand: requests and cost are not known.\n",
+            None => text + "The functions' logs are not available: requests and cost are not known.\n",
         }
     }
 
@@ -123,7 +123,7 @@ impl Report<'_> {
         text + "  us-east-1, arm64, no free tier; Lambda time as on this machine\n"
     }
 
-    /// The result as JSON, every run in it.
+    /// The result as JSON, including every run.
     pub fn to_json(&self) -> Value {
         let usage = self.usage();
         let seconds = |time: Duration| time.as_secs_f64();
@@ -151,7 +151,7 @@ fn peaks(usage: &Usage) -> &BTreeMap<String, u64> {
     &usage.peak_rss_bytes
 }
 
-/// The middle one, or the lower of the two in the middle: always a time that was measured.
+/// The median. For an even number of times the lower of the two middle ones, so that it is a measured time.
 fn median(times: impl Iterator<Item = Duration>) -> Duration {
     let mut times: Vec<Duration> = times.collect();
     times.sort();

@@ -1,4 +1,4 @@
-//! The benchmark's input: as many rows as wanted, the same ones every time.
+//! The input of the benchmark: any number of rows, always the same ones.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 /// Bytes of a row, its line end included.
 pub const ROW_BYTES: usize = 60;
 
-/// The columns; they are not counted among the rows.
+/// The header line, which is not counted as a row.
 const HEADER: &str = "id,name,quantity,price,day,token\n";
 
-/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each. Same number, same file.
+/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each. The same number gives the same file.
 pub fn write(rows: u64, to: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, to);
     out.write_all(HEADER.as_bytes())?;
@@ -35,7 +35,7 @@ pub fn write(rows: u64, to: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The schema every row of [`write()`] fulfils.
+/// A schema that every row of [`write()`] satisfies.
 pub fn schema() -> Value {
     json!({
         "type": "object",
@@ -51,7 +51,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Steele, Lea and Flood's SplitMix64: cheap noise that needs no state but the row's number.
+/// Steele, Lea and Flood's SplitMix64: cheap pseudo-random numbers that depend only on the row number.
 fn scramble(row: u64) -> u64 {
     let mut z = row.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -8,19 +8,19 @@ use super::interrupt::{self, interrupted};
 use super::{CommandError, print, print_json};
 use crate::bench::memory::MemorySizes;
 use crate::bench::report::Report;
-use crate::bench::{BenchError, BenchType, Insight, Measurement, measure, rows};
+use crate::bench::{BenchError, BenchType, FunctionLogs, Measurement, measure, rows};
 use crate::follow::Reporter;
 use crate::stack::{StackOptions, logs_dir};
 use crate::template::Template;
 use crate::terminal::{count, span};
 use crate::upload::SourceFile;
 
-/// Measures speed, AWS requests, memory and cost of a job over generated rows
+/// Measures throughput, AWS requests, memory and cost of a job with generated rows
 ///
-/// Exit codes: 0 if every row succeeded and was counted once, else 1.
+/// Exit codes: 0 if every row succeeded and was counted exactly once, else 1.
 #[derive(Debug, clap::Args)]
 pub struct BenchArgs {
-    /// Rows of 60 bytes to process
+    /// Number of rows to process, 60 bytes each
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..=9_999_999_999))]
     pub rows: u64,
@@ -31,13 +31,13 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Use the local stack, which is the default without --url
+    /// Use the local stack (the default without --url)
     #[arg(long, conflicts_with = "url")]
     pub local: bool,
     /// Build the local stack's functions with optimizations
     #[arg(long, conflicts_with = "url")]
     pub release: bool,
-    /// Another API than the local stack's; requests and cost are not known then.
+    /// Another API. Requests and cost are then unknown.
     #[command(flatten)]
     pub api: ApiArgs,
     /// Print the result as JSON
@@ -49,12 +49,12 @@ pub struct BenchArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; [`BenchError::Inexact`] among them.
+/// See [`CommandError`], including [`BenchError::Inexact`].
 pub async fn execute(args: BenchArgs) -> Result<ExitCode, CommandError> {
     tokio::select! {
         result = bench(&args) => result,
         () = interrupted() => {
-            eprintln!("Interrupted; a job under way ends by itself, or with the local stack if this command had started it.");
+            eprintln!("Interrupted; a running job goes on, unless this command started its local stack.");
             Ok(interrupt::exit_code())
         }
     }
@@ -73,8 +73,8 @@ async fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     let memory = template.map_err(crate::stack::StackError::from)?;
     let logs = logs_dir(&options);
     let mut connection = Connection::local(&options).await?;
-    let insight = Insight { logs: &logs, memory };
-    let result = run(args, &file, &connection, Some(&insight)).await;
+    let function_logs = FunctionLogs { logs: &logs, memory };
+    let result = run(args, &file, &connection, Some(&function_logs)).await;
     connection.leave_stack_running();
     result
 }
@@ -83,12 +83,12 @@ async fn run(
     args: &BenchArgs,
     file: &SourceFile,
     connection: &Connection,
-    insight: Option<&Insight<'_>>,
+    function_logs: Option<&FunctionLogs<'_>>,
 ) -> Result<ExitCode, CommandError> {
     let mut runs: Vec<Measurement> = Vec::new();
     for number in 1..=args.runs {
         let mut reporter = Reporter::on_stderr();
-        let measured = measure(&connection.api, file, args.rows, args.bench_type, insight, &mut reporter).await?;
+        let measured = measure(&connection.api, file, args.rows, args.bench_type, function_logs, &mut reporter).await?;
         drop(reporter);
         if args.runs > 1 {
             eprintln!("Run {number} of {}: {}", args.runs, span(measured.job));

@@ -1,22 +1,19 @@
-//! `rowmill cancel`: a job told to stop.
+//! `rowmill cancel`: stops a job.
 
 use std::process::ExitCode;
 
-use super::connection::ApiArgs;
+use super::connection::JobRefArgs;
 use super::{CommandError, print, print_json};
 use crate::follow::summary;
 
-/// Stops a job: what is done stays, the rest is skipped
+/// Stops a job. Finished items keep their results, the other items are skipped
 ///
-/// Exit codes: 0 if the job is stopped or was before, 1 if it had ended otherwise.
+/// Exit codes: 0 if the job is being cancelled or already was, 1 if it had ended before.
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
-    /// The job's guid
-    #[arg(value_parser = super::job_guid)]
-    pub job_guid: String,
-    /// Where the API is.
+    /// Which job.
     #[command(flatten)]
-    pub api: ApiArgs,
+    pub job: JobRefArgs,
     /// Print the job as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -26,16 +23,19 @@ pub struct CancelArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; nothing has changed then.
+/// See [`CommandError`].
 pub async fn execute(args: CancelArgs) -> Result<ExitCode, CommandError> {
-    let connection = args.api.connect().await?;
-    let job = connection.api.cancel_job(&args.job_guid).await?;
+    let connection = args.job.api.connect().await?;
+    let job = connection.api.cancel_job(&args.job.job_guid).await?;
     if args.json {
         print_json(&job)?;
     } else {
         print(&summary(&job))?;
         if !job.status.is_terminal() {
-            eprintln!("What runs is brought to an end.\nLook at it again: {}", connection.look_again(&job.job_guid));
+            eprintln!(
+                "The chunks in progress are finished first.\nLook at it again: {}",
+                connection.watch_command(&job.job_guid)
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,34 +1,34 @@
-//! Which API a command talks to: the one named, or that of the local stack.
+//! The API that a command calls: the one given, or that of the local stack.
 
 use crate::api::ApiClient;
 use crate::stack::{self, Stack, StackOptions};
 
 use super::CommandError;
 
-/// Names the API's address in the environment.
+/// Environment variable with the API's URL.
 const URL_VARIABLE: &str = "ROWMILL_URL";
 
-/// Holds the bearer token. It is read from the environment alone: arguments are seen by every process.
+/// Environment variable with the bearer token. There is no argument for it, because other processes can read arguments.
 const TOKEN_VARIABLE: &str = "ROWMILL_TOKEN";
 
-/// What to do where no API is named and none runs here.
-const NO_API: &str = "no API to talk to: give --url or set ROWMILL_URL, or bring the local stack up with `rowmill up`";
+/// The error if no API is given and no local stack runs.
+const NO_API: &str = "no API: use --url, set ROWMILL_URL, or start the local stack with `rowmill up`";
 
 /// The API's address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ApiArgs {
-    /// Address of the API, else ROWMILL_URL, else the local stack if it is up; ROWMILL_TOKEN holds the bearer token
+    /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is read from $ROWMILL_TOKEN
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 }
 
-/// An API somewhere, or the local stack, brought up if need be.
+/// An API, or the local stack, which is started if necessary.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct TargetArgs {
     /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
-    /// Use the local stack, and bring it up if it is not
+    /// Use the local stack. It is started if it does not run
     #[arg(long, conflicts_with = "url")]
     pub local: bool,
     /// Build the local stack's functions with optimizations
@@ -36,8 +36,19 @@ pub struct TargetArgs {
     pub release: bool,
 }
 
+/// A job on an API.
+#[derive(Debug, Clone, clap::Args)]
+pub struct JobRefArgs {
+    /// The job's guid
+    #[arg(value_parser = super::job_guid)]
+    pub job_guid: String,
+    /// Where the API is.
+    #[command(flatten)]
+    pub api: ApiArgs,
+}
+
 impl ApiArgs {
-    /// A client of the API named, or of the running local stack where none is.
+    /// A client of the given API, or of the running local stack.
     pub(super) async fn connect(&self) -> Result<Connection, CommandError> {
         if let Some(url) = &self.url {
             return Connection::to(url, format!(" --url {url}"));
@@ -53,7 +64,7 @@ impl ApiArgs {
 }
 
 impl TargetArgs {
-    /// The local stack's options, if it is the one meant.
+    /// The options of the local stack, if `--local` is given.
     pub(super) fn stack_options(&self) -> Result<Option<StackOptions>, CommandError> {
         if !self.local {
             return Ok(None);
@@ -62,13 +73,14 @@ impl TargetArgs {
     }
 }
 
-/// A client with what is known of the other side.
+/// A client of an API.
 ///
-/// It keeps a local stack it has started: dropped before [`Connection::leave_stack_running`], it stops that.
+/// It owns a local stack that it has started, and stops that stack when dropped, except after
+/// [`Connection::leave_stack_running`].
 pub(super) struct Connection {
     /// The client.
     pub api: ApiClient,
-    /// What to add to a `rowmill` command so that it talks to the same API.
+    /// The argument that makes another `rowmill` command use the same API.
     url_argument: String,
     stack: Option<Stack>,
 }
@@ -80,32 +92,32 @@ impl Connection {
         Ok(Self { api, url_argument, stack: None })
     }
 
-    /// The local stack has no authorizer: a token for another API is none of its business.
+    /// The local stack has no authorizer, so it never gets a token that is meant for another API.
     fn to_stack(url: &str) -> Result<Self, CommandError> {
         Ok(Self { api: ApiClient::new(url, None)?, url_argument: String::new(), stack: None })
     }
 
-    /// Brings the local stack up, or up to date, and talks to it.
+    /// Starts or updates the local stack and connects to it.
     pub async fn local(options: &StackOptions) -> Result<Self, CommandError> {
         let stack = Stack::up(options).await?;
         let connection = Self::to_stack(stack.api_url())?;
         Ok(Self { stack: Some(stack), ..connection })
     }
 
-    /// Lets a local stack that was brought up outlive this command.
+    /// Keeps a local stack running after the end of this command.
     pub fn leave_stack_running(&mut self) {
         if let Some(stack) = &mut self.stack {
             stack.leave_running();
         }
     }
 
-    /// The command that shows a job again.
-    pub fn look_again(&self, job_guid: &str) -> String {
+    /// The command that follows a job.
+    pub fn watch_command(&self, job_guid: &str) -> String {
         format!("rowmill job {job_guid} --watch{}", self.url_argument)
     }
 
     /// The command that fetches a job's results.
-    pub fn fetch_results(&self, job_guid: &str) -> String {
+    pub fn results_command(&self, job_guid: &str) -> String {
         format!("rowmill results {job_guid}{}", self.url_argument)
     }
 }

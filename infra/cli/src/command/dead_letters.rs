@@ -1,24 +1,21 @@
-//! `rowmill dead-letters`: what the queues gave up on.
+//! `rowmill dead-letters`: lists the dead letters of a job.
 
 use std::process::ExitCode;
 
-use super::connection::ApiArgs;
+use super::connection::JobRefArgs;
 use super::{CommandError, print, print_json};
 use crate::api::{DeadChunk, DeadLetter};
 use crate::terminal::{count, cut, escape_controls, table};
 
-/// Lists the messages of a job that a queue gave up on
+/// Lists the dead letters of a job: messages that failed at every delivery
 ///
-/// Each was dealt with: its items processed one at a time, failed with a code, or the job stopped. `rowmill job` shows
-/// what came of it.
+/// Every dead letter has been handled: its items were processed one at a time or failed with a code, or the job was
+/// stopped. `rowmill job` shows the result.
 #[derive(Debug, clap::Args)]
 pub struct DeadLettersArgs {
-    /// The job's guid
-    #[arg(value_parser = super::job_guid)]
-    pub job_guid: String,
-    /// Where the API is.
+    /// Which job.
     #[command(flatten)]
-    pub api: ApiArgs,
+    pub job: JobRefArgs,
     /// Print each dead letter as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -30,8 +27,8 @@ pub struct DeadLettersArgs {
 ///
 /// See [`CommandError`].
 pub async fn execute(args: DeadLettersArgs) -> Result<ExitCode, CommandError> {
-    let connection = args.api.connect().await?;
-    let letters = connection.api.dead_letters(&args.job_guid).await?;
+    let connection = args.job.api.connect().await?;
+    let letters = connection.api.dead_letters(&args.job.job_guid).await?;
     if args.json {
         letters.iter().try_for_each(print_json)?;
     } else if letters.is_empty() {
@@ -60,7 +57,7 @@ fn letter_table(letters: &[DeadLetter]) -> String {
     table(&rows, &[2, 3, 4])
 }
 
-/// The rows of a chunk as far as its message tells: in a redrive they are the failed ones from the first row on.
+/// The rows of a chunk, as far as the message tells. In a redrive they are the failed rows from the first row on.
 fn rows_of(chunk: &DeadChunk) -> String {
     format!("{} from {}", count(chunk.items), count(chunk.first_row))
 }

@@ -1,16 +1,15 @@
-//! `rowmill export`: the records of a dataset, as a file here.
+//! `rowmill export`: writes the records of a dataset to a local file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
-use super::connection::{Connection, TargetArgs};
-use super::lifecycle::{JobRun, Stage, carry_out};
-use super::limits::{ConcurrencyArgs, DeadlineArgs};
+use super::CommandError;
+use super::connection::Connection;
+use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::params::{TextFormat, read_json};
 use super::results::{OutArgs, ResultKind};
-use super::{CommandError, PatienceArgs};
 use crate::api::{JobStatus, NewJob};
 use crate::follow::Reporter;
 
@@ -19,18 +18,18 @@ const EXPORT: &str = "export";
 
 /// Writes the records of a dataset to a file
 ///
-/// Exit codes: as of `rowmill run`.
+/// Exit codes: as for `rowmill run`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
     /// The dataset to export
     pub dataset: String,
-    /// Columns to write, in this order [default: all]
+    /// Columns to write, in this order, separated by commas [default: all]
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// File with a JSON Schema: only records that fulfil it are written
+    /// File with a JSON Schema. Only records that are valid against it are written
     #[arg(long, value_name = "FILE")]
     pub filter: Option<PathBuf>,
-    /// How the file is to be written
+    /// Format of the file
     #[arg(long, value_enum)]
     pub format: Option<TextFormat>,
     /// Compress the file with gzip
@@ -39,19 +38,10 @@ pub struct ExportArgs {
     /// Where the file goes.
     #[command(flatten)]
     pub out: OutArgs,
-    /// When to end the job.
+    /// How the job is run.
     #[command(flatten)]
-    pub deadline: DeadlineArgs,
-    /// How much of it is done at a time.
-    #[command(flatten)]
-    pub concurrency: ConcurrencyArgs,
-    /// Where the API is.
-    #[command(flatten)]
-    pub target: TargetArgs,
-    /// How long to bear silence.
-    #[command(flatten)]
-    pub patience: PatienceArgs,
-    /// Print progress as JSON lines, what was written and then the final job as the last ones
+    pub lifecycle: LifecycleArgs,
+    /// Print progress as JSON lines; the last two are the written files and the job
     #[arg(long)]
     pub json: bool,
 }
@@ -80,16 +70,16 @@ impl ExportArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; whether a job was created is part of the message.
+/// See [`CommandError`]. The message says whether a job was created.
 pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
     let new_job = NewJob {
         job_type: EXPORT.to_owned(),
         params: args.params()?,
-        deadline_seconds: args.deadline.seconds(),
-        max_concurrency: args.concurrency.max_concurrency,
+        deadline_seconds: args.lifecycle.deadline.seconds(),
+        max_concurrency: args.lifecycle.concurrency.max_concurrency,
         ..NewJob::default()
     };
-    carry_out(&args.target, async |connection, stage| export(&args, &new_job, connection, stage).await).await
+    args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await
 }
 
 async fn export(
@@ -99,11 +89,11 @@ async fn export(
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let folder = args.out.folder();
-    let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
+    let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
     let mut reporter = Reporter::new(args.json);
     let job = job_run.create_and_follow(new_job, &mut reporter).await?;
     let fetched = match job.status {
-        // Half of a dataset is not what was asked for; `rowmill results` gives it to whoever wants it all the same.
+        // A failed export leaves a part of the dataset. It is not fetched here; `rowmill results` can.
         JobStatus::Completed => Some(job_run.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
         _ => None,
     };

@@ -1,17 +1,17 @@
-//! What happens when somebody presses Ctrl-C, or asks the process to end.
+//! Interruption by Ctrl-C or SIGTERM.
 
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// 128 + SIGINT, as shells count.
+/// 128 + SIGINT, as shells do it.
 const INTERRUPTED: u8 = 130;
 
-/// Ends with the first SIGINT or SIGTERM. From the first call on neither ends the process by itself.
+/// Returns at the first SIGINT or SIGTERM. After the first call, neither signal ends the process any more.
 pub async fn interrupted() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
-        // Without a handler the signals keep their own effect, which is to end the process.
+        // Without a handler the signals keep their default effect: they end the process.
         return std::future::pending().await;
     };
     tokio::select! {

@@ -1,4 +1,4 @@
-//! `rowmill jobs`: the latest jobs.
+//! `rowmill jobs`: lists jobs.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -8,13 +8,13 @@ use super::{CommandError, print, print_json};
 use crate::api::{ApiClient, Job, JobFilter, JobStatus};
 use crate::terminal::{count, cut, escape_controls, table};
 
-/// Most jobs asked for at a time; the API gives no more in one answer.
+/// Most jobs per request: the limit of the API.
 const PAGE: usize = 100;
 
 /// Lists jobs, newest first
 #[derive(Debug, clap::Args)]
 pub struct JobsArgs {
-    /// Only jobs of this status
+    /// Only jobs with this status
     #[arg(long, value_enum)]
     pub status: Option<JobStatus>,
     /// Only jobs of this type
@@ -43,7 +43,7 @@ pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         jobs.iter().try_for_each(print_json)?;
     } else if jobs.is_empty() {
-        eprintln!("There are no such jobs.");
+        eprintln!("No jobs found.");
     } else {
         print(&job_table(&jobs))?;
     }
@@ -56,7 +56,7 @@ async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec
     while jobs.len() < limit {
         let page = api.jobs(filter, PAGE.min(limit - jobs.len()), after.as_deref()).await?;
         jobs.extend(page.jobs);
-        // A page of a filtered list may be short, or empty, and yet not the last one.
+        // A page of a filtered list may be short or empty although more pages follow.
         match page.next {
             Some(next) if Some(&next) != after.as_ref() => after = Some(next),
             _ => break,

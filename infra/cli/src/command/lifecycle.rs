@@ -1,4 +1,4 @@
-//! A job from its creation to what it leaves, as `rowmill run` and `rowmill export` see it through.
+//! The life of a job from its creation to its results, shared by `rowmill run` and `rowmill export`.
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -9,82 +9,102 @@ use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
+use super::limits::{ConcurrencyArgs, DeadlineArgs};
 use super::results::{Fetched, ResultKind, fetch};
-use super::{CommandError, PatienceArgs, print, print_json, show_counts, tell_of_failed_rows};
+use super::{CommandError, PatienceArgs, print, print_counts, print_json, print_results_hint};
 use crate::api::{Job, NewJob};
 use crate::download::Folder;
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
 
-/// How far a command has got with its job.
+/// How far a command is with its job.
 #[derive(Default)]
 pub(super) struct Stage {
-    /// The job is being asked for: from now on there may be one.
+    /// The request to create the job was sent: the job may exist.
     asked: AtomicBool,
-    /// The command that shows the job again, once its name is known.
-    look_again: OnceLock<String>,
+    /// The command that follows the job, once its guid is known.
+    watch_command: OnceLock<String>,
     /// The command that fetches its results, once it has ended.
-    fetch_again: OnceLock<String>,
+    results_command: OnceLock<String>,
 }
 
-/// Connects to the API meant, does `work` there, and says what becomes of the job where it is interrupted.
-///
-/// # Errors
-///
-/// Those of the connection and of `work`.
-pub(super) async fn carry_out(
-    target: &TargetArgs,
-    work: impl AsyncFnOnce(&Connection, &Stage) -> Result<ExitCode, CommandError>,
-) -> Result<ExitCode, CommandError> {
-    let local = target.stack_options()?;
-    let stage = Stage::default();
-    let run = async {
-        let mut connection = match &local {
-            Some(options) => Connection::local(options).await?,
-            None => target.api.connect().await?,
+/// How a job is run: its limits, its API, and how long to wait.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LifecycleArgs {
+    /// When to end the job.
+    #[command(flatten)]
+    pub deadline: DeadlineArgs,
+    /// How many chunks run in parallel.
+    #[command(flatten)]
+    pub concurrency: ConcurrencyArgs,
+    /// Where the API is.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// When to give up.
+    #[command(flatten)]
+    pub patience: PatienceArgs,
+}
+
+impl LifecycleArgs {
+    /// Connects to the API and does `work` there. After an interruption it prints what happens to the job.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connection and of `work`.
+    pub(super) async fn carry_out(
+        &self,
+        work: impl AsyncFnOnce(&Connection, &Stage) -> Result<ExitCode, CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        let local = self.target.stack_options()?;
+        let stage = Stage::default();
+        let run = async {
+            let mut connection = match &local {
+                Some(options) => Connection::local(options).await?,
+                None => self.target.api.connect().await?,
+            };
+            let result = work(&connection, &stage).await;
+            // The stack stays up, also after an error: the job can still be looked at. Only an interruption stops it.
+            connection.leave_stack_running();
+            result
         };
-        let result = work(&connection, &stage).await;
-        // Whatever became of the job, it can still be looked at; only an interrupted command takes its stack along.
-        connection.leave_stack_running();
-        result
-    };
-    tokio::select! {
-        result = run => result,
-        () = interrupted() => {
-            // `run` is dropped by now, and with it a stack this command had started.
-            tell_interrupted(&stage, local.as_ref()).await;
-            Ok(interrupt::exit_code())
+        tokio::select! {
+            result = run => result,
+            () = interrupted() => {
+                // `run` is dropped by now, and with it a stack that this command started.
+                print_interrupted(&stage, local.as_ref()).await;
+                Ok(interrupt::exit_code())
+            }
         }
     }
 }
 
-/// What the steps of a job's life have in common.
+/// What all steps need.
 pub(super) struct JobRun<'a> {
     /// Where the job is.
     pub connection: &'a Connection,
-    /// How long to bear silence.
+    /// When to give up.
     pub patience: &'a PatienceArgs,
-    /// Whether a program reads along.
+    /// Whether the output is JSON.
     pub json: bool,
-    /// How far it has got.
+    /// How far the command is.
     pub stage: &'a Stage,
 }
 
 impl JobRun<'_> {
-    /// Has the job created, and follows it to its end.
+    /// Creates the job and follows it to its end.
     pub async fn create_and_follow(&self, new_job: &NewJob, reporter: &mut Reporter) -> Result<Job, CommandError> {
         let (connection, stage) = (self.connection, self.stage);
         stage.asked.store(true, Ordering::Relaxed);
         let job = connection.api.create_job(new_job, Uuid::new_v4()).await?;
-        let look_again = stage.look_again.get_or_init(|| connection.look_again(&job.job_guid));
+        let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(&job.job_guid));
         let job = follow(&connection.api, job, &self.patience.patience(), reporter)
             .await
-            .map_err(|source| CommandError::Follow { source, look_again: look_again.clone() })?;
-        stage.fetch_again.get_or_init(|| connection.fetch_results(&job.job_guid));
+            .map_err(|source| CommandError::Follow { source, watch_command: watch_command.clone() })?;
+        stage.results_command.get_or_init(|| connection.results_command(&job.job_guid));
         Ok(job)
     }
 
-    /// Fetches what the ended job has left: the kinds in `only`, or all.
+    /// Fetches the results of the ended job: the kinds in `only`, or all.
     pub async fn fetch(
         &self,
         job: &Job,
@@ -95,11 +115,11 @@ impl JobRun<'_> {
         fetch(self.connection, &job.job_guid, only, folder, reporter).await
     }
 
-    /// Shows how the job ended and what of it is here now.
+    /// Shows how the job ended and which results were fetched.
     ///
     /// # Errors
     ///
-    /// That of `fetched`, once the job has been shown.
+    /// That of `fetched`, after the job was shown.
     pub async fn conclude(
         &self,
         job: &Job,
@@ -114,21 +134,21 @@ impl JobRun<'_> {
             here.as_ref().map_or(Ok(()), |fetched| print_json(&ResultsEvent { event: "results", fetched }))?;
             print_json(job)?;
         } else {
-            show_counts(self.connection, job).await?;
+            print_counts(self.connection, job).await?;
             match &here {
                 Some(fetched) if fetched.is_empty() => eprintln!("The job has no such results."),
-                Some(fetched) => print(&format!("\n{}", fetched.told(true)))?,
+                Some(fetched) => print(&format!("\n{}", fetched.listing(true)))?,
                 None => {}
             }
             if !here.is_some_and(|fetched| fetched.has(ResultKind::FailedRows)) {
-                tell_of_failed_rows(self.connection, job)?;
+                print_results_hint(self.connection, job)?;
             }
         }
         failure.map_or_else(|| Ok(Verdict::of(job).exit_code()), Err)
     }
 }
 
-/// What was written, as a line before that of the job.
+/// The JSON line with the fetched files, printed before the job.
 #[derive(Serialize)]
 struct ResultsEvent<'a> {
     event: &'static str,
@@ -136,25 +156,25 @@ struct ResultsEvent<'a> {
     fetched: &'a Fetched,
 }
 
-/// Says what becomes of the job.
-async fn tell_interrupted(stage: &Stage, local: Option<&StackOptions>) {
+/// Prints what happens to the job after an interruption.
+async fn print_interrupted(stage: &Stage, local: Option<&StackOptions>) {
     let stopped = match local {
         Some(options) => stack::running(&options.state_dir).await.is_err(),
         None => false,
     };
-    match (stage.look_again.get(), stopped) {
-        (Some(look_again), false) => match stage.fetch_again.get() {
-            Some(fetch_again) => eprintln!("Interrupted; the job has ended.\nFetch its results: {fetch_again}"),
+    match (stage.watch_command.get(), stopped) {
+        (Some(watch_command), false) => match stage.results_command.get() {
+            Some(results_command) => eprintln!("Interrupted; the job has ended.\nFetch its results: {results_command}"),
             None => {
                 eprintln!("Interrupted; the job goes on without this command.");
-                eprintln!("Look at it again: {look_again}");
+                eprintln!("Look at it again: {watch_command}");
             }
         },
-        (Some(_), true) => eprintln!("Interrupted; the local stack is stopped, and the job with it."),
+        (Some(_), true) => eprintln!("Interrupted; the local stack and the job are stopped."),
         (None, false) if stage.asked.load(Ordering::Relaxed) => {
-            eprintln!("Interrupted while the job was being created: there may be one, see `rowmill jobs`.");
+            eprintln!("Interrupted while the job was being created. It may exist, see `rowmill jobs`.");
         }
         (None, false) => eprintln!("Interrupted; no job was created."),
-        (None, true) => eprintln!("Interrupted; no job was created, the local stack is stopped."),
+        (None, true) => eprintln!("Interrupted; no job was created, and the local stack is stopped."),
     }
 }

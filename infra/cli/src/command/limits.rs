@@ -1,30 +1,30 @@
-//! What a job may take: time, failures, workers.
+//! Limits of a job: time, failures, parallel chunks.
 
 use std::time::Duration;
 
 use super::parse_span;
 use crate::api::Tolerance;
 
-/// When a job is ended, done or not.
+/// The deadline of a job.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct DeadlineArgs {
-    /// End the job after this time, done or not: 30m, 4h, …
+    /// Stop the job after this time: 30m, 4h, …
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub deadline: Option<Duration>,
-    /// The same in seconds
+    /// The deadline in seconds
     #[arg(long, value_name = "N", conflicts_with = "deadline",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub deadline_seconds: Option<u64>,
 }
 
 impl DeadlineArgs {
-    /// Seconds until the deadline, if one is wished for.
+    /// Seconds until the deadline, if one is given.
     pub fn seconds(&self) -> Option<u64> {
         self.deadline_seconds.or_else(|| self.deadline.map(|span| span.as_secs()))
     }
 }
 
-/// How many failures a job bears, each bound on its own.
+/// How many failures a job tolerates. The bounds are independent.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ToleranceArgs {
     /// Stop the job when more items than this have failed
@@ -33,7 +33,7 @@ pub struct ToleranceArgs {
     /// Stop the job when more than this percentage of the items processed have failed
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub tolerance_percent: Option<f64>,
-    /// Look at the percentage once so many items are processed
+    /// Check the percentage only after this many items are processed
     #[arg(long, value_name = "N", requires = "tolerance_percent")]
     pub tolerance_minimum_items: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl ToleranceArgs {
     }
 }
 
-/// How much of a job is done at a time.
+/// How many chunks of a job run in parallel.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConcurrencyArgs {
     /// Process at most this many chunks of the job at the same time

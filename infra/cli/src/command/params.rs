@@ -1,4 +1,4 @@
-//! Parameters of a job as the command line gives them.
+//! Job params from the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use super::CommandError;
 use crate::upload::{CSV, JSON_LINES, PARQUET, XLSX};
 
-/// How a file is written.
+/// Format of an uploaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Delimiter-separated values.
     Csv,
-    /// One JSON value a line.
+    /// JSON Lines: one JSON value per line.
     Jsonl,
     /// An Excel workbook.
     Xlsx,
@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// The API's word for it.
+    /// Its name in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -42,17 +42,17 @@ impl Format {
     }
 }
 
-/// How a job writes a file of its own.
+/// Format of a file that a job writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum TextFormat {
     /// Comma-separated values with a header line.
     Csv,
-    /// One JSON value a line.
+    /// JSON Lines: one JSON value per line.
     Jsonl,
 }
 
 impl TextFormat {
-    /// The API's word for it.
+    /// Its name in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Csv => Format::Csv.word(),
@@ -61,19 +61,19 @@ impl TextFormat {
     }
 }
 
-/// How a file is compressed.
+/// Compression of an uploaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Compression {
-    /// With gzip.
+    /// gzip.
     Gzip,
-    /// With Zstandard.
+    /// Zstandard.
     Zstd,
-    /// Not at all, whatever its name says.
+    /// Not compressed, whatever the file name says.
     None,
 }
 
 impl Compression {
-    /// The API's word for it.
+    /// Its name in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -83,46 +83,46 @@ impl Compression {
     }
 }
 
-/// Parameters of the job, each as the API names it.
+/// Params of the job, named as in the API.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ParamArgs {
-    /// Dataset the records go to
+    /// Dataset to write the records to
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<String>,
-    /// Columns that identify a record
+    /// Columns that identify a record, separated by commas
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub key: Vec<String>,
     /// File with a JSON Schema for the rows
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// Character between the cells of a CSV row, `\t` or `tab` for a tab [default: found in the header line]
+    /// Character between the cells of a CSV row, `\t` or `tab` for a tab [default: detected in the header line]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_delimiter)]
     pub delimiter: Option<char>,
-    /// The first row is data: columns are named column1, column2, …
+    /// The file has no header line: its columns are named column1, column2, …
     #[arg(long)]
     pub no_header: bool,
-    /// How the file is written [default: by its bytes and its extension]
+    /// Format of the file [default: detected from its content and extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Sheet of a workbook to read [default: the first]
     #[arg(long, value_name = "NAME")]
     pub sheet: Option<String>,
-    /// How the file is compressed [default: found in its bytes]
+    /// Compression of the file [default: detected from its content]
     #[arg(long, value_enum)]
     pub compression: Option<Compression>,
-    /// Encoding of the text, `utf-16le` or `windows-1252` for instance [default: by its byte-order mark, else utf-8]
+    /// Text encoding, for example `utf-16le` or `windows-1252` [default: from the byte order mark, else utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<String>,
-    /// What transform makes of a row: a JSON array, or a file that holds one
+    /// Mapping for transform: a JSON array, or the name of a file with one
     #[arg(long, value_name = "FILE|JSON")]
     pub mapping: Option<String>,
-    /// How transform writes its rows
+    /// Output format of transform
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<TextFormat>,
-    /// Check every row as the job type would, and do nothing with it
+    /// Only check the rows, do not process them
     #[arg(long)]
     pub dry_run: bool,
-    /// Any other parameter of the job type, its value as JSON
+    /// Any other param of the job type, with its value as JSON
     #[arg(long = "param", value_name = "NAME=JSON", value_parser = parse_param)]
     pub params: Vec<(String, Value)>,
 }
@@ -132,8 +132,8 @@ impl ParamArgs {
     ///
     /// # Errors
     ///
-    /// [`CommandError::File`] for an unusable schema or mapping, [`CommandError::Usage`] for a parameter given twice or a
-    /// mapping that is none.
+    /// [`CommandError::File`] for an unusable schema or mapping, [`CommandError::Usage`] for a param that is given twice or
+    /// an invalid mapping.
     pub fn to_json(&self) -> Result<Map<String, Value>, CommandError> {
         let schema = self.schema.as_deref().map(read_json).transpose()?;
         let mapping = self.mapping.as_deref().map(read_mapping).transpose()?;
@@ -156,7 +156,7 @@ impl ParamArgs {
         let mut params = Map::from_iter(given);
         for (name, value) in &self.params {
             if params.insert(name.clone(), value.clone()).is_some() {
-                let text = format!("the parameter `{name}` is given twice");
+                let text = format!("the param `{name}` is given twice");
                 return Err(CommandError::Usage(text));
             }
         }
@@ -168,7 +168,7 @@ impl ParamArgs {
 ///
 /// # Errors
 ///
-/// [`CommandError::File`] where it cannot be read or holds something else.
+/// [`CommandError::File`] if it cannot be read or is not JSON.
 pub(super) fn read_json(path: &Path) -> Result<Value, CommandError> {
     let unusable =
         |reason: Box<dyn std::error::Error + Send + Sync>| CommandError::File { path: path.to_owned(), reason };
@@ -176,9 +176,9 @@ pub(super) fn read_json(path: &Path) -> Result<Value, CommandError> {
     serde_json::from_slice(&text).map_err(|error| unusable(error.into()))
 }
 
-/// A mapping, given as it is or as the name of its file.
+/// A mapping, given as JSON or as a file name.
 fn read_mapping(given: &str) -> Result<Value, CommandError> {
-    // No file that somebody means to name begins like this.
+    // A file name hardly ever begins like this.
     let mapping = match given.trim_start().starts_with('[') {
         true => serde_json::from_str(given)
             .map_err(|error| CommandError::Usage(format!("--mapping is not JSON: {error}")))?,

@@ -1,4 +1,4 @@
-//! `rowmill results`: what a job has left, as files here.
+//! `rowmill results`: fetches the results of a job.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::connection::{ApiArgs, Connection};
+use super::connection::{Connection, JobRefArgs};
 use super::interrupt::{self, interrupted};
 use super::{CommandError, print, print_json};
 use crate::api::{ApiError, JOB_ACTIVE, ResultFile, Results};
@@ -17,18 +17,18 @@ use crate::terminal::{bytes, count, escape_controls, table};
 /// A kind of result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ResultKind {
-    /// The rows that failed, each with its error; put right, they are what `rowmill redrive --corrected` takes.
+    /// The failed rows, each with its error. Corrected, the file is the input of `rowmill redrive --corrected`.
     FailedRows,
-    /// The rows a stopped job did not come to.
+    /// The rows that a stopped job did not process.
     UnprocessedRows,
-    /// What the job made of its rows.
+    /// The output of the job.
     Output,
     /// The list of the files, with the job's counts.
     Manifest,
 }
 
 impl ResultKind {
-    /// The API's word for it.
+    /// Its name in the API.
     fn word(self) -> &'static str {
         match self {
             Self::FailedRows => "failedRows",
@@ -42,41 +42,38 @@ impl ResultKind {
 /// Where results go.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct OutArgs {
-    /// Folder the files go to, created if it is not there [default: the current one]
+    /// Folder for the files, created if missing [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace files of the same name
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 }
 
 impl OutArgs {
-    /// The folder meant.
+    /// The folder, by default the current one.
     pub(super) fn folder(&self) -> Folder {
         Folder { path: self.out.clone().unwrap_or_else(|| PathBuf::from(".")), replace: self.force }
     }
 }
 
-/// Fetches what an ended job has left: failed rows, rows it did not come to, its output, the manifest
+/// Fetches the results of an ended job: failed rows, unprocessed rows, output and manifest
 ///
-/// Each file is checked against its checksum and has its name only when it is whole.
+/// The checksum of each file is verified. A file gets its name only when it is complete.
 ///
-/// Exit codes: 0 if every file is there, else 1; 2 wrong usage, 130 interrupted.
+/// Exit codes: 0 if all files were fetched, 1 if not, 2 wrong usage, 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct ResultsArgs {
-    /// The job's guid
-    #[arg(value_parser = super::job_guid)]
-    pub job_guid: String,
+    /// Which job.
+    #[command(flatten)]
+    pub job: JobRefArgs,
     /// Where the files go.
     #[command(flatten)]
     pub out: OutArgs,
-    /// Fetch this kind only; may be given several times
+    /// Fetch only results of this kind; can be given several times
     #[arg(long, value_enum, value_name = "KIND")]
     pub only: Vec<ResultKind>,
-    /// Where the API is.
-    #[command(flatten)]
-    pub api: ApiArgs,
-    /// Print progress as JSON lines, what was written as the last one
+    /// Print progress as JSON lines; the last one lists the written files
     #[arg(long)]
     pub json: bool,
 }
@@ -85,15 +82,15 @@ pub struct ResultsArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; files that were complete by then stay.
+/// See [`CommandError`]. Complete files are kept.
 pub async fn execute(args: ResultsArgs) -> Result<ExitCode, CommandError> {
-    let connection = args.api.connect().await?;
+    let connection = args.job.api.connect().await?;
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
     let folder = args.out.folder();
     let fetched = tokio::select! {
-        fetched = fetch(&connection, &args.job_guid, &args.only, &folder, &reporter) => fetched?,
+        fetched = fetch(&connection, &args.job.job_guid, &args.only, &folder, &reporter) => fetched?,
         () = interrupted() => {
-            eprintln!("Interrupted; files that were complete stay, nothing half is left.");
+            eprintln!("Interrupted; complete files are kept, partial files are removed.");
             return Ok(interrupt::exit_code());
         }
     };
@@ -102,12 +99,12 @@ pub async fn execute(args: ResultsArgs) -> Result<ExitCode, CommandError> {
     } else if fetched.files.is_empty() {
         eprintln!("The job has no such results.");
     } else {
-        print(&fetched.told(std::io::stdout().is_terminal() && args.out.out.is_none()))?;
+        print(&fetched.listing(std::io::stdout().is_terminal() && args.out.out.is_none()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The results of a job that are here now.
+/// The fetched results of a job.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Fetched {
@@ -116,7 +113,7 @@ pub(super) struct Fetched {
     files: Vec<FetchedFile>,
 }
 
-/// A result that is here now.
+/// A fetched result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FetchedFile {
@@ -130,7 +127,7 @@ struct FetchedFile {
 }
 
 impl Fetched {
-    /// Whether there was nothing of the kinds that were asked for.
+    /// Whether the job has no results of the requested kinds.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -140,8 +137,8 @@ impl Fetched {
         self.files.iter().any(|file| file.kind == kind.word())
     }
 
-    /// What there is now, a line each: with sizes for a person, else the paths alone.
-    pub fn told(&self, to_a_person: bool) -> String {
+    /// One line per file: with sizes for a person, otherwise only the paths.
+    pub fn listing(&self, to_a_person: bool) -> String {
         let path = |file: &FetchedFile| escape_controls(&file.path.to_string_lossy());
         if !to_a_person {
             return self.files.iter().map(|file| path(file) + "\n").collect();
@@ -153,7 +150,7 @@ impl Fetched {
     }
 }
 
-/// Fetches the results of a job into `folder`: those of the kinds in `only`, or all.
+/// Fetches results of a job into `folder`: the kinds in `only`, or all.
 pub(super) async fn fetch(
     connection: &Connection,
     job_guid: &str,
@@ -188,10 +185,10 @@ fn chosen(results: Results, only: &[ResultKind]) -> Vec<ResultFile> {
     results.into_files().into_iter().filter(is_wanted).collect()
 }
 
-/// The API's refusal, with what to do about a job that has not ended.
+/// The API's refusal. For a job that has not ended, with the command that follows it.
 fn unavailable(connection: &Connection, job_guid: &str, source: ApiError) -> CommandError {
     match source.code() {
-        Some(JOB_ACTIVE) => CommandError::NotEnded { source, look_again: connection.look_again(job_guid) },
+        Some(JOB_ACTIVE) => CommandError::NotEnded { source, watch_command: connection.watch_command(job_guid) },
         _ => source.into(),
     }
 }
@@ -237,9 +234,9 @@ mod tests {
         };
         let files = vec![file("./a.csv", 2048, Some(1500)), file("./manifest.json", 7, None)];
         let fetched = Fetched { job_guid: "g".into(), attempt: 1, files };
-        assert_eq!(fetched.told(false), "./a.csv\n./manifest.json\n");
+        assert_eq!(fetched.listing(false), "./a.csv\n./manifest.json\n");
         let expected =
             "file                 size  items\n./a.csv          2.00 KiB  1,500\n./manifest.json       7 B\n";
-        assert_eq!(fetched.told(true), expected);
+        assert_eq!(fetched.listing(true), expected);
     }
 }

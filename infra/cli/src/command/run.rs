@@ -1,15 +1,15 @@
-//! `rowmill run`: a file from here to finished work, watched all along.
+//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
-use super::connection::{Connection, TargetArgs};
-use super::lifecycle::{JobRun, Stage, carry_out};
-use super::limits::{ConcurrencyArgs, DeadlineArgs, ToleranceArgs};
+use super::CommandError;
+use super::connection::Connection;
+use super::lifecycle::{JobRun, LifecycleArgs, Stage};
+use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
-use super::{CommandError, PatienceArgs};
 use crate::api::NewJob;
 use crate::download::Folder;
 use crate::follow::Reporter;
@@ -23,34 +23,25 @@ use crate::upload::{SourceFile, store};
 pub struct RunArgs {
     /// The file to process
     pub file: PathBuf,
-    /// What to do with each item: import, validate, transform or a type of your own
+    /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: String,
     /// Parameters of the job type.
     #[command(flatten)]
     pub params: ParamArgs,
-    /// When to end it.
-    #[command(flatten)]
-    pub deadline: DeadlineArgs,
-    /// How many failures it bears.
+    /// How many failures are tolerated.
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
-    /// How much of it is done at a time.
-    #[command(flatten)]
-    pub concurrency: ConcurrencyArgs,
-    /// Fetch the job's results into this folder when it has ended, created if it is not there
+    /// Fetch the results of the ended job into this folder, which is created if missing
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
-    /// Replace files of the same name there
+    /// Replace existing files in that folder
     #[arg(long, requires = "results")]
     pub force: bool,
-    /// Where the API is.
+    /// How the job is run.
     #[command(flatten)]
-    pub target: TargetArgs,
-    /// How long to bear silence.
-    #[command(flatten)]
-    pub patience: PatienceArgs,
-    /// Print progress as JSON lines, the final job as the last one
+    pub lifecycle: LifecycleArgs,
+    /// Print progress as JSON lines; the last one is the job
     #[arg(long)]
     pub json: bool,
 }
@@ -59,13 +50,13 @@ pub struct RunArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; whether a job was created is part of the message.
+/// See [`CommandError`]. The message says whether a job was created.
 pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
-    // Whatever is wrong with the arguments shows before anything is started or sent.
+    // Wrong arguments are found before anything is started or sent.
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
     let file = SourceFile::open(&args.file, fallback_type).await?;
-    carry_out(&args.target, async |connection, stage| run(&args, &file, params, connection, stage).await).await
+    args.lifecycle.carry_out(async |connection, stage| run(&args, &file, params, connection, stage).await).await
 }
 
 async fn run(
@@ -83,11 +74,11 @@ async fn run(
         job_type: args.job_type.clone(),
         file_guid: Some(stored.upload.file_guid),
         params,
-        deadline_seconds: args.deadline.seconds(),
+        deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
-        max_concurrency: args.concurrency.max_concurrency,
+        max_concurrency: args.lifecycle.concurrency.max_concurrency,
     };
-    let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
+    let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
     let job = job_run.create_and_follow(&new_job, &mut reporter).await?;
     let fetched = match &args.results {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! `rowmill upload`: stores a file for jobs to come.
+//! `rowmill upload`: stores a file for later jobs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub struct UploadArgs {
     /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
-    /// Print progress and the upload as JSON lines
+    /// Print progress as JSON lines; the last one is the upload
     #[arg(long)]
     pub json: bool,
 }
@@ -26,7 +26,7 @@ pub struct UploadArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]; nothing usable is stored then.
+/// See [`CommandError`]. No usable upload is left behind.
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
     let file = SourceFile::open(&args.file, None).await?;
     let connection = args.api.connect().await?;

@@ -1,4 +1,4 @@
-//! The bucket deployments are made from, and what is put there: each object once, under a key made of its content.
+//! The bucket with packages and templates. Each object is uploaded once, under a key derived from its content.
 
 use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_s3::primitives::ByteStream;
@@ -12,20 +12,20 @@ use crate::progress::Progress;
 use crate::template::Template;
 use crate::terminal;
 
-/// Packages under way at once.
+/// Parallel package uploads.
 const PARALLEL_UPLOADS: usize = 3;
 
 /// The bucket of a deployment's artifacts.
 pub(super) struct Bucket {
     /// Its name.
     pub(super) name: String,
-    /// The account it must belong to: names are global, and somebody may have taken this one first.
+    /// The account that must own it. Bucket names are global, so another account may own this name.
     owner: String,
 }
 
-/// The bucket named, or else this account's and region's own, which is made when it is missing.
+/// The given bucket, by default one per account and region. A missing bucket is created.
 pub(super) async fn bucket(aws: &Aws, name: Option<String>) -> Result<Bucket, CallFailed> {
-    let identity = aws.sts.get_caller_identity().send().await.map_err(failed("ask whose account this is"))?;
+    let identity = aws.sts.get_caller_identity().send().await.map_err(failed("read the account number"))?;
     let owner = identity.account().unwrap_or_default().to_owned();
     let usual = || format!("rowmill-artifacts-{owner}-{}", aws.region);
     let bucket = Bucket { name: name.unwrap_or_else(usual), owner: owner.clone() };
@@ -42,7 +42,7 @@ pub(super) async fn bucket(aws: &Aws, name: Option<String>) -> Result<Bucket, Ca
 }
 
 async fn create(aws: &Aws, name: &str) -> Result<(), CallFailed> {
-    // us-east-1 is the one region that must not be named.
+    // S3 refuses us-east-1 as a location constraint.
     let elsewhere = (aws.region != "us-east-1").then(|| {
         let constraint = BucketLocationConstraint::from(aws.region.as_str());
         CreateBucketConfiguration::builder().location_constraint(constraint).build()
@@ -50,13 +50,13 @@ async fn create(aws: &Aws, name: &str) -> Result<(), CallFailed> {
     let request = aws.s3.create_bucket().bucket(name).set_create_bucket_configuration(elsewhere);
     match request.send().await {
         Ok(_) => Ok(()),
-        // Another deployment was faster.
+        // Another deployment has just created it.
         Err(error) if matches!(error.as_service_error(), Some(CreateBucketError::BucketAlreadyOwnedByYou(_))) => Ok(()),
         Err(error) => Err(failed(format!("create the bucket {name}"))(error)),
     }
 }
 
-/// Uploads the packages the bucket does not have.
+/// Uploads the packages that are not in the bucket yet.
 pub(super) async fn upload_packages(
     aws: &Aws,
     bucket: &Bucket,
@@ -76,8 +76,7 @@ pub(super) async fn upload_packages(
     stream::iter(uploads).buffer_unordered(PARALLEL_UPLOADS).try_collect().await
 }
 
-/// Uploads the template and answers with its URL. A template in a request may have 51,200 bytes, one in a bucket
-/// 1 MB.
+/// Uploads the template and returns its URL. CloudFormation accepts 1 MB in a bucket, but only 51,200 bytes in a request.
 pub(super) async fn upload_template(aws: &Aws, bucket: &Bucket, template: &Template) -> Result<String, CallFailed> {
     let text = template.to_json();
     let key = format!("templates/{:x}.json", Sha256::digest(&text));

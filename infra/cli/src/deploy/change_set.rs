@@ -1,4 +1,4 @@
-//! A CloudFormation stack brought up to date by a change set, watched to its end.
+//! Creates or updates a CloudFormation stack by a change set and waits for its end.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl<'a> Stack<'a> {
         Self { aws, name, progress, limit, pause }
     }
 
-    /// Makes the stack what the template says. False if it already was.
+    /// Updates the stack to the template. False if nothing had to be changed.
     pub(super) async fn apply(
         &self,
         template: &Template,
@@ -61,15 +61,15 @@ impl<'a> Stack<'a> {
         Ok(true)
     }
 
-    /// The stack as it is, if there is one that can be updated. What is left of a creation that failed is removed.
+    /// The existing stack, if it can be updated. A stack whose creation failed is deleted.
     async fn existing(&self) -> Result<Option<StackDescription>, DeployError> {
         let Some(stack) = self.describe().await? else { return Ok(None) };
         let status = status_of(&stack);
         match status {
-            // A change set that was made and never carried out.
+            // Only a change set exists that was never executed.
             StackStatus::ReviewInProgress => Ok(None),
             StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed => {
-                self.progress.line(format_args!("Removing what is left of the failed stack {}", self.name));
+                self.progress.line(format_args!("Deleting the failed stack {}", self.name));
                 self.delete().await?;
                 Ok(None)
             }
@@ -86,18 +86,18 @@ impl<'a> Stack<'a> {
                 let mut stacks = answer.stacks.unwrap_or_default();
                 Ok(stacks.pop().filter(|stack| status_of(stack) != StackStatus::DeleteComplete))
             }
-            // CloudFormation has no error of its own for a stack that is not there.
+            // CloudFormation has no error code of its own for a missing stack.
             Err(error)
                 if error.code() == Some("ValidationError")
                     && error.message().is_some_and(|message| message.contains("does not exist")) =>
             {
                 Ok(None)
             }
-            Err(error) => Err(failed(format!("look at the stack {}", self.name))(error).into()),
+            Err(error) => Err(failed(format!("read the stack {}", self.name))(error).into()),
         }
     }
 
-    /// What is given, and for the rest what the stack has. What neither has is left to the template's default.
+    /// The given parameters, then the previous values of the stack. All others get the template's defaults.
     fn parameters(
         &self,
         template: &Template,
@@ -112,13 +112,13 @@ impl<'a> Stack<'a> {
         set.chain(kept.map(|name| Parameter::builder().parameter_key(name).use_previous_value(true).build())).collect()
     }
 
-    /// Waits until the change set is worked out. The reason, if it cannot be carried out.
+    /// Waits until the change set is ready. Returns the reason if it cannot be executed.
     async fn failure_of(&self, change_set: &str) -> Result<Option<String>, DeployError> {
         let started = Instant::now();
         loop {
             let request = self.aws.cloudformation.describe_change_set().stack_name(self.name);
             let answer = request.change_set_name(change_set).send().await;
-            let answer = answer.map_err(failed("look at the change set"))?;
+            let answer = answer.map_err(failed("read the change set"))?;
             match answer.status() {
                 Some(ChangeSetStatus::CreateComplete) => return Ok(None),
                 Some(ChangeSetStatus::Failed) => {
@@ -129,7 +129,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Removes a change set that will not be carried out, and the empty stack it was to fill.
+    /// Deletes a change set that will not be executed, and the empty stack if it was to be created.
     async fn discard(&self, change_set: &str, kind: &ChangeSetType) -> Result<(), DeployError> {
         let request = self.aws.cloudformation.delete_change_set().stack_name(self.name).change_set_name(change_set);
         request.send().await.map_err(failed("delete the change set"))?;
@@ -157,15 +157,15 @@ impl<'a> Stack<'a> {
     async fn execute(&self, change_set: &str) -> Result<(), DeployError> {
         let mut last_seen = self.events_after(None).await?.pop().and_then(|event| event.event_id);
         let request = self.aws.cloudformation.execute_change_set().stack_name(self.name).change_set_name(change_set);
-        request.send().await.map_err(failed("carry the change set out"))?;
+        request.send().await.map_err(failed("execute the change set"))?;
 
         let started = Instant::now();
         let mut first_failure = None;
         loop {
-            // The status is read before the events, so that at the end no event is missed.
+            // The status is read before the events, so that no event is missed at the end.
             let stack = self.describe().await?;
             for event in self.events_after(last_seen.as_deref()).await? {
-                self.tell(&event);
+                self.print_event(&event);
                 last_seen = event.event_id.clone();
                 if first_failure.is_none() && is_cause(&event) {
                     first_failure = Some(event);
@@ -174,7 +174,7 @@ impl<'a> Stack<'a> {
             let status = stack.as_ref().map_or(StackStatus::DeleteComplete, status_of);
             match status {
                 StackStatus::CreateComplete | StackStatus::UpdateComplete => return Ok(()),
-                // Not begun yet.
+                // Not started yet.
                 StackStatus::ReviewInProgress => {}
                 ref status if is_under_way(status) => {}
                 status => return Err(self.failure(status, first_failure, stack)),
@@ -183,7 +183,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Events after the one given, oldest first. Without one, only the newest.
+    /// Events after the given one, oldest first. Without one, only the newest event.
     async fn events_after(&self, last_seen: Option<&str>) -> Result<Vec<StackEvent>, DeployError> {
         let mut events: Vec<StackEvent> = Vec::new();
         let mut pages = self.aws.cloudformation.describe_stack_events().stack_name(self.name).into_paginator().send();
@@ -203,13 +203,13 @@ impl<'a> Stack<'a> {
         Ok(events)
     }
 
-    fn tell(&self, event: &StackEvent) {
+    fn print_event(&self, event: &StackEvent) {
         let Some(status) = event.resource_status() else { return };
         if event.resource_type() == Some("AWS::CloudFormation::Stack") {
             return;
         }
         let status = status.as_str();
-        // An emulator makes everything in a second; only what it cannot make is worth a line.
+        // An emulator creates everything in a second, so only failures are printed.
         if status.ends_with("_FAILED") || (!self.aws.is_emulator() && status.ends_with("_COMPLETE")) {
             let name = event.logical_resource_id().unwrap_or_default();
             let kind = event.resource_type().unwrap_or_default();
@@ -247,7 +247,7 @@ impl<'a> Stack<'a> {
         Ok(())
     }
 
-    /// The stack's outputs, and its parameters.
+    /// The outputs and the parameters of the stack.
     pub(super) async fn outputs_and_parameters(
         &self,
     ) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>), DeployError> {
@@ -269,13 +269,13 @@ fn is_under_way(status: &StackStatus) -> bool {
     status.as_str().ends_with("_IN_PROGRESS")
 }
 
-/// Whether an event is a failure of its own, and not a resource given up because another failed.
+/// Whether an event is a cause of failure, and not a resource that was cancelled because another one failed.
 fn is_cause(event: &StackEvent) -> bool {
     let failed = event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"));
     failed && !event.resource_status_reason().is_some_and(|reason| reason.contains("cancelled"))
 }
 
-/// CloudFormation and the SAM transform each have their way to say that a change set is empty.
+/// Whether the reason means an empty change set. CloudFormation and the SAM transform use different texts.
 fn is_no_change(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

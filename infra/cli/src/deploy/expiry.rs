@@ -1,11 +1,12 @@
-//! Expiry of table rows where CloudFormation does not switch it on.
+//! Enables the time to live of table rows, which an emulator's CloudFormation ignores.
 
 use aws_sdk_dynamodb::types::{TimeToLiveSpecification, TimeToLiveStatus};
 
 use crate::aws::{Aws, CallFailed, failed};
 use crate::template::Template;
 
-/// Switches on what the template says about expiry. The embedded emulator's CloudFormation reads it and leaves it off.
+/// Enables time to live on the tables as the template defines it. The embedded emulator's CloudFormation accepts the
+/// setting but does not apply it.
 pub(super) async fn enable(aws: &Aws, stack_name: &str, template: &Template) -> Result<(), CallFailed> {
     for (logical_id, table) in template.resources_of("AWS::DynamoDB::Table") {
         let Some(attribute) = table["Properties"]["TimeToLiveSpecification"]["AttributeName"].as_str() else {
@@ -22,8 +23,8 @@ pub(super) async fn enable(aws: &Aws, stack_name: &str, template: &Template) -> 
 
 async fn enable_on(aws: &Aws, table: &str, attribute: &str) -> Result<(), CallFailed> {
     let now = aws.dynamodb.describe_time_to_live().table_name(table).send().await;
-    let now = now.map_err(failed(format!("ask for the expiry of {table}")))?;
-    // Switching on what is on is an error.
+    let now = now.map_err(failed(format!("read the time to live of {table}")))?;
+    // Enabling it twice is an error.
     let status = now.time_to_live_description().and_then(|description| description.time_to_live_status());
     if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
         return Ok(());
@@ -31,6 +32,6 @@ async fn enable_on(aws: &Aws, table: &str, attribute: &str) -> Result<(), CallFa
     let expiry = TimeToLiveSpecification::builder().attribute_name(attribute).enabled(true).build();
     let expiry = expiry.expect("attribute and switch are given");
     let request = aws.dynamodb.update_time_to_live().table_name(table).time_to_live_specification(expiry);
-    request.send().await.map_err(failed(format!("switch on the expiry of {table}")))?;
+    request.send().await.map_err(failed(format!("enable the time to live of {table}")))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where results are put: under names that stay in their folder, and over nothing by accident.
+//! Destinations of results: safe names inside their folder, and no accidental overwriting.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -10,31 +10,31 @@ use super::DownloadError;
 use crate::api::ResultFile;
 use crate::terminal::drives_terminal;
 
-/// The folder that results go to.
+/// The folder for results.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// Where it is. It is created when something is put there.
+    /// Its path. The folder is created if necessary.
     pub path: PathBuf,
-    /// Whether files that are there may be replaced.
+    /// Whether existing files may be replaced.
     pub replace: bool,
 }
 
-/// Where one result goes.
+/// The destination of one result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The file.
     pub path: PathBuf,
-    /// Whether one that is there is replaced.
+    /// Whether an existing file is replaced.
     pub replace: bool,
 }
 
-impl Place {
+impl Destination {
     /// The name without the folder.
     pub fn name(&self) -> String {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// The folder it is in.
+    /// Its folder.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
@@ -45,17 +45,18 @@ impl Place {
 }
 
 impl Folder {
-    /// Where each of `files` goes. The folder exists afterwards.
+    /// The destination of each of `files`. Creates the folder.
     ///
     /// # Errors
     ///
     /// [`DownloadError::Nameless`], [`DownloadError::Twice`], [`DownloadError::Exists`],
-    /// [`DownloadError::FolderInTheWay`] or [`DownloadError::Unwritable`]: all that can be known before a byte is fetched.
-    pub async fn places(&self, files: &[ResultFile]) -> Result<Vec<Place>, DownloadError> {
+    /// [`DownloadError::FolderInTheWay`] or [`DownloadError::Unwritable`]: everything that can be checked before the first byte is
+    /// fetched.
+    pub async fn places(&self, files: &[ResultFile]) -> Result<Vec<Destination>, DownloadError> {
         let mut places = Vec::with_capacity(files.len());
         for file in files {
             let name = safe_name(&file.file_name).ok_or_else(|| DownloadError::Nameless(file.file_name.clone()))?;
-            let place = Place { path: self.path.join(name), replace: self.replace };
+            let place = Destination { path: self.path.join(name), replace: self.replace };
             if places.contains(&place) {
                 return Err(DownloadError::Twice(place.path));
             }
@@ -67,8 +68,8 @@ impl Folder {
         Ok(places)
     }
 
-    async fn check(&self, place: &Place) -> Result<(), DownloadError> {
-        // A link that leads nowhere is a file in the way like any other.
+    async fn check(&self, place: &Destination) -> Result<(), DownloadError> {
+        // A dangling symbolic link counts as an existing file.
         match fs::symlink_metadata(&place.path).await {
             Ok(metadata) if metadata.is_dir() => Err(DownloadError::FolderInTheWay(place.path.clone())),
             Ok(_) if !place.replace => Err(DownloadError::Exists(place.path.clone())),
@@ -78,11 +79,11 @@ impl Folder {
     }
 }
 
-/// The last component of a path somebody else has named, as a file name that does no harm: none that leads out of its
-/// folder, hides itself or is read as settings by other programs (a leading dot), or drives the terminal when it is listed.
+/// The last component of an untrusted path as a safe file name. It stays in its folder, has no leading dot (hidden files,
+/// settings of other programs) and no characters that control the terminal.
 fn safe_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
-    // The components of a path decide in the end what a name is, here as at the operating system.
+    // `Path` decides what is a file name, as the operating system does.
     let is_name = Path::new(last).file_name() == Some(OsStr::new(last));
     let name: String = last.chars().map(|c| if drives_terminal(c) { '_' } else { c }).collect();
     let name = match name.strip_prefix('.') {

@@ -1,4 +1,4 @@
-//! Receives a result by its link, in as many tries as it takes and the client's policy allows.
+//! Downloads a result by its link, with the retries that the client's policy allows.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -9,74 +9,74 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::timeout;
 
-use super::incoming::Incoming;
-use super::{DownloadError, Place};
+use super::partial_file::PartialFile;
+use super::{Destination, DownloadError};
 use crate::api::{ApiClient, ResultFile, http_client};
 use crate::progress::ByteProgress;
 use crate::storage::{STALL_LIMIT, StorageRefusal};
 
-/// Where the results of one job come from. Links that have expired are asked for anew.
+/// The results of one job. Expired links are renewed.
 pub struct ResultSource<'a> {
     api: &'a ApiClient,
     job_guid: &'a str,
     stall_limit: Duration,
 }
 
-/// A failed try.
+/// A failed attempt.
 struct Failure {
     error: DownloadError,
     remedy: Remedy,
 }
 
-/// What helps against a failure.
+/// What to do after a failure.
 enum Remedy {
-    /// Nothing.
+    /// Give up.
     None,
-    /// Another try, in case of a wish not before this time.
+    /// Retry, after this delay if the storage asked for one.
     Retry(Option<Duration>),
-    /// A new link.
+    /// Retry with a new link.
     NewLink,
 }
 
 impl Failure {
-    fn last(error: DownloadError) -> Self {
+    fn permanent(error: DownloadError) -> Self {
         Self { error, remedy: Remedy::None }
     }
 
-    fn passing(error: DownloadError) -> Self {
+    fn transient(error: DownloadError) -> Self {
         Self { error, remedy: Remedy::Retry(None) }
     }
 }
 
 impl<'a> ResultSource<'a> {
-    /// The results of a job that `api` knows.
+    /// The results of a job of `api`.
     pub fn new(api: &'a ApiClient, job_guid: &'a str) -> Self {
         Self { api, job_guid, stall_limit: STALL_LIMIT }
     }
 
-    /// The same source, given up sooner or later when nothing comes.
+    /// The same source with another stall timeout.
     pub fn with_stall_limit(self, stall_limit: Duration) -> Self {
         Self { stall_limit, ..self }
     }
 
-    /// Puts `file` in its place; `progress` is told of its bytes.
+    /// Downloads `file` to `place` and reports its bytes to `progress`.
     ///
-    /// A try goes on where the one before broke off. It begins anew where what came is not what was promised.
+    /// A retry resumes where the previous attempt stopped. After a wrong length or checksum it starts from the beginning.
     ///
     /// # Errors
     ///
-    /// The last try's [`DownloadError`]; there is no new file then.
+    /// The [`DownloadError`] of the last attempt. There is no new file.
     pub async fn receive(
         &self,
         file: &ResultFile,
-        place: &Place,
+        place: &Destination,
         progress: &ByteProgress,
     ) -> Result<(), DownloadError> {
-        let mut reception = Reception {
+        let mut reception = Receiver {
             file,
             checksum: checksum_of(file)?,
             stall_limit: self.stall_limit,
-            incoming: Incoming::beside(place).map_err(|error| place.unwritable(error))?,
+            incoming: PartialFile::beside(place).map_err(|error| place.unwritable(error))?,
             place,
             progress,
         };
@@ -110,25 +110,25 @@ impl<'a> ResultSource<'a> {
     }
 }
 
-/// A file being received.
-struct Reception<'a> {
+/// A running download.
+struct Receiver<'a> {
     file: &'a ResultFile,
     checksum: u64,
     stall_limit: Duration,
-    incoming: Incoming,
-    place: &'a Place,
+    incoming: PartialFile,
+    place: &'a Destination,
     progress: &'a ByteProgress,
 }
 
-impl Reception<'_> {
-    /// Gets what is missing and checks the whole.
+impl Receiver<'_> {
+    /// Fetches the missing bytes and verifies the file.
     async fn attempt(&mut self, url: &str) -> Result<(), Failure> {
         if self.incoming.length() < self.file.bytes {
             self.get_rest(url).await?;
         }
         if self.incoming.length() < self.file.bytes {
             let (received, expected) = (self.incoming.length(), self.file.bytes);
-            return Err(Failure::passing(DownloadError::CutShort { name: self.name(), received, expected }));
+            return Err(Failure::transient(DownloadError::CutShort { name: self.name(), received, expected }));
         }
         match self.incoming.checksum() == self.checksum {
             true => Ok(()),
@@ -137,11 +137,11 @@ impl Reception<'_> {
     }
 
     async fn get_rest(&mut self, url: &str) -> Result<(), Failure> {
-        let url = Url::parse(url).map_err(|_| Failure::last(instructions(self.file, "an address that is none")))?;
+        let url = Url::parse(url).map_err(|_| Failure::permanent(instructions(self.file, "an invalid URL")))?;
         // A client of its own: the API's token must never be sent to the storage.
-        let http = http_client(&url).map_err(|error| Failure::last(error.into()))?;
+        let http = http_client(&url).map_err(|error| Failure::permanent(error.into()))?;
         let origin = url.origin().ascii_serialization();
-        // A range, and the length promised, are those of the stored bytes: nobody may pack them on the way.
+        // Range and length refer to the stored bytes, so the transfer must not be compressed.
         let mut request = http.get(url).header(ACCEPT_ENCODING, "identity");
         if self.incoming.length() > 0 {
             request = request.header(RANGE, format!("bytes={}-", self.incoming.length()));
@@ -158,20 +158,20 @@ impl Reception<'_> {
         }
     }
 
-    /// The response, if its bytes are the ones to come next.
+    /// The response, if it starts with the next missing byte.
     async fn check_start(&mut self, response: Response) -> Result<Response, Failure> {
         match response.status() {
             StatusCode::PARTIAL_CONTENT if range_start(response.headers()) == Some(self.incoming.length()) => {
                 Ok(response)
             }
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => Err(self.start_over_for("length").await),
-            // The storage took no notice of the range.
+            // The storage ignored the range.
             StatusCode::OK if self.incoming.length() > 0 => {
                 self.start_over().await?;
                 Ok(response)
             }
             StatusCode::OK => Ok(response),
-            // Also where the link never worked: a new one tells.
+            // Expired, or never valid: a new link tells.
             StatusCode::FORBIDDEN => Err(self.refused(response, |_| Remedy::NewLink).await),
             _ => Err(self
                 .refused(response, |refusal| match refusal.is_transient() {
@@ -187,22 +187,22 @@ impl Reception<'_> {
         if bytes.len() as u64 > room {
             return Err(self.start_over_for("length").await);
         }
-        self.incoming.append(bytes).await.map_err(|error| Failure::last(self.place.unwritable(error)))?;
+        self.incoming.append(bytes).await.map_err(|error| Failure::permanent(self.place.unwritable(error)))?;
         self.progress.add(bytes.len() as u64);
         Ok(())
     }
 
     async fn start_over(&mut self) -> Result<(), Failure> {
         let thrown_away = self.incoming.start_over().await;
-        let bytes = thrown_away.map_err(|error| Failure::last(self.place.unwritable(error)))?;
+        let bytes = thrown_away.map_err(|error| Failure::permanent(self.place.unwritable(error)))?;
         self.progress.take_back(bytes);
         Ok(())
     }
 
-    /// The failure of a try that gave something else than the `what` promised. The next one begins at the first byte.
+    /// The failure of an attempt with a wrong `what`. The next attempt starts at the first byte.
     async fn start_over_for(&mut self, what: &'static str) -> Failure {
         match self.start_over().await {
-            Ok(()) => Failure::passing(DownloadError::Mismatch { name: self.name(), what }),
+            Ok(()) => Failure::transient(DownloadError::Mismatch { name: self.name(), what }),
             Err(failure) => failure,
         }
     }
@@ -218,11 +218,11 @@ impl Reception<'_> {
         let hopeless = error.is_builder();
         let (name, origin, source) = (self.name(), origin.to_owned(), error.without_url());
         let error = DownloadError::Unreachable { name, origin, source };
-        if hopeless { Failure::last(error) } else { Failure::passing(error) }
+        if hopeless { Failure::permanent(error) } else { Failure::transient(error) }
     }
 
     fn stalled(&self) -> Failure {
-        Failure::passing(DownloadError::Stalled { name: self.name(), limit: self.stall_limit })
+        Failure::transient(DownloadError::Stalled { name: self.name(), limit: self.stall_limit })
     }
 
     fn name(&self) -> String {
@@ -238,7 +238,7 @@ fn range_start(headers: &HeaderMap) -> Option<u64> {
 
 fn checksum_of(file: &ResultFile) -> Result<u64, DownloadError> {
     let bytes = BASE64_STANDARD.decode(&file.crc64_nvme).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    bytes.map(u64::from_be_bytes).ok_or_else(|| instructions(file, "a checksum that is none"))
+    bytes.map(u64::from_be_bytes).ok_or_else(|| instructions(file, "an invalid checksum"))
 }
 
 fn instructions(file: &ResultFile, reason: &'static str) -> DownloadError {

@@ -81,7 +81,7 @@ impl Fetch {
             let mut told = teller.lock().unwrap();
             *told = (bytes, told.1.max(bytes));
         });
-        let place = Place { path: folder.path().join("out.csv"), replace: false };
+        let place = Destination { path: folder.path().join("out.csv"), replace: false };
         let source = ResultSource::new(&api, GUID).with_stall_limit(Duration::from_secs(5));
         let result = source.receive(&file, &place, &progress).await;
         let told = *told.lock().unwrap();
@@ -272,7 +272,7 @@ async fn a_storage_that_sends_nothing_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let api = ApiClient::new(&format!("http://{host}"), None).unwrap();
     let api = api.with_patience(RetryPolicy::once(), Duration::from_secs(5));
-    let place = Place { path: folder.path().join("out.csv"), replace: false };
+    let place = Destination { path: folder.path().join("out.csv"), replace: false };
     let source = ResultSource::new(&api, GUID).with_stall_limit(Duration::from_millis(200));
     let error = source.receive(&file, &place, &ByteProgress::new(|_| ())).await.unwrap_err();
     assert!(matches!(error, DownloadError::Stalled { .. }), "{error}");

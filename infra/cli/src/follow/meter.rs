@@ -1,4 +1,4 @@
-//! How fast a job goes, how long it will take, and the words for where it stands.
+//! Speed and remaining time of a job, and the message for its status.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::api::{Job, JobStatus};
 use crate::terminal::{count, span};
 
-/// The speed shown is that of this last stretch: steady enough to read, fresh enough to believe.
+/// The speed is measured over this window: long enough to be stable, short enough to be current.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Where the job stands, in the words people know it by.
+/// The message for the status of a job.
 pub fn message(job: &Job) -> String {
     match job.status {
         JobStatus::Waiting => "Waiting for job to start...".to_owned(),
@@ -21,52 +21,52 @@ pub fn message(job: &Job) -> String {
     }
 }
 
-/// Measures a job by the looks taken at it.
+/// Measures a job from samples of its progress.
 #[derive(Debug, Default)]
-pub struct Meter {
-    looks: VecDeque<Look>,
+pub struct RateMeter {
+    samples: VecDeque<Sample>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Sample {
     at: Duration,
     attempt: u32,
     items: u64,
     percent: u8,
 }
 
-impl Meter {
-    /// Takes down a look at `at`, a time on any steadily running clock.
+impl RateMeter {
+    /// Adds a sample. `at` is a time on any monotonic clock.
     pub fn note(&mut self, at: Duration, job: &Job) {
         if job.status == JobStatus::Waiting {
             return;
         }
-        let look = Look { at, attempt: job.attempt, items: job.item_progress, percent: job.percent };
-        // A redriven job begins again: what was seen of the attempt before is no measure for this one.
-        if self.looks.back().is_some_and(|last| last.attempt != look.attempt) {
-            self.looks.clear();
+        let sample = Sample { at, attempt: job.attempt, items: job.item_progress, percent: job.percent };
+        // A redriven job starts again, so samples of the previous attempt do not count.
+        if self.samples.back().is_some_and(|last| last.attempt != sample.attempt) {
+            self.samples.clear();
         }
-        self.looks.push_back(look);
-        while self.looks.len() > 2 && self.looks[1].at + WINDOW <= at {
-            self.looks.pop_front();
+        self.samples.push_back(sample);
+        while self.samples.len() > 2 && self.samples[1].at + WINDOW <= at {
+            self.samples.pop_front();
         }
     }
 
-    /// Items a second lately, once there is something to measure.
+    /// Recent items per second, if there are enough samples.
     pub fn items_per_second(&self) -> Option<f64> {
         let (first, last) = self.ends()?;
         let items = (last.items - first.items) as f64;
         (items > 0.0).then(|| items / (last.at - first.at).as_secs_f64())
     }
 
-    /// How long the rest will take if it goes on like this.
+    /// The remaining time at the recent speed.
     pub fn time_left(&self, job: &Job) -> Option<Duration> {
         let seconds = if job.item_count_final && job.attempt == 1 {
             let left = job.item_count.saturating_sub(job.item_progress);
             left as f64 / self.items_per_second()?
         } else {
-            // While the file is still being cut only the percentage knows how much there is. In a redrive every item has
-            // been accounted for before, and so the counts' sum says nothing.
+            // While the file is being split, only the percentage reflects its size. In a redrive every item was counted
+            // before, so the sum of the counts says nothing.
             let (first, last) = self.ends()?;
             let percent = last.percent.saturating_sub(first.percent);
             let pace = f64::from(percent) / (last.at - first.at).as_secs_f64();
@@ -75,7 +75,7 @@ impl Meter {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Speed and time left in words, as far as they are known and the job is running.
+    /// Speed and remaining time of a running job as text, as far as they are known.
     pub fn pace(&self, job: &Job) -> String {
         let rate = self.items_per_second().map(|rate| format!("{} items/s", count(rate as u64)));
         let left = self.time_left(job).map(|left| format!("{} left", span(left)));
@@ -85,8 +85,8 @@ impl Meter {
         }
     }
 
-    fn ends(&self) -> Option<(Look, Look)> {
-        let (first, last) = (*self.looks.front()?, *self.looks.back()?);
+    fn ends(&self) -> Option<(Sample, Sample)> {
+        let (first, last) = (*self.samples.front()?, *self.samples.back()?);
         (last.at > first.at).then_some((first, last))
     }
 }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn speed_and_time_left_follow_from_the_last_looks() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let mut running = job("running", 0);
         (running.item_count, running.item_count_final) = (10_000, true);
         meter.note(Duration::from_secs(0), &running);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn while_the_file_is_being_cut_time_left_follows_from_the_percentage() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let mut running = job("running", 10);
         meter.note(Duration::from_secs(0), &running);
         (running.percent, running.item_progress, running.item_count) = (30, 500, 501);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_redrive_is_measured_by_itself_and_by_its_percentage() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let mut job = job("running", 90);
         (job.item_count, job.item_count_final, job.item_progress) = (1000, true, 1000);
         meter.note(Duration::from_secs(0), &job);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_of_a_job_that_stands_still_or_is_over() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let running = job("running", 50);
         meter.note(Duration::from_secs(0), &running);
         meter.note(Duration::from_secs(5), &running);

@@ -1,4 +1,4 @@
-//! Shows transfers and a job on their way: a bar for people, lines where nobody watches, JSON for programs.
+//! Shows the progress of transfers and of a job: a bar in a terminal, plain lines elsewhere, JSON lines for programs.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde_json::json;
 
-use super::{Meter, Observer, message};
+use super::{Observer, RateMeter, message};
 use crate::api::Job;
 use crate::progress::ByteProgress;
 use crate::terminal::{bytes, cut, span};
 use crate::upload::SourceFile;
 
-/// Lines come no faster than this, but for a new status.
+/// Shortest time between two lines, except for a new status.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The way progress is shown.
+/// The form of the output.
 enum Form {
     /// A bar on standard error, which is a terminal.
     Bar(ProgressBar),
@@ -26,18 +26,18 @@ enum Form {
     Json,
 }
 
-/// Where lines go.
+/// The target of lines.
 #[derive(Clone, Copy)]
 enum Stream {
     Out,
     Error,
 }
 
-/// Shows progress in the form that suits the terminal and the caller's wish.
+/// Shows progress.
 pub struct Reporter {
     form: Form,
     begun: Instant,
-    meter: Meter,
+    meter: RateMeter,
     throttle: Throttle,
 }
 
@@ -52,7 +52,7 @@ impl Reporter {
         Self::of(form)
     }
 
-    /// A bar or plain lines on standard error, for commands whose result is something else than the job.
+    /// A bar or plain lines on standard error, for commands whose result is not the job.
     pub fn on_stderr() -> Self {
         Self::of(match std::io::stderr().is_terminal() {
             true => Form::Bar(job_bar()),
@@ -61,15 +61,15 @@ impl Reporter {
     }
 
     fn of(form: Form) -> Self {
-        Self { form, begun: Instant::now(), meter: Meter::default(), throttle: Throttle::default() }
+        Self { form, begun: Instant::now(), meter: RateMeter::default(), throttle: Throttle::default() }
     }
 
-    /// Shows how `file` is being uploaded.
+    /// Shows the upload of `file`.
     pub fn upload(&self, file: &SourceFile) -> TransferReport {
         self.transfer(Direction::Up, &file.name, file.size)
     }
 
-    /// Shows how a file of `size` bytes is being downloaded.
+    /// Shows the download of a file of `size` bytes.
     pub fn download(&self, name: &str, size: u64) -> TransferReport {
         self.transfer(Direction::Down, name, size)
     }
@@ -91,8 +91,8 @@ impl Reporter {
                 return bar.set_position(moved);
             }
             let percent = (moved * 100).checked_div(size).unwrap_or(100);
-            // Seen often by several parts at once: who finds the throttle taken has nothing newer to say. The end is
-            // always told.
+            // Several parts report at the same time. If the throttle is locked, another part is printing a state that is
+            // just as new.
             let ended = moved >= size;
             let Ok(mut throttle) = throttle.try_lock() else { return };
             let status = if ended { "ended" } else { "moving" };
@@ -117,7 +117,7 @@ impl Reporter {
                 bar.set_prefix(pace);
                 bar.set_message(text);
             }
-            // The last line of a job at rest belongs to its summary.
+            // The summary prints the last line of an ended job.
             Form::Lines(_) if job.status.is_terminal() => {}
             Form::Lines(stream) => {
                 if self.throttle.lets_pass(Instant::now(), job.status.word(), &text) {
@@ -145,8 +145,8 @@ impl Observer for Reporter {
 
     fn quiet(&mut self, job: &Job, unchanged: Duration) {
         let text = format!(
-            "No sign of life from job {} for {}; still looking. What a lost function had in hand is delivered again by \
-             SQS, which may take minutes.",
+            "No progress of job {} for {}; still waiting. SQS delivers the messages of a lost function again, which may \
+             take minutes.",
             job.job_guid,
             span(unchanged)
         );
@@ -157,7 +157,7 @@ impl Observer for Reporter {
     }
 }
 
-/// Which way a file travels.
+/// The direction of a transfer.
 #[derive(Clone, Copy)]
 enum Direction {
     Up,
@@ -181,9 +181,9 @@ impl Direction {
     }
 }
 
-/// A transfer being shown; the bar goes when this does.
+/// Shows a transfer. The bar is removed when the value is dropped.
 pub struct TransferReport {
-    /// To be told of the bytes on their way.
+    /// The counter of transferred bytes.
     pub progress: Arc<ByteProgress>,
     bar: Option<ProgressBar>,
 }
@@ -196,14 +196,14 @@ impl Drop for TransferReport {
     }
 }
 
-/// Keeps lines from becoming a flood.
+/// Limits the number of lines.
 #[derive(Debug, Default)]
 struct Throttle {
     last: Option<(Instant, String, String)>,
 }
 
 impl Throttle {
-    /// Whether something new may be said now: at once in a new `phase`, else if `text` is new and an interval is over.
+    /// Whether a line may be printed now: always in a new `phase`, otherwise if `text` is new and the interval has passed.
     fn lets_pass(&mut self, now: Instant, phase: &str, text: &str) -> bool {
         let pass = match &self.last {
             None => true,
@@ -217,7 +217,7 @@ impl Throttle {
     }
 }
 
-/// Writes a line. Whoever closed the stream does not want to know; the exit code still tells the caller.
+/// Writes a line. A closed stream is ignored; the exit code still tells the result.
 fn say(stream: Stream, line: &str) {
     let _ = match stream {
         Stream::Out => writeln!(std::io::stdout().lock(), "{line}"),
@@ -225,7 +225,7 @@ fn say(stream: Stream, line: &str) {
     };
 }
 
-fn job_event(job: &Job, meter: &Meter) -> String {
+fn job_event(job: &Job, meter: &RateMeter) -> String {
     json!({
         "event": "progress",
         "message": message(job),
@@ -250,7 +250,7 @@ fn job_bar() -> ProgressBar {
 
 fn transfer_bar(direction: Direction, name: &str, size: u64) -> ProgressBar {
     let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
-    // Set before anything is drawn, so that no line without a name is.
+    // Set before the first drawing, so that no line without a name appears.
     bar.with_style(style("{prefix} {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"))
         .with_prefix(direction.doing())
         .with_message(name.to_owned())
@@ -291,7 +291,7 @@ mod tests {
     fn a_progress_event_has_what_a_program_needs() {
         let mut running = job("running", 37);
         (running.item_count, running.item_progress) = (100, 40);
-        let event: serde_json::Value = serde_json::from_str(&job_event(&running, &Meter::default())).unwrap();
+        let event: serde_json::Value = serde_json::from_str(&job_event(&running, &RateMeter::default())).unwrap();
         assert_eq!(event["event"], "progress");
         assert_eq!(event["message"], "Job running, 37% complete...");
         assert_eq!((&event["percent"], &event["itemProgress"]), (&json!(37), &json!(40)));

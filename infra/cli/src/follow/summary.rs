@@ -1,4 +1,4 @@
-//! The end of a job: counts, the first failed rows, and the exit code.
+//! The summary of a job: counts, first failed rows, exit code.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use super::message;
 use crate::api::{FailedItem, Job, JobStatus};
 use crate::terminal::{count, cut, escape_controls, span, table};
 
-/// Columns a raw record gets at least, however long its message is.
+/// Minimum width of the raw record, however long the message is.
 const RAW_MIN_WIDTH: usize = 8;
 
-/// How a terminal job is to be taken by a program that called this one.
+/// The result of an ended job, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Every item succeeded.
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict on a job at rest.
+    /// The verdict on an ended job.
     pub fn of(job: &Job) -> Self {
         match job.status {
             JobStatus::Completed if job.items_failed + job.items_skipped == 0 => Self::AllSucceeded,
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// What a person wants to know of a job, a line each.
+/// The summary of a job as lines of text.
 pub fn summary(job: &Job) -> String {
     let mut text = message(job) + "\n";
     if let Some(error) = &job.error {
@@ -90,20 +90,20 @@ pub fn failed_items_table(items: &[FailedItem], failed: u64, width: usize) -> St
     let code_width = items.iter().map(|item| item.code.chars().count()).max().unwrap_or(0).min(24);
     let left = width.saturating_sub(2 + 9 + 2 + code_width + 2 + 2);
     let message_width = (left * 3 / 5).min(left.saturating_sub(RAW_MIN_WIDTH)).max(RAW_MIN_WIDTH);
-    let longest = items.iter().map(|i| told(i).chars().count()).max().unwrap_or(0);
+    let longest = items.iter().map(|i| message_with_column(i).chars().count()).max().unwrap_or(0);
     let raw_width = left.saturating_sub(message_width.min(longest)).max(RAW_MIN_WIDTH);
     for item in items {
         rows.push(vec![
             format!("  {}", count(item.row)),
             cut(&item.code, 24),
-            cut(&told(item), message_width),
+            cut(&message_with_column(item), message_width),
             cut(item.raw.as_deref().unwrap_or_default(), raw_width),
         ]);
     }
     heading + &table(&rows, &[0])
 }
 
-fn told(item: &FailedItem) -> String {
+fn message_with_column(item: &FailedItem) -> String {
     match &item.column {
         Some(column) if !item.message.contains(column.as_str()) => {
             format!("{column}: {}", item.message)

@@ -1,6 +1,5 @@
-//! The emulator's private Python environment: made once, and again whenever the pinned requirements change.
+//! The emulator's private Python environment. It is created once, and again when the pinned requirements change.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,37 +7,38 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
+use super::FileLock;
 use crate::progress::Progress;
 
-/// The oldest Python the pinned packages run on.
+/// The oldest supported Python version.
 const PYTHON_MIN: (u32, u32) = (3, 10);
 
-/// Longest installation, on a slow line.
+/// Timeout of an installation step, for slow networks.
 const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 
-/// Why the emulator cannot be installed.
+/// Error of the installation.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
-    /// There is no Python.
+    /// Python is not installed.
     #[error("the local stack needs Python 3.10 or newer, and there is no python3 on the PATH")]
     NoPython,
-    /// There is an old Python.
+    /// Python is too old.
     #[error("the local stack needs Python 3.10 or newer, and python3 is {0}")]
     OldPython(String),
     /// A step of the installation failed.
     #[error("cannot {step}:\n{output}{hint}")]
     Step {
-        /// What was tried, as a verb with its object.
+        /// The step, as a verb with its object.
         step: &'static str,
-        /// What the program said.
+        /// The output of the program.
         output: String,
-        /// What may help.
+        /// A hint for the user.
         hint: &'static str,
     },
-    /// A step of the installation hangs.
-    #[error("cannot {step}: no end after {} s", INSTALL_LIMIT.as_secs())]
+    /// A step of the installation exceeded its timeout.
+    #[error("cannot {step}: not finished after {} s", INSTALL_LIMIT.as_secs())]
     TooSlow {
-        /// What was tried.
+        /// The step.
         step: &'static str,
     },
     /// A file of the environment cannot be used.
@@ -46,13 +46,13 @@ pub enum EmulatorError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Makes sure the environment is there, and answers with its Python. All stacks of a workspace share it.
+/// Creates the environment if necessary and returns its Python. All stacks of a workspace share it.
 pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<PathBuf, EmulatorError> {
     let requirements = workspace.join("infra/local/requirements.txt");
     let folder = super::target_dir(workspace);
@@ -62,13 +62,15 @@ pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<Path
     };
     let pinned = std::fs::read(&requirements).map_err(file_error(&requirements))?;
     std::fs::create_dir_all(&folder).map_err(file_error(&folder))?;
-    let lock = lock(folder.join("venv.lock")).await?;
+    // One installation at a time: tests of one workspace start stacks in parallel.
+    let lock_path = folder.join("venv.lock");
+    let lock = FileLock::take(&lock_path).await.map_err(file_error(&lock_path))?;
 
     let venv = folder.join("venv");
     let python = venv.join("bin/python");
     let stamp_path = venv.join("requirements.sha256");
     let stamp = format!("{:x}\n", Sha256::digest(&pinned));
-    // Written last, so that an installation cut short is done again.
+    // The stamp is written last, so that an interrupted installation is repeated.
     if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) && python.is_file() {
         return Ok(python);
     }
@@ -80,11 +82,11 @@ pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<Path
     let mut create = Command::new("python3");
     create.args(["-m", "venv"]).arg(&venv);
     let hint = "\non Debian and Ubuntu: apt install python3-venv";
-    run(create, "make a Python virtual environment", hint).await?;
+    run(create, "create a Python virtual environment", hint).await?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
     pip.arg(&requirements);
-    run(pip, "install the emulator's packages", "\nis the Python package index within reach?").await?;
+    run(pip, "install the emulator's packages", "\ncheck that the Python package index can be reached").await?;
     std::fs::write(&stamp_path, stamp).map_err(file_error(&stamp_path))?;
     drop(lock);
     Ok(python)
@@ -108,7 +110,7 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
 }
 
 async fn run(mut command: Command, step: &'static str, hint: &'static str) -> Result<(), EmulatorError> {
-    // Another environment that happens to be active must not be the one installed into.
+    // An active environment of the user must not receive the packages.
     for name in ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"] {
         command.env_remove(name);
     }
@@ -122,15 +124,6 @@ async fn run(mut command: Command, step: &'static str, hint: &'static str) -> Re
     }
     let said = [output.stdout, output.stderr].concat();
     Err(failed(String::from_utf8_lossy(&said).trim().to_owned()))
-}
-
-/// One installation at a time: tests of one workspace bring up stacks side by side.
-async fn lock(path: PathBuf) -> Result<File, EmulatorError> {
-    let taking = tokio::task::spawn_blocking(move || {
-        let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
-        file.map_err(|source| EmulatorError::File { path, source })
-    });
-    taking.await.expect("taking a lock does not panic")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How a stack is built, and where it keeps its state.
+//! Options of a local stack.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::package::{Architecture, Binary};
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 
-/// How the embedded local stack is built and where it keeps its state.
+/// Options of the embedded local stack.
 #[derive(Debug, Clone)]
 pub struct StackOptions {
     /// The workspace root: the folder that holds `template.yaml`.
@@ -21,25 +21,25 @@ pub struct StackOptions {
     pub release: bool,
     /// Template parameters to override, as (name, value).
     pub parameters: Vec<(String, String)>,
-    /// Whether to tell on standard error what goes on.
+    /// Whether to print progress to standard error.
     pub progress: Progress,
-    /// Executables that take the place of functions, by the function's name (`process-items`). For tests and experiments:
-    /// a function that dies, hangs or forgets. The others are built as usual; there are none by default.
+    /// Executables that replace functions, by the function's name (`process-items`). For tests and experiments with a
+    /// function that crashes, hangs or loses state. The other functions are built as usual. Empty by default.
     pub binaries: BTreeMap<String, PathBuf>,
-    /// Where the functions find AWS, if not at the emulator itself. For tests and experiments; none by default.
+    /// The AWS endpoint of the functions, if not the emulator itself. For tests and experiments. `None` by default.
     pub functions_endpoint: Option<FunctionsEndpoint>,
 }
 
-/// Puts something between the functions and the emulator: a proxy that delays calls, say, or refuses them, or drops
-/// their replies. Everybody else goes on talking to the emulator directly, but for links that functions sign.
+/// Puts something between the functions and the emulator, for example a proxy that delays calls, refuses them or drops
+/// replies. Everybody else uses the emulator directly, except for links that functions sign.
 ///
-/// It is asked each time an emulator is about to be started, with the base URL that one will answer at, and gives the
-/// base URL the functions get. A stack that runs already keeps what it was started with.
+/// It is called before each start of an emulator with the emulator's base URL, and returns the base URL for the functions.
+/// A running stack keeps the endpoint it was started with.
 #[derive(Clone)]
 pub struct FunctionsEndpoint(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
 impl FunctionsEndpoint {
-    /// What `url_for` says of an emulator's base URL is where that emulator's functions find AWS.
+    /// `url_for` maps the base URL of an emulator to the AWS endpoint of its functions.
     pub fn new(url_for: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(url_for))
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for FunctionsEndpoint {
 }
 
 impl StackOptions {
-    /// The options for the workspace the current directory lies in.
+    /// The options for the workspace that contains the current directory.
     ///
     /// # Errors
     ///
@@ -85,8 +85,7 @@ impl StackOptions {
         Template::load(&self.workspace.join("template.yaml"))
     }
 
-    /// The template's parameters: this machine's processor, few workers so that its cores are not fought over, and what
-    /// was asked for.
+    /// The template's parameters: this machine's architecture, few workers to not overload its cores, and the given ones.
     pub(super) fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
         let architecture =
             Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;
@@ -99,7 +98,7 @@ impl StackOptions {
         Ok(parameters)
     }
 
-    /// Of these functions, the names of those to be built, and the executables given for the others.
+    /// The names of the functions to build, and the given executables for the others.
     pub(super) fn to_build(&self, functions: Vec<String>) -> Result<(Vec<String>, Vec<Binary>), StackError> {
         if let Some(unknown) = self.binaries.keys().find(|name| !functions.contains(name)) {
             return Err(StackError::UnknownFunction(unknown.clone()));

@@ -1,4 +1,4 @@
-//! The emulator's process: started on a free port, recognised by its arguments, stopped with all its functions.
+//! The emulator's process: starts it on a free port, identifies it by its arguments, stops it with all its functions.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,76 +16,76 @@ use crate::api::http_client;
 /// Longest wait for the emulator's first answer.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Longest wait for it to end by itself. It gives its functions two seconds, and requests under way four.
+/// Longest wait for its end after SIGTERM. It gives its functions two seconds, and running requests four.
 const STOP_LIMIT: Duration = Duration::from_secs(8);
 
-/// Times another port is tried when somebody takes the free one first.
+/// Attempts with other ports if another process takes the free port first.
 const PORT_TRIES: usize = 3;
 
-/// Lines of the emulator's log that go into an error.
+/// Lines of the emulator's log in an error.
 const LOG_TAIL_LINES: usize = 8;
 
-/// Why the emulator does not run, or does not stop.
+/// Error of starting or stopping the emulator.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It cannot be started at all.
+    /// It cannot be started.
     #[error("cannot start the emulator")]
     Start(#[source] std::io::Error),
-    /// It ended at once.
-    #[error("the emulator ended as it started ({status}):\n{log}")]
+    /// It ended immediately.
+    #[error("the emulator ended during its start ({status}):\n{log}")]
     Ended {
         /// Its exit status.
         status: String,
         /// The end of its log.
         log: String,
     },
-    /// It runs and does not answer.
+    /// It runs, but does not answer.
     #[error("the emulator does not answer after {} s:\n{log}", START_LIMIT.as_secs())]
     Silent {
         /// The end of its log.
         log: String,
     },
-    /// It does not even end when killed.
+    /// It does not end even after SIGKILL.
     #[error("the emulator (process {0}) does not stop")]
     Unstoppable(i32),
 }
 
-/// What is known of a recorded emulator.
+/// The health of a recorded emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     /// It runs and answers.
     Answering,
-    /// It runs and does not answer.
+    /// It runs, but does not answer.
     Silent,
-    /// There is no such process, or it is another program.
+    /// The process does not exist, or is another program.
     Gone,
 }
 
-/// An emulator this process started. It is stopped when the value is dropped, and stops by itself when this process
-/// ends without dropping it.
+/// An emulator started by this process. It is stopped when the value is dropped, and stops by itself when this process
+/// ends without that.
 #[derive(Debug)]
-pub struct Launched {
+pub struct EmulatorProcess {
     child: Option<Child>,
     record: Record,
     state_dir: PathBuf,
 }
 
-/// What an emulator is started with.
+/// Arguments of an emulator's start.
 pub(super) struct Launch<'a> {
-    /// The Python it is installed in.
+    /// The Python of its environment.
     pub(super) python: &'a Path,
-    /// The script that runs it.
+    /// The launcher script.
     pub(super) launcher: &'a Path,
     /// Folder of its logs and scratch files.
     pub(super) state_dir: &'a Path,
-    /// Name of the stack whose functions it will run.
+    /// Name of the stack with its functions.
     pub(super) stack_name: &'a str,
-    /// Where those find AWS, if not at the emulator itself.
+    /// The AWS endpoint of the functions, if not the emulator itself.
     pub(super) functions_endpoint: Option<&'a FunctionsEndpoint>,
 }
 
 /// Starts the emulator and waits until it answers.
-pub(super) async fn launch(launch: &Launch<'_>) -> Result<Launched, ProcessError> {
+pub(super) async fn launch(launch: &Launch<'_>) -> Result<EmulatorProcess, ProcessError> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -98,22 +98,22 @@ pub(super) async fn launch(launch: &Launch<'_>) -> Result<Launched, ProcessError
     }
 }
 
-fn start(launch: &Launch<'_>) -> std::io::Result<Launched> {
+fn start(launch: &Launch<'_>) -> std::io::Result<EmulatorProcess> {
     let state_dir = launch.state_dir;
     remove_scratch(state_dir);
     let scratch = scratch_dir(state_dir);
     std::fs::create_dir_all(&scratch)?;
-    // Logs are one stack's: what an earlier one left would be counted with this one's.
+    // Logs of an earlier stack would be counted as logs of this one.
     let logs = state_dir.join("logs");
     if logs.exists() {
         std::fs::remove_dir_all(&logs)?;
     }
     let log = File::create(emulator_log(state_dir))?;
-    // The port is free again when the listener is dropped; should somebody take it, another is tried.
+    // The port is free again after the listener is dropped. If another process takes it, another port is tried.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let endpoint = format!("http://127.0.0.1:{port}");
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    // Isolated from whatever Python settings the shell has.
+    // Isolated from Python settings of the shell.
     let mut arguments = vec!["-I".to_owned(), text(launch.launcher)];
     arguments.extend(["--port".into(), port.to_string(), "--log-dir".into(), text(&logs)]);
     arguments.extend(["--stack".into(), launch.stack_name.into(), "--exit-with-stdin".into()]);
@@ -126,7 +126,7 @@ fn start(launch: &Launch<'_>) -> std::io::Result<Launched> {
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Away from the terminal's Ctrl-C, which is for this process to pass on; and one group with its functions.
+        // Its own process group, with its functions: the terminal's Ctrl-C only reaches this process, which passes it on.
         .process_group(0)
         .spawn()?;
     let record = Record {
@@ -136,10 +136,10 @@ fn start(launch: &Launch<'_>) -> std::io::Result<Launched> {
         api_url: None,
         outputs: BTreeMap::new(),
     };
-    Ok(Launched { child: Some(child), record, state_dir: state_dir.to_owned() })
+    Ok(EmulatorProcess { child: Some(child), record, state_dir: state_dir.to_owned() })
 }
 
-impl Launched {
+impl EmulatorProcess {
     async fn first_answer(mut self) -> Result<Self, ProcessError> {
         let started = Instant::now();
         loop {
@@ -161,29 +161,29 @@ impl Launched {
         self.record.clone()
     }
 
-    /// Lets it outlive this value and this process.
+    /// Keeps it running after this value and this process.
     pub(super) fn leave_running(mut self) {
         if let Some(mut child) = self.child.take()
             && let Some(mut stdin) = child.stdin.take()
         {
             use std::io::Write as _;
-            // Told so, the launcher no longer minds its standard input.
+            // After this the launcher ignores the end of its standard input.
             let _ = stdin.write_all(b"stay\n");
         }
     }
 }
 
-impl Drop for Launched {
+impl Drop for EmulatorProcess {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Nothing is left to do where even that fails.
+            // If this fails too, nothing else can be done.
             let _ = end(self.record.pid, || matches!(child.try_wait(), Ok(None)));
             remove_scratch(&self.state_dir);
         }
     }
 }
 
-/// Stops a recorded emulator that [`health`] has found to be ours.
+/// Stops a recorded emulator that [`health`] has identified as ours.
 pub(super) fn stop(record: &Record) -> Result<(), ProcessError> {
     end(record.pid, || is_ours(record))
 }
@@ -200,7 +200,7 @@ fn end(pid: i32, mut is_running: impl FnMut() -> bool) -> Result<(), ProcessErro
         }
         true
     };
-    // An error means that the process is gone, which the look after it finds out.
+    // An error means that the process is gone, which `gone_within` finds out.
     let _ = kill_process(process, Signal::TERM);
     if gone_within(STOP_LIMIT) {
         return Ok(());
@@ -209,7 +209,7 @@ fn end(pid: i32, mut is_running: impl FnMut() -> bool) -> Result<(), ProcessErro
     if gone_within(STOP_LIMIT) { Ok(()) } else { Err(ProcessError::Unstoppable(pid)) }
 }
 
-/// Looks at a recorded emulator: the process by its arguments, then whether it answers.
+/// Checks a recorded emulator: the arguments of the process, then whether it answers.
 pub(super) async fn health(record: &Record) -> Health {
     if !is_ours(record) {
         Health::Gone
@@ -220,7 +220,7 @@ pub(super) async fn health(record: &Record) -> Health {
     }
 }
 
-/// Whether the process of this number still is the one that was started: numbers are used again.
+/// Whether the process with this id still is the recorded one. Process ids are reused.
 fn is_ours(record: &Record) -> bool {
     arguments_of(record.pid).is_some_and(|arguments| arguments.ends_with(&record.arguments.join(" ")))
 }
@@ -259,9 +259,9 @@ fn scratch_dir(state_dir: &Path) -> PathBuf {
     state_dir.join("scratch")
 }
 
-/// Removes what the emulator unpacked.
+/// Removes the files that the emulator unpacked.
 pub(super) fn remove_scratch(state_dir: &Path) {
-    // What is not there needs no removing, and what cannot be removed is in nobody's way.
+    // An error is harmless: the folder is missing, or stays unused.
     let _ = std::fs::remove_dir_all(scratch_dir(state_dir));
 }
 

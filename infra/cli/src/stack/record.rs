@@ -1,4 +1,4 @@
-//! `stack.json`: what a later command needs to find the stack, and to be sure that it is the stack.
+//! `stack.json`: what a later command needs to find and identify the stack.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A stack as it was brought up.
+/// A started stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -14,15 +14,15 @@ pub struct Record {
     pub endpoint: String,
     /// Process id of the emulator.
     pub pid: i32,
-    /// The arguments it was started with, by which it is told from another process with its number.
+    /// The arguments of its process. They distinguish it from another process with the same id.
     pub arguments: Vec<String>,
-    /// The API's base URL. None as long as nothing has been deployed.
+    /// The API's base URL. `None` before the first deployment.
     pub api_url: Option<String>,
     /// The template's outputs.
     pub outputs: BTreeMap<String, String>,
 }
 
-/// Why the record cannot be used.
+/// Error of reading or writing the record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file cannot be read or written.
@@ -30,16 +30,16 @@ pub enum RecordError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The file is not a record, perhaps another version's.
-    #[error("{} is damaged; remove it, and stop the emulator it was for", .path.display())]
+    /// The file is not a valid record, for example that of another version.
+    #[error("{} is damaged; remove it and stop its emulator", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: serde_json::Error,
     },
@@ -56,7 +56,7 @@ impl Record {
         }
     }
 
-    /// Written beside and moved into place, so that no reader sees half of it.
+    /// Writes a temporary file and renames it, so that no reader sees a partial record.
     pub(super) fn write(&self, path: &Path) -> Result<(), RecordError> {
         let text = serde_json::to_string_pretty(self).expect("a record is JSON");
         let beside = path.with_extension("json.new");

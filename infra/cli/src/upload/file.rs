@@ -1,4 +1,4 @@
-//! The file to be uploaded: what it is, and its bytes.
+//! The file to upload: name, size, media type and content.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
@@ -12,29 +12,29 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::UploadError;
 
-/// Bytes read at a time; with the parts under way at once this bounds the memory an upload takes.
+/// Read buffer. With the number of parallel parts it bounds the memory of an upload.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A regular, readable file as it was when the upload began.
+/// A regular, readable file, as it was when the upload began.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its name without folders.
     pub name: String,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// Its media type.
     pub content_type: &'static str,
 }
 
 impl SourceFile {
-    /// Looks at the file. `fallback_type` is its media type where its extension says nothing.
+    /// Inspects the file. `fallback_type` is its media type if the extension is unknown.
     ///
     /// # Errors
     ///
     /// [`UploadError::Missing`], [`UploadError::NotAFile`] or [`UploadError::Unreadable`]; the
-    /// file is opened once, so that a forbidden one is found here and not half-way.
+    /// file is opened once, so that missing permissions are found here and not later.
     pub async fn open(path: &Path, fallback_type: Option<&'static str>) -> Result<Self, UploadError> {
         let metadata = tokio::fs::metadata(path).await.map_err(|error| unreadable(path, error))?;
         if !metadata.is_file() {
@@ -50,7 +50,7 @@ impl SourceFile {
         })
     }
 
-    /// Whether its type is one the API takes as the body of a request.
+    /// Whether the API accepts its media type as a request body.
     pub fn is_text(&self) -> bool {
         [CSV, TAB_SEPARATED, JSON_LINES].contains(&self.content_type)
     }
@@ -91,8 +91,8 @@ impl SourceFile {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The bytes of `range`, a buffer at a time; `sent` is told of each. Ends with an error where the file has become
-    /// too short for it.
+    /// The bytes of `range`, one buffer at a time. `sent` gets the size of each. Ends with an error if the file has become
+    /// too short.
     pub async fn stream(
         &self,
         range: Range<u64>,
@@ -127,7 +127,7 @@ const OCTET_STREAM: &str = "application/octet-stream";
 /// Media type of comma-separated values.
 pub const CSV: &str = "text/csv";
 
-/// Media type of one JSON value a line.
+/// Media type of JSON Lines.
 pub const JSON_LINES: &str = "application/x-ndjson";
 
 /// Media type of tab-separated values.
@@ -139,7 +139,7 @@ pub const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadshee
 /// Media type of a Parquet file.
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
-/// The media type of the bytes as they are: of `rows.csv.gz` that of its compression. What is inside, its name tells.
+/// The media type of the stored bytes: that of the compression for `rows.csv.gz`. The name tells the format inside.
 fn content_type_of(path: &Path) -> Option<&'static str> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {

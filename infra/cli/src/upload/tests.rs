@@ -39,7 +39,7 @@ async fn a_small_text_travels_with_its_request() {
     let (_source, file) = csv_of(1000).await;
     let (last, progress) = recorded();
     let stored = store(&client(&api.url), &file, &progress).await.unwrap();
-    assert_eq!((stored.way, stored.upload.file_guid.as_str()), (UploadWay::Direct, "f"));
+    assert_eq!((stored.way, stored.upload.file_guid.as_str()), (UploadMethod::Direct, "f"));
     let request = &api.seen()[0];
     assert_eq!(request.headers["content-type"], "text/csv");
     assert!(request.target.starts_with("/api/uploads?fileName="));
@@ -67,7 +67,7 @@ async fn a_bigger_file_is_put_where_the_api_says_with_the_signed_headers_and_wit
     let (_source, file) = csv_of(2_000_000).await;
     let (last, progress) = recorded();
     let stored = store(&client(&api.url), &file, &progress).await.unwrap();
-    assert_eq!(stored.way, UploadWay::SinglePut);
+    assert_eq!(stored.way, UploadMethod::SinglePut);
     let seen = api.seen();
     assert_eq!(seen[0].json()["sha256"].as_str().unwrap(), file.sha256().await.unwrap());
     assert_eq!(seen[0].json()["size"], 2_000_000);
@@ -113,7 +113,7 @@ async fn a_big_file_goes_in_parts_each_tried_again_on_its_own() {
     let (_source, file) = csv_of(2_000_005).await;
     let (last, progress) = recorded();
     let stored = store(&client(&api.url), &file, &progress).await.unwrap();
-    assert_eq!((stored.way, stored.upload.status.as_str()), (UploadWay::Multipart(3), "ready"));
+    assert_eq!((stored.way, stored.upload.status.as_str()), (UploadMethod::Multipart(3), "ready"));
     let seen = api.seen();
     assert_eq!(puts(&seen).len(), 4);
     let content = std::fs::read(&file.path).unwrap();

@@ -1,4 +1,4 @@
-//! Sends a range of a file by a presigned request, watches that it moves, and tries again.
+//! Sends a range of a file with a presigned request, with a stall timeout and retries.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::api::{RetryPolicy, SignedRequest, http_client};
 use crate::progress::ByteProgress;
 use crate::storage::{STALL_LIMIT, StorageRefusal};
 
-/// The way to the storage. It has a client of its own: the API's token must never be sent there.
+/// A client of the storage. It is separate from the API client, because the API's token must never be sent there.
 pub struct Transfer {
     http: reqwest::Client,
     retry: RetryPolicy,
     stall_limit: Duration,
 }
 
-/// A failed try, and what the storage said about trying again.
+/// A failed attempt.
 struct Failure {
     error: UploadError,
     transient: bool,
@@ -29,23 +29,23 @@ struct Failure {
 }
 
 impl Failure {
-    fn last(error: UploadError) -> Self {
+    fn permanent(error: UploadError) -> Self {
         Self { error, transient: false, retry_after: None }
     }
 
-    fn passing(error: UploadError) -> Self {
+    fn transient(error: UploadError) -> Self {
         Self { error, transient: true, retry_after: None }
     }
 }
 
 impl Transfer {
-    /// A way to the storage at `url`.
+    /// A client of the storage at `url`.
     pub fn to(url: &str, retry: RetryPolicy) -> Result<Self, UploadError> {
         let http = http_client(&parse(url)?)?;
         Ok(Self { http, retry, stall_limit: STALL_LIMIT })
     }
 
-    /// The same way, given up sooner or later.
+    /// The same client with another stall timeout.
     pub fn with_stall_limit(mut self, stall_limit: Duration) -> Self {
         self.stall_limit = stall_limit;
         self
@@ -55,7 +55,7 @@ impl Transfer {
     ///
     /// # Errors
     ///
-    /// The last try's [`UploadError`]; what was sent is no longer counted in `progress` then.
+    /// The [`UploadError`] of the last attempt. Its bytes are no longer counted in `progress`.
     pub async fn put(
         &self,
         file: &SourceFile,
@@ -87,11 +87,11 @@ impl Transfer {
         progress: &Arc<ByteProgress>,
         sent: &Arc<AtomicU64>,
     ) -> Result<(), Failure> {
-        let url = parse(&request.url).map_err(Failure::last)?;
+        let url = parse(&request.url).map_err(Failure::permanent)?;
         let origin = url.origin().ascii_serialization();
-        let headers = signed_headers(request, range.end - range.start).map_err(Failure::last)?;
+        let headers = signed_headers(request, range.end - range.start).map_err(Failure::permanent)?;
         let method = Method::from_bytes(request.method.as_bytes())
-            .map_err(|_| Failure::last(UploadError::Instructions("an unknown HTTP method")))?;
+            .map_err(|_| Failure::permanent(UploadError::Instructions("an unknown HTTP method")))?;
         let counter = (Arc::clone(progress), Arc::clone(sent));
         let body = file
             .stream(range, move |bytes| {
@@ -99,27 +99,27 @@ impl Transfer {
                 counter.1.fetch_add(bytes, Ordering::Relaxed);
             })
             .await
-            .map_err(|error| Failure::last(unreadable(&file.path, error)))?;
+            .map_err(|error| Failure::permanent(unreadable(&file.path, error)))?;
         let request = self.http.request(method, url).headers(headers).body(Body::wrap_stream(body));
         let answer = tokio::select! {
             answer = request.send() => answer,
             () = stand_still(sent, self.stall_limit) => {
-                return Err(Failure::passing(UploadError::Stalled(self.stall_limit)));
+                return Err(Failure::transient(UploadError::Stalled(self.stall_limit)));
             }
         };
-        // Whatever the storage made of a file that changed under it: that it changed is the cause.
+        // A changed file is the cause of any failure, whatever the storage answered.
         if !file.is_unchanged().await {
-            return Err(Failure::last(UploadError::Changed(file.path.clone())));
+            return Err(Failure::permanent(UploadError::Changed(file.path.clone())));
         }
         let source = match answer {
             Ok(response) => return accepted(response).await,
             Err(error) => error.without_url(),
         };
-        Err(Failure::passing(UploadError::Unreachable { origin, source }))
+        Err(Failure::transient(UploadError::Unreachable { origin, source }))
     }
 }
 
-/// Ends when the count has not moved for `limit`.
+/// Returns when the count has not changed for `limit`.
 async fn stand_still(sent: &AtomicU64, limit: Duration) {
     loop {
         let before = sent.load(Ordering::Relaxed);
@@ -145,20 +145,20 @@ fn signed_headers(request: &SignedRequest, length: u64) -> Result<HeaderMap, Upl
     for (name, value) in &request.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) else {
-            return Err(UploadError::Instructions("a header that is none"));
+            return Err(UploadError::Instructions("an invalid header"));
         };
-        // The host follows from the address.
+        // The host is part of the URL.
         if name != HOST {
             headers.insert(name, value);
         }
     }
-    // S3 takes no chunked transfer encoding: the length must be said beforehand.
+    // S3 does not accept chunked transfer encoding, so the length must be set.
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     Ok(headers)
 }
 
 fn parse(url: &str) -> Result<Url, UploadError> {
-    Url::parse(url).map_err(|_| UploadError::Instructions("an address that is none"))
+    Url::parse(url).map_err(|_| UploadError::Instructions("an invalid URL"))
 }
 
 #[cfg(test)]

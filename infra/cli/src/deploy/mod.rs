@@ -1,7 +1,7 @@
-//! Deploying `template.yaml`: packages and template into a bucket, a change set, and the wait for its end.
+//! Deploys `template.yaml`: uploads packages and template to a bucket, executes a change set and waits for its end.
 //!
-//! The same steps serve AWS, LocalStack and the embedded local stack; they differ in how long a step may take and in
-//! what an emulator's CloudFormation leaves out.
+//! The steps are the same for AWS, LocalStack and the embedded local stack. Only the timeouts differ, and the settings that
+//! an emulator's CloudFormation ignores.
 
 mod artifacts;
 mod change_set;
@@ -15,24 +15,24 @@ use crate::package::Package;
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 
-/// Longest wait for a change to be worked out or made on AWS. The slowest resources take a few minutes.
+/// Longest wait for a change set to be created or executed on AWS. The slowest resources take a few minutes.
 const AWS_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// The same for an emulator, which takes a second and otherwise never finishes.
+/// The same for an emulator, which needs a second or hangs.
 const EMULATOR_LIMIT: Duration = Duration::from_secs(120);
 
-/// What to deploy under which name.
+/// A deployment.
 #[derive(Debug)]
 pub struct Deployment<'a> {
-    /// The stack's name, also the start of its functions' names.
+    /// The name of the stack. The names of its functions begin with it.
     pub stack_name: &'a str,
-    /// The template as it stands in the repository.
+    /// The template of the repository.
     pub template: Template,
     /// The functions' packages.
     pub packages: Vec<Package>,
-    /// Parameters to set. The others keep what the stack has, or the template's default.
+    /// Parameters to set. The others keep the value of the stack or get the template's default.
     pub parameters: BTreeMap<String, String>,
-    /// Bucket for packages and template, where not the usual one.
+    /// Bucket for packages and template, if not the default one.
     pub artifacts_bucket: Option<String>,
 }
 
@@ -41,42 +41,42 @@ pub struct Deployment<'a> {
 pub struct Deployed {
     /// The template's outputs.
     pub outputs: BTreeMap<String, String>,
-    /// The template's parameters as they are now, those among them that were not set included.
+    /// The current values of all parameters.
     pub parameters: BTreeMap<String, String>,
     /// Whether anything had to be changed.
     pub changed: bool,
 }
 
 impl Deployed {
-    /// Whether the stack's HTTP API answers anybody at all: it has one, and no issuer of tokens.
+    /// Whether anybody can call the stack's HTTP API: it has one, and no token issuer.
     pub fn is_open(&self) -> bool {
         let value = |name: &str| self.parameters.get(name).map_or("", String::as_str);
         value("WithHttpApi") != "false" && value("JwtIssuer").is_empty()
     }
 }
 
-/// Why a deployment did not come about.
+/// Error of a deployment.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
     /// The template cannot be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A parameter the template does not have.
+    /// The template has no such parameter.
     #[error("the template has no parameter {0}")]
     UnknownParameter(String),
-    /// AWS has no region to go to.
+    /// No AWS region is configured.
     #[error(transparent)]
     NoRegion(#[from] NoRegion),
-    /// A call failed for good.
+    /// A call failed after all retries.
     #[error(transparent)]
     Call(#[from] CallFailed),
-    /// CloudFormation refused the template or the parameters before it touched anything.
+    /// CloudFormation refused the template or the parameters. Nothing was changed.
     #[error("CloudFormation refuses the template: {reason}")]
     Refused {
-        /// In CloudFormation's words.
+        /// The reason given by CloudFormation.
         reason: String,
     },
-    /// A resource could not be made or changed, and everything was rolled back.
+    /// A resource could not be created or changed. Everything was rolled back.
     #[error("{resource} ({kind}) failed: {reason}; the stack {stack} is now {status}")]
     ResourceFailed {
         /// The stack.
@@ -85,42 +85,42 @@ pub enum DeployError {
         resource: String,
         /// Its type.
         kind: String,
-        /// In CloudFormation's words.
+        /// The reason given by CloudFormation.
         reason: String,
-        /// Where the stack ended.
+        /// The final status of the stack.
         status: String,
     },
-    /// The stack ended badly, and no resource's event says why.
+    /// The stack failed, and no resource event gives the reason.
     #[error("the stack {stack} ended as {status}: {reason}")]
     StackFailed {
         /// The stack.
         stack: String,
-        /// Where it ended.
+        /// The final status.
         status: String,
-        /// In CloudFormation's words.
+        /// The reason given by CloudFormation.
         reason: String,
     },
-    /// Somebody else's change is under way.
+    /// Another change of the stack is in progress.
     #[error("the stack {stack} is being changed ({status}); try again when that is done")]
     Busy {
         /// The stack.
         stack: String,
-        /// What it is doing.
+        /// Its status.
         status: String,
     },
-    /// It takes longer than it ever should. It may still end; the stack's events show it.
+    /// The timeout has passed. The change may still finish; the stack's events show it.
     #[error("the stack {stack} is still {status} after {} s", .after.as_secs())]
     TooSlow {
         /// The stack.
         stack: String,
-        /// What it is doing.
+        /// Its status.
         status: String,
-        /// How long was waited.
+        /// How long this command waited.
         after: Duration,
     },
 }
 
-/// Brings a stack into being or up to date, and answers with its outputs.
+/// Creates or updates a stack.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
     Ok(Deployed { outputs, parameters, changed })
 }
 
-/// How long a change may take on this target, and how often to look.
+/// The timeout of a change on this target, and the polling interval.
 fn patience(aws: &Aws) -> (Duration, Duration) {
     if aws.is_emulator() { (EMULATOR_LIMIT, Duration::from_millis(100)) } else { (AWS_LIMIT, Duration::from_secs(2)) }
 }

@@ -1,15 +1,15 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and
 //! `bench`.
 //!
-//! Each has its arguments and an `execute` that gives the exit code:
+//! Each has its arguments and an `execute` that returns the exit code:
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | done; for a job that was followed: every item succeeded |
-//! | 1 | the job failed or was cancelled as a whole, or this command met an error |
+//! | 0 | success; for a followed job: every item succeeded |
+//! | 1 | the job failed or was cancelled as a whole, or this command failed |
 //! | 2 | wrong usage |
-//! | 3 | the job completed, some items failed |
-//! | 130 | interrupted; the job goes on unless its local stack was this command's own |
+//! | 3 | the job completed, but some items failed |
+//! | 130 | interrupted; the job goes on, unless this command started its local stack |
 
 pub mod bench;
 pub mod cancel;
@@ -49,10 +49,10 @@ use connection::Connection;
 /// Failed rows shown after a job.
 const FAILED_ROWS_SHOWN: usize = 10;
 
-/// Why a command could not do its work.
+/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The arguments do not make sense together; found after clap was content.
+    /// The arguments contradict each other. clap does not detect these cases.
     #[error("{0}")]
     Usage(String),
     /// A file named in the arguments cannot be used.
@@ -60,7 +60,7 @@ pub enum CommandError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         reason: Box<dyn Error + Send + Sync>,
     },
@@ -74,22 +74,22 @@ pub enum CommandError {
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// A job that has not ended has no results.
-    #[error("{source}\nFollow it to its end: {look_again}")]
+    #[error("{source}\nTo follow it to its end: {watch_command}")]
     NotEnded {
         /// The API's refusal.
         #[source]
         source: ApiError,
         /// The command that follows the job.
-        look_again: String,
+        watch_command: String,
     },
     /// The job was not followed to its end.
-    #[error("{source}\nLook at it again: {look_again}")]
+    #[error("{source}\nLook at it again: {watch_command}")]
     Follow {
         /// Why not.
         #[source]
         source: FollowError,
         /// The command that shows the job.
-        look_again: String,
+        watch_command: String,
     },
     /// The local stack could not be used.
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub enum CommandError {
     /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// Standard output takes nothing: the disk it goes to is full, say.
+    /// Standard output cannot be written, for example because a disk is full.
     #[error("cannot write the result")]
     Output(#[source] io::Error),
 }
@@ -111,16 +111,16 @@ impl CommandError {
         }
     }
 
-    /// The error with its causes, as far as they add something.
+    /// The error with those causes that add information.
     pub fn explain(&self) -> String {
         explain(self)
     }
 }
 
-/// An error with its causes, as far as they add something.
+/// An error with those causes that add information.
 pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    // An error that names its innermost cause has said it all; what lies between is plumbing.
+    // If the text names the innermost cause, the causes in between add nothing.
     if text.contains(&innermost(error)) {
         return text;
     }
@@ -135,13 +135,13 @@ pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// How long to wait for a silent API or a job that does not move.
+/// How long to wait for an API that does not answer, or for a job without progress.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PatienceArgs {
     /// Give up when the API has not answered for this long
     #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = parse_span)]
     pub answer_timeout: Duration,
-    /// Give up when the job has not moved for this long
+    /// Give up when the job has made no progress for this long
     #[arg(long, value_name = "SPAN", default_value = "20m", value_parser = parse_span)]
     pub stall_timeout: Duration,
 }
@@ -152,9 +152,9 @@ impl PatienceArgs {
     }
 }
 
-/// Reads `90s`, `30m`, `4h`, `1h30m`: a span of time of at least a second.
+/// Parses a duration of at least one second: `90s`, `30m`, `4h`, `1h30m`.
 fn parse_span(text: &str) -> Result<Duration, String> {
-    let span: SignedDuration = text.parse().map_err(|_| "expected a span such as 90s, 30m or 4h")?;
+    let span: SignedDuration = text.parse().map_err(|_| "expected a duration such as 90s, 30m or 4h")?;
     match Duration::try_from(span) {
         Ok(span) if span.as_secs() > 0 => Ok(span),
         _ => Err("expected at least one second".to_owned()),
@@ -172,17 +172,17 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
     print(&(line + "\n"))
 }
 
-/// Shows a job: as a line of JSON, or as counts, the first failed rows and how to get all of them.
+/// Shows a job: as a line of JSON, or as counts, the first failed rows, and the command that fetches all of them.
 async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), CommandError> {
     if json {
         return print_json(job);
     }
-    show_counts(connection, job).await?;
-    tell_of_failed_rows(connection, job)
+    print_counts(connection, job).await?;
+    print_results_hint(connection, job)
 }
 
 /// Shows a job's counts and its first failed rows.
-async fn show_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
+async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     print(&summary(job))?;
     if job.items_failed == 0 {
         return Ok(());
@@ -193,7 +193,7 @@ async fn show_counts(connection: &Connection, job: &Job) -> Result<(), CommandEr
             let table = failed_items_table(&items, job.items_failed, terminal::width());
             print(&format!("\n{table}"))
         }
-        // The job's own result stands, with or without its failed rows.
+        // The job is shown already; its failed rows are only an addition.
         Err(error) => {
             eprintln!("The failed rows cannot be shown: {error}");
             Ok(())
@@ -201,15 +201,15 @@ async fn show_counts(connection: &Connection, job: &Job) -> Result<(), CommandEr
     }
 }
 
-/// Says how to get the failed rows of a job that has ended, if there are any.
-fn tell_of_failed_rows(connection: &Connection, job: &Job) -> Result<(), CommandError> {
+/// Prints how to fetch the failed rows of an ended job, if there are any.
+fn print_results_hint(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     match job.status.is_terminal() && job.items_failed > 0 {
-        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.fetch_results(&job.job_guid))),
+        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.results_command(&job.job_guid))),
         false => Ok(()),
     }
 }
 
-/// A job's guid, as an argument. It becomes part of a path, so nothing else may pass for one.
+/// Parses a job's guid. It becomes part of a URL path, so nothing else is accepted.
 fn job_guid(text: &str) -> Result<String, uuid::Error> {
     text.parse::<uuid::Uuid>().map(|guid| guid.hyphenated().to_string())
 }

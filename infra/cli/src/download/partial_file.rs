@@ -1,4 +1,4 @@
-//! A file on its way in.
+//! A file that is being downloaded.
 
 use std::fs::Permissions;
 use std::io;
@@ -9,23 +9,22 @@ use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
-use super::Place;
+use super::Destination;
 
-/// As other programs create files; the user's mask takes away from it.
+/// The mode other programs create files with, before the umask.
 const MODE: u32 = 0o666;
 
-/// A file that grows under a temporary name beside its place, its checksum with it. Dropped before it is put in place, it
-/// leaves nothing behind.
-pub struct Incoming {
+/// A growing file with a temporary name next to its destination, and its checksum. It is removed when dropped.
+pub struct PartialFile {
     file: File,
     temporary: TempPath,
     checksum: Digest,
     length: u64,
 }
 
-impl Incoming {
+impl PartialFile {
     /// An empty file in the folder of `place`, so that it can be renamed there.
-    pub fn beside(place: &Place) -> io::Result<Self> {
+    pub fn beside(place: &Destination) -> io::Result<Self> {
         let (file, temporary) = tempfile::Builder::new()
             .prefix(".rowmill-")
             .suffix(".part")
@@ -53,7 +52,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Throws everything away; how many bytes that was.
+    /// Discards everything and returns the number of discarded bytes.
     pub async fn start_over(&mut self) -> io::Result<u64> {
         self.file.flush().await?;
         self.file.set_len(0).await?;
@@ -63,12 +62,12 @@ impl Incoming {
     }
 
     /// Gives the file its final name.
-    pub async fn put_in_place(mut self, place: &Place) -> io::Result<()> {
-        // What the last write met shows here.
+    pub async fn put_in_place(mut self, place: &Destination) -> io::Result<()> {
+        // An error of the last write appears here.
         self.file.flush().await?;
         let kept = match place.replace {
             true => self.temporary.persist(&place.path),
-            // A file that came to be there meanwhile is left alone as well.
+            // A file that appeared in the meantime is not replaced.
             false => self.temporary.persist_noclobber(&place.path),
         };
         kept.map_err(|error| error.error)
@@ -83,15 +82,15 @@ fn empty() -> Digest {
 mod tests {
     use super::*;
 
-    fn place(folder: &tempfile::TempDir, replace: bool) -> Place {
-        Place { path: folder.path().join("a.csv"), replace }
+    fn place(folder: &tempfile::TempDir, replace: bool) -> Destination {
+        Destination { path: folder.path().join("a.csv"), replace }
     }
 
     #[tokio::test]
     async fn the_checksum_is_that_of_the_bytes_that_count() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(&folder, false);
-        let mut incoming = Incoming::beside(&place).unwrap();
+        let mut incoming = PartialFile::beside(&place).unwrap();
         incoming.append(b"thrown away").await.unwrap();
         assert_eq!(incoming.start_over().await.unwrap(), 11);
         for part in ["1234", "", "56789"] {
@@ -110,7 +109,7 @@ mod tests {
         let other = folder.path().join("other");
         std::fs::write(&other, "").unwrap();
         let place = place(&folder, false);
-        Incoming::beside(&place).unwrap().put_in_place(&place).await.unwrap();
+        PartialFile::beside(&place).unwrap().put_in_place(&place).await.unwrap();
         let mode = |path| std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&place.path), mode(&other));
     }
@@ -120,7 +119,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (replace, left) in [(false, "theirs"), (true, "ours")] {
             let place = place(&folder, replace);
-            let mut incoming = Incoming::beside(&place).unwrap();
+            let mut incoming = PartialFile::beside(&place).unwrap();
             incoming.append(b"ours").await.unwrap();
             std::fs::write(&place.path, "theirs").unwrap();
             let put = incoming.put_in_place(&place).await;
@@ -135,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_given_up_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
-        let mut incoming = Incoming::beside(&place(&folder, false)).unwrap();
+        let mut incoming = PartialFile::beside(&place(&folder, false)).unwrap();
         incoming.append(b"half").await.unwrap();
         drop(incoming);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,8 +1,8 @@
-//! Fetches a job's results by their presigned links: goes on where a connection broke, checks what came, and puts a file
-//! in its place only when it is whole.
+//! Downloads a job's results by presigned links. Resumes broken transfers, verifies checksums, and gives a file its name
+//! only when it is complete.
 
 mod folder;
-mod incoming;
+mod partial_file;
 mod source;
 
 use std::io;
@@ -12,44 +12,44 @@ use std::time::Duration;
 use crate::api::ApiError;
 use crate::terminal::escape_controls;
 
-pub use folder::{Folder, Place};
+pub use folder::{Destination, Folder};
 pub use source::ResultSource;
 
-/// Why a result could not be fetched. There is no file under its final name then, unless there was one before.
+/// Error of a download. The file does not exist under its final name, unless it existed before.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// The API did not say where the results are.
+    /// The API did not return the results.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The API's name for a file is none.
-    #[error("the API calls a result `{}`, which is no file name; nothing was fetched", escape_controls(.0))]
+    /// The API returned an invalid file name.
+    #[error("the API returned `{}`, which is not a valid file name; nothing was fetched", escape_controls(.0))]
     Nameless(String),
-    /// Two results would become the same file.
-    #[error("two results would both become `{}`; fetch them one at a time with --only", .0.display())]
+    /// Two results have the same file name.
+    #[error("two results have the file name `{}`; fetch them one at a time with --only", .0.display())]
     Twice(PathBuf),
-    /// There is a file of that name.
-    #[error("`{}` exists already: give another folder, or --force to replace it", .0.display())]
+    /// A file with that name exists.
+    #[error("`{}` exists already: choose another folder, or use --force to replace it", .0.display())]
     Exists(PathBuf),
-    /// There is a folder of that name.
-    #[error("`{}` is a folder, so no result can take its name: give another folder", .0.display())]
+    /// A folder with that name exists.
+    #[error("`{}` is a folder, a result needs that name: choose another folder", .0.display())]
     FolderInTheWay(PathBuf),
     /// The file or its folder cannot be written.
     #[error("cannot write `{}`: {source}", .path.display())]
     Unwritable {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The storage does not give it out.
+    /// The storage refused the request.
     #[error("the storage refused to give out `{name}`: {reason} (HTTP {status})")]
     Refused {
         /// The file.
         name: String,
         /// The HTTP status.
         status: u16,
-        /// The storage's words.
+        /// The reason given by the storage.
         reason: String,
     },
     /// The connection to the storage failed or broke.
@@ -63,26 +63,26 @@ pub enum DownloadError {
         #[source]
         source: reqwest::Error,
     },
-    /// No byte came in for a while.
-    #[error("`{name}` stood still for {} s and was given up", .limit.as_secs())]
+    /// No byte arrived for too long.
+    #[error("the download of `{name}` made no progress for {} s and was aborted", .limit.as_secs())]
     Stalled {
         /// The file.
         name: String,
-        /// How long was waited.
+        /// The timeout.
         limit: Duration,
     },
-    /// The storage ended before the file did.
-    #[error("the storage gave only {received} of the {expected} bytes of `{name}`; try again")]
+    /// The answer ended too early.
+    #[error("the storage sent only {received} of the {expected} bytes of `{name}`; try again")]
     CutShort {
         /// The file.
         name: String,
-        /// Bytes that came.
+        /// Bytes received.
         received: u64,
-        /// Bytes that were promised.
+        /// Bytes expected.
         expected: u64,
     },
-    /// What came is not what the job composed.
-    #[error("what came for `{name}` has not the {what} that the job's results name; nothing of it was kept, try again")]
+    /// The content is not that of the job's result.
+    #[error("the {what} of `{name}` does not match the job's results; nothing was kept, try again")]
     Mismatch {
         /// The file.
         name: String,
@@ -92,12 +92,12 @@ pub enum DownloadError {
     /// The job was redriven in the meantime.
     #[error("the job's results changed while `{0}` was being fetched; try again")]
     Changed(String),
-    /// The API's description of a result makes no sense.
-    #[error("the API's description of `{name}` cannot be followed: {reason}")]
+    /// The API's description of a result is invalid.
+    #[error("the API's description of `{name}` is invalid: {reason}")]
     Instructions {
         /// The file.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
 }

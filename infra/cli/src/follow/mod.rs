@@ -1,4 +1,4 @@
-//! Follows a job to its end: looks often at first, seldom later, and never waits for ever.
+//! Follows a job to its end: polls with growing intervals and gives up after a timeout.
 
 mod meter;
 mod reporter;
@@ -12,20 +12,20 @@ use tokio::time::Instant;
 use crate::api::{ApiClient, ApiError, Job, JobStatus};
 use crate::terminal::span;
 
-pub use meter::{Meter, message};
+pub use meter::{RateMeter, message};
 pub use reporter::Reporter;
 pub use summary::{Verdict, failed_items_table, summary};
 
-/// Wait before the second look; a small job is over by then.
+/// Wait before the second request. Small jobs have ended by then.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// No wait is longer, whatever the API asks for: somebody is looking.
+/// Longest wait, whatever the API asks for: a person is watching.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// A job without a sign of life for this long is mentioned, once.
+/// A job without progress for this long is reported once.
 const QUIET_NOTICE: Duration = Duration::from_secs(60);
 
-/// How long to bear silence.
+/// Timeouts for following a job.
 #[derive(Debug, Clone)]
 pub struct Patience {
     /// The longest time without an answer from the API.
@@ -40,10 +40,10 @@ impl Default for Patience {
     }
 }
 
-/// Why a job was not followed to its end. The job itself goes on.
+/// Error of following a job. The job itself goes on.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The API has given no answer for too long.
+    /// The API has not answered for too long.
     #[error("no answer about job {job_guid} for {}: {source}", span(*.unanswered))]
     Unanswered {
         /// The job.
@@ -63,7 +63,7 @@ pub enum FollowError {
         #[source]
         source: ApiError,
     },
-    /// The API answers, but the job does not move.
+    /// The API answers, but the job makes no progress.
     #[error(
         "job {job_guid} is {} and has not moved for {}: its functions may be gone",
         .status.word(), span(*.unchanged)
@@ -71,27 +71,27 @@ pub enum FollowError {
     Unchanged {
         /// The job.
         job_guid: String,
-        /// Where it stands.
+        /// Its status.
         status: JobStatus,
         /// How long.
         unchanged: Duration,
     },
 }
 
-/// Gets told what is seen of a job.
+/// Receives the observed states of a job.
 pub trait Observer {
-    /// The job as it is now.
+    /// The current state of the job.
     fn looked(&mut self, job: &Job);
 
-    /// The job gives no sign of life. Called once for each such time.
+    /// The job makes no progress. Called once per period without progress.
     fn quiet(&mut self, job: &Job, unchanged: Duration);
 }
 
-/// Looks at `job` until it is terminal; `observer` sees every look, the given one and the last one included.
+/// Polls `job` until it has ended. `observer` gets every state, including the given one and the last one.
 ///
 /// # Errors
 ///
-/// A [`FollowError`] that names the job, so that the caller can look at it again later.
+/// A [`FollowError`] that names the job, so that the caller can follow it again later.
 pub async fn follow(
     api: &ApiClient,
     mut job: Job,
@@ -100,7 +100,7 @@ pub async fn follow(
 ) -> Result<Job, FollowError> {
     let mut pace = Pace::default();
     let mut answered = Instant::now();
-    let mut stillness = Stillness::since_now(&job);
+    let mut stillness = StallDetector::since_now(&job);
     let mut retry_after = None;
     observer.looked(&job);
     while !job.status.is_terminal() {
@@ -126,7 +126,7 @@ pub async fn follow(
     Ok(job)
 }
 
-/// The waits between looks.
+/// The waits between requests.
 struct Pace(Duration);
 
 impl Default for Pace {
@@ -136,7 +136,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The next wait: half as long again each time, up to what the API asks for and at most [`LONGEST_WAIT`].
+    /// The next wait. It grows by half each time, up to the wait that the API asks for, and to [`LONGEST_WAIT`].
     fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let longest = retry_after.map_or(LONGEST_WAIT, |a| a.clamp(FIRST_WAIT, LONGEST_WAIT));
         let wait = self.0.min(longest);
@@ -145,26 +145,26 @@ impl Pace {
     }
 }
 
-/// What moves while a job is alive.
-type SignOfLife = (JobStatus, u32, u64, u64, u8, Option<Timestamp>);
+/// The fields that change while a job makes progress.
+type Activity = (JobStatus, u32, u64, u64, u8, Option<Timestamp>);
 
-/// Since when a job has not moved.
-struct Stillness {
-    seen: SignOfLife,
+/// Since when a job has made no progress.
+struct StallDetector {
+    seen: Activity,
     since: Instant,
     mentioned: bool,
 }
 
-impl Stillness {
+impl StallDetector {
     fn since_now(job: &Job) -> Self {
-        Self { seen: sign_of_life(job), since: Instant::now(), mentioned: false }
+        Self { seen: activity(job), since: Instant::now(), mentioned: false }
     }
 
     fn check(&mut self, job: &Job, patience: &Patience, observer: &mut impl Observer) -> Result<(), FollowError> {
         if job.status.is_terminal() {
             return Ok(());
         }
-        if sign_of_life(job) != self.seen {
+        if activity(job) != self.seen {
             *self = Self::since_now(job);
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl Stillness {
     }
 }
 
-fn sign_of_life(job: &Job) -> SignOfLife {
+fn activity(job: &Job) -> Activity {
     (job.status, job.attempt, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
 }
 

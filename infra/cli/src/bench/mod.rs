@@ -1,4 +1,4 @@
-//! How fast a job goes, what it asks of AWS and what that costs.
+//! Measures throughput, AWS requests, memory and cost of a job.
 
 pub mod cost;
 pub mod invocations;
@@ -15,34 +15,34 @@ use uuid::Uuid;
 
 use crate::api::{ApiClient, ApiError, Job, JobStatus, NewJob};
 use crate::follow::{FollowError, Observer, Patience, follow};
-use crate::upload::{SourceFile, UploadError, UploadWay, store};
+use crate::upload::{SourceFile, UploadError, UploadMethod, store};
 
 use cost::Usage;
-use invocations::LogMark;
+use invocations::LogPosition;
 use memory::MemorySizes;
 
-/// Why a run has no measurement.
+/// Error of a benchmark run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A file of the benchmark cannot be written or read.
     #[error("cannot write or read {what}")]
     File {
-        /// Which one.
+        /// The file.
         what: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
     /// The rows could not be stored.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// The API did not take the job.
+    /// The API refused the job.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The job was not seen to its end.
+    /// The job was not followed to its end.
     #[error(transparent)]
     Follow(#[from] FollowError),
-    /// The counts of the finished job are not what they must be: nothing else about it is worth measuring.
+    /// The counts of the finished job are wrong, so its measurement is worthless.
     #[error("the counts are wrong: {0}")]
     Inexact(String),
 }
@@ -57,7 +57,7 @@ pub enum BenchType {
 }
 
 impl BenchType {
-    /// The API's word for it.
+    /// Its name in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Validate => "validate",
@@ -75,19 +75,19 @@ impl BenchType {
     }
 }
 
-/// One run, measured.
+/// The measurement of one run.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// From the file here to a stored upload.
+    /// Duration of the upload.
     pub upload: Duration,
     /// From the job's creation to its end, by the API's clock.
     pub job: Duration,
-    /// What the functions used; None where their logs are not at hand.
+    /// What the functions used. `None` without access to their logs.
     pub usage: Option<Usage>,
 }
 
-/// Where the functions' logs and memory sizes are found.
-pub struct Insight<'a> {
+/// Logs and memory sizes of the functions.
+pub struct FunctionLogs<'a> {
     /// Folder of the logs.
     pub logs: &'a Path,
     /// Memory by function.
@@ -104,7 +104,7 @@ pub async fn measure(
     file: &SourceFile,
     rows: u64,
     bench_type: BenchType,
-    insight: Option<&Insight<'_>>,
+    function_logs: Option<&FunctionLogs<'_>>,
     observer: &mut impl Observer,
 ) -> Result<Measurement, BenchError> {
     let silent = crate::progress::ByteProgress::new(|_| ());
@@ -112,7 +112,8 @@ pub async fn measure(
     let stored = store(api, file, &silent).await?;
     let upload = begun.elapsed();
     let unreadable = |source| BenchError::File { what: "the functions' logs", source };
-    let mark = insight.map(|insight| LogMark::now(insight.logs)).transpose().map_err(unreadable)?;
+    let mark =
+        function_logs.map(|function_logs| LogPosition::now(function_logs.logs)).transpose().map_err(unreadable)?;
     let new_job = NewJob {
         job_type: bench_type.word().to_owned(),
         file_guid: Some(stored.upload.file_guid),
@@ -124,11 +125,11 @@ pub async fn measure(
     let job = follow(api, job, &Patience::default(), observer).await?;
     let seen = begun.elapsed();
     verify(&job, rows)?;
-    let usage = match (&mark, insight) {
-        (Some(mark), Some(insight)) => {
+    let usage = match (&mark, function_logs) {
+        (Some(mark), Some(function_logs)) => {
             mark.settle().await.map_err(unreadable)?;
             let invocations = mark.invocations().map_err(unreadable)?;
-            let mut usage = Usage::of(&invocations, |function| insight.memory.of(function));
+            let mut usage = Usage::of(&invocations, |function| function_logs.memory.of(function));
             usage.upload_puts = upload_puts(stored.way);
             Some(usage)
         }
@@ -137,15 +138,15 @@ pub async fn measure(
     Ok(Measurement { upload, job: job.took().unwrap_or(seen), usage })
 }
 
-/// S3 writes that storing a file takes: starting and completing a multipart upload are requests too.
-fn upload_puts(way: UploadWay) -> u64 {
+/// S3 write requests of an upload. A multipart upload needs two more, to start and to complete it.
+fn upload_puts(way: UploadMethod) -> u64 {
     match way {
-        UploadWay::Direct | UploadWay::SinglePut => 1,
-        UploadWay::Multipart(parts) => parts as u64 + 2,
+        UploadMethod::Direct | UploadMethod::SinglePut => 1,
+        UploadMethod::Multipart(parts) => parts as u64 + 2,
     }
 }
 
-/// Every row must have succeeded, and have been counted once.
+/// Checks that every row succeeded and was counted exactly once.
 fn verify(job: &Job, rows: u64) -> Result<(), BenchError> {
     let counts = (job.item_count, job.item_progress, job.items_succeeded);
     let nothing_else = job.items_failed == 0 && job.items_skipped == 0 && job.item_count_final;

@@ -1,4 +1,4 @@
-//! Stores a file through the API in the way that suits its size, in constant memory.
+//! Uploads a file through the API in constant memory. The method depends on the size.
 
 mod file;
 mod transfer;
@@ -15,22 +15,22 @@ use crate::progress::ByteProgress;
 pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
 pub use transfer::Transfer;
 
-/// A text file up to this size travels with the request that announces it: one call instead of two.
+/// A text file up to this size is sent with the request that announces it: one call instead of two.
 const DIRECT_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Above this size the API asks for parts and takes no checksum of the whole, so none is computed.
+/// Above this size the API requires parts and accepts no checksum of the whole file, so none is computed.
 const CHECKSUM_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Parts under way at once: enough to fill a line, few enough to leave the machine usable.
+/// Parallel parts: enough to use the bandwidth, few enough to keep the machine usable.
 const PARALLEL_PARTS: usize = 4;
 
-/// Why a file could not be stored.
+/// Error of an upload.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no file `{}`", .0.display())]
     Missing(PathBuf),
-    /// A folder, a pipe, a device: something that has no size to announce.
+    /// A folder, a pipe or a device: it has no size to announce.
     #[error("`{}` is not a regular file", .0.display())]
     NotAFile(PathBuf),
     /// The file cannot be opened or read.
@@ -38,22 +38,22 @@ pub enum UploadError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
     /// The file became shorter or longer during the upload.
     #[error("`{}` changed while it was being uploaded; nothing of it was used", .0.display())]
     Changed(PathBuf),
-    /// The API did not take it.
+    /// The API refused it.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The storage did not take it.
+    /// The storage refused it.
     #[error("the storage refused the file: {reason} (HTTP {status})")]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// The storage's words.
+        /// The reason given by the storage.
         reason: String,
     },
     /// The connection to the storage failed or broke.
@@ -65,18 +65,18 @@ pub enum UploadError {
         #[source]
         source: reqwest::Error,
     },
-    /// No byte went out, and no answer came in, for a while.
-    #[error("the upload stood still for {} s and was given up", .0.as_secs())]
+    /// No byte was sent and no answer received for too long.
+    #[error("the upload made no progress for {} s and was aborted", .0.as_secs())]
     Stalled(std::time::Duration),
-    /// The API's instructions make no sense for this file.
-    #[error("the API's upload instructions cannot be followed: {0}")]
+    /// The API's upload instructions are invalid for this file.
+    #[error("the API's upload instructions are invalid: {0}")]
     Instructions(&'static str),
 }
 
-/// How a file got to the storage, and with how many storage writes.
+/// How a file was uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UploadWay {
-    /// With the request itself.
+pub enum UploadMethod {
+    /// In the body of the request.
     Direct,
     /// By one presigned PUT.
     SinglePut,
@@ -90,18 +90,18 @@ pub struct Stored {
     /// The upload as the API last described it.
     pub upload: Upload,
     /// How it was stored.
-    pub way: UploadWay,
+    pub way: UploadMethod,
 }
 
-/// Stores `file`: with the request if it is a small text, else where the API says, in one piece or in parts.
+/// Stores `file`: in the request body if it is a small text, otherwise with presigned requests, in one piece or in parts.
 ///
 /// # Errors
 ///
-/// An [`UploadError`] after the retries of `api`; nothing usable is stored then, and the call may be repeated.
+/// An [`UploadError`] after the retries of `api`. No usable upload is left behind, and the call may be repeated.
 pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgress>) -> Result<Stored, UploadError> {
     if file.size <= DIRECT_MAX_BYTES && file.is_text() {
         let content = file.read_whole().await?;
-        // The gateway hands a body of a text type on as text: bytes that are none would not survive it.
+        // API Gateway passes the body of a text type on as text, which would corrupt invalid UTF-8.
         if std::str::from_utf8(&content).is_ok() {
             return store_directly(api, file, content.into(), progress).await;
         }
@@ -115,7 +115,7 @@ pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgre
     if let Some(request) = upload.upload.take() {
         let transfer = Transfer::to(&request.url, api.retry().clone())?;
         transfer.put(file, &request, 0..file.size, progress).await?;
-        return Ok(Stored { upload, way: UploadWay::SinglePut });
+        return Ok(Stored { upload, way: UploadMethod::SinglePut });
     }
     store_in_parts(api, file, upload, parts, progress).await
 }
@@ -128,7 +128,7 @@ async fn store_directly(
 ) -> Result<Stored, UploadError> {
     let upload = api.upload_directly(&announcement(file, None), content).await?;
     progress.add(file.size);
-    Ok(Stored { upload, way: UploadWay::Direct })
+    Ok(Stored { upload, way: UploadMethod::Direct })
 }
 
 async fn store_in_parts(
@@ -141,7 +141,7 @@ async fn store_in_parts(
     let count = parts.len();
     parts.sort_by_key(|part| part.part_number);
     let Some(first) = parts.first() else {
-        return Err(UploadError::Instructions("neither an address nor parts"));
+        return Err(UploadError::Instructions("neither a URL nor parts"));
     };
     let transfer = &Transfer::to(&first.request.url, api.retry().clone())?;
     let mut offset = 0;
@@ -160,7 +160,7 @@ async fn store_in_parts(
         .try_collect::<()>()
         .await?;
     let upload = api.complete_upload(&upload.file_guid).await?;
-    Ok(Stored { upload, way: UploadWay::Multipart(count) })
+    Ok(Stored { upload, way: UploadMethod::Multipart(count) })
 }
 
 fn announcement(file: &SourceFile, sha256: Option<String>) -> NewUpload {

@@ -1,8 +1,7 @@
-//! The embedded local stack: the pinned emulator as a process of its own, with `template.yaml` deployed to it.
+//! The embedded local stack: the pinned emulator in its own process, with `template.yaml` deployed to it.
 //!
-//! A stack lives in a state folder (`target/rowmill` unless told otherwise): `stack.json` says where it answers and
-//! which process it is, `logs/` has one file a function, `emulator.log` what the emulator itself says. Nothing
-//! outlives the process: a stack that is down is gone, with its tables, queues and files.
+//! A stack has a state folder (`target/rowmill` by default). `stack.json` contains its URL and its process id, `logs/` one
+//! file per function, `emulator.log` the log of the emulator. All tables, queues and files are lost when the process ends.
 
 mod emulator;
 mod options;
@@ -21,45 +20,44 @@ use crate::template::{Template, TemplateError};
 
 pub use emulator::EmulatorError;
 pub use options::{FunctionsEndpoint, StackOptions};
+use process::{EmulatorProcess, Launch};
 pub use process::{Health, ProcessError};
-use process::{Launch, Launched};
 pub use record::{Record, RecordError};
 
-/// Name of the local stack; its functions are called `rowmill-upload`, …
+/// Name of the local stack. Its functions are named `rowmill-upload`, …
 const STACK_NAME: &str = "rowmill";
 
-/// Longest wait for the first answer of the API after a deployment: one cold start, and some patience for a busy
-/// machine.
+/// Timeout of the API's first answer after a deployment: enough for a cold start on a busy machine.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
 /// A running stack.
 ///
-/// One made by [`Stack::up`] ends with this value, and with this process however that ends.
+/// A stack started by [`Stack::up`] stops when this value is dropped, and when this process ends in any way.
 #[derive(Debug)]
 pub struct Stack {
     record: Record,
     record_path: PathBuf,
-    launched: Option<Launched>,
+    launched: Option<EmulatorProcess>,
 }
 
-/// Why the stack could not be brought up, found or stopped.
+/// Error of starting, finding or stopping the stack.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// Nothing here is a checkout of Rowmill.
+    /// The current folder is not in a checkout of Rowmill.
     #[error("no template.yaml with infra/local beside it here or in a folder above: run this inside the repository")]
     NoWorkspace,
-    /// Lambda has no such processor, so no template can name it.
+    /// Lambda does not support this machine's architecture.
     #[error("the local stack runs on arm64 and x86_64, and this machine is {0}")]
     UnknownArchitecture(&'static str),
-    /// An executable is given for a function that is none.
+    /// An executable is given for an unknown function.
     #[error("the template has no function {0}")]
     UnknownFunction(String),
-    /// A file or folder of the state cannot be made.
+    /// A file or folder of the state cannot be created.
     #[error("cannot write to {}", .path.display())]
     State {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
@@ -69,7 +67,7 @@ pub enum StackError {
     /// The emulator cannot be installed.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
-    /// The emulator does not start, or does not stop.
+    /// The emulator does not start or does not stop.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// The template cannot be used.
@@ -81,25 +79,24 @@ pub enum StackError {
     /// The template does not deploy.
     #[error(transparent)]
     Deploy(#[from] DeployError),
-    /// Everything is deployed, and the API does not work.
-    #[error("the API does not answer as it should: {answer}; see the logs in {}", .logs.display())]
+    /// Everything is deployed, but the API does not work.
+    #[error("the API does not work: {answer}; see the logs in {}", .logs.display())]
     Unhealthy {
-        /// What came instead.
+        /// Its answer, or the error.
         answer: String,
         /// Folder of the functions' logs.
         logs: PathBuf,
     },
-    /// No stack was brought up from this state folder, or it is gone.
+    /// No stack of this state folder is running.
     #[error("the local stack is not running; `rowmill up` starts it")]
     NotRunning,
 }
 
-/// Brings the stack up (or brings a running one up to date), leaves it running, and answers with the API's base URL.
-/// Progress goes to standard error.
+/// Starts or updates the stack, leaves it running, and returns the API's base URL. Progress goes to standard error.
 ///
 /// # Errors
 ///
-/// See [`StackError`]. A stack that was started for this call is stopped again.
+/// See [`StackError`]. A stack that this call has started is stopped again.
 pub async fn ensure_up(options: &StackOptions) -> Result<String, StackError> {
     let mut stack = Stack::up(options).await?;
     let api_url = stack.api_url().to_owned();
@@ -111,7 +108,7 @@ pub async fn ensure_up(options: &StackOptions) -> Result<String, StackError> {
 ///
 /// # Errors
 ///
-/// [`StackError::NotRunning`] where there is none; [`StackError::Record`] where `stack.json` is damaged.
+/// [`StackError::NotRunning`] if there is none; [`StackError::Record`] if `stack.json` is damaged.
 pub async fn running(state_dir: &Path) -> Result<(Record, Health), StackError> {
     let record = Record::read(&record_path(state_dir))?.ok_or(StackError::NotRunning)?;
     match process::health(&record).await {
@@ -124,7 +121,7 @@ pub async fn running(state_dir: &Path) -> Result<(Record, Health), StackError> {
 ///
 /// # Errors
 ///
-/// [`StackError::Process`] where the process does not end.
+/// [`StackError::Process`] if the process does not end.
 pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
     let path = record_path(state_dir);
     let Some(record) = Record::read(&path)? else { return Ok(false) };
@@ -137,22 +134,25 @@ pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
     Ok(was_running)
 }
 
-/// Folder of the functions' logs: one `<function>.log` each (`process-items.log`, …).
+/// Folder of the functions' logs, one `<function>.log` each (`process-items.log`, …).
 pub fn logs_dir(options: &StackOptions) -> PathBuf {
     options.state_dir.join("logs")
 }
 
 impl Stack {
-    /// Builds the functions, starts the emulator unless it runs already, and deploys the template to it.
+    /// Builds the functions, starts the emulator if it does not run, and deploys the template to it.
     ///
-    /// The stack ends with the value returned, unless it ran before: then it is brought up to date and left alone.
+    /// The stack stops when the returned value is dropped, unless it ran before: then it is updated and stays up.
     ///
     /// # Errors
     ///
     /// See [`StackError`].
     pub async fn up(options: &StackOptions) -> Result<Self, StackError> {
         make_dir(&options.state_dir)?;
-        let _lock = StackLock::take(&options.state_dir.join("up.lock")).await?;
+        // One `up` at a time in a state folder. A second one waits and then finds the stack running.
+        let lock_path = options.state_dir.join("up.lock");
+        let lock = FileLock::take(&lock_path).await;
+        let _lock = lock.map_err(|source| StackError::State { path: lock_path, source })?;
         let template = options.template()?;
         let functions = template.functions()?.into_iter().map(|function| function.package).collect();
         let (to_build, given) = options.to_build(functions)?;
@@ -175,7 +175,7 @@ impl Stack {
             if process::health(&record).await == Health::Answering {
                 return Ok(Self { record, record_path, launched: None });
             }
-            // One that hangs or is gone: its state is of no use to anybody.
+            // It hangs or has ended. Its state is useless.
             down(&options.state_dir).await?;
         }
         let python = emulator::install(&options.workspace, options.progress).await?;
@@ -210,7 +210,7 @@ impl Stack {
         };
         let deployed = deploy::deploy(&aws, deployment, options.progress).await?;
         let api_id = deployed.outputs.get("ApiId").cloned().unwrap_or_default();
-        // The emulator serves HTTP APIs by path too, which needs no name service for *.localhost.
+        // The emulator serves HTTP APIs by path too. That works without DNS for *.localhost.
         let api_url = format!("{}/_aws/execute-api/{api_id}", self.record.endpoint);
         first_answer(&api_url, &logs_dir(options)).await?;
         self.record.api_url = Some(api_url);
@@ -239,25 +239,25 @@ impl Stack {
         self.record.pid
     }
 
-    /// Lets the stack outlive this value and this process.
+    /// Keeps the stack running after this value and this process.
     pub fn leave_running(&mut self) {
         if let Some(launched) = self.launched.take() {
             launched.leave_running();
         }
     }
 
-    /// Returns when the emulator has ended by itself, which it never should.
+    /// Returns when the emulator has ended unexpectedly.
     pub async fn ended(&self) {
         while process::health(&self.record).await != Health::Gone {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 
-    /// Stops the stack, whoever started it.
+    /// Stops the stack, also if another process started it.
     ///
     /// # Errors
     ///
-    /// [`StackError::Process`] where the process does not end.
+    /// [`StackError::Process`] if the process does not end.
     pub async fn down(mut self) -> Result<(), StackError> {
         let state_dir = self.record_path.parent().expect("the record lies in the state folder").to_owned();
         if let Some(launched) = self.launched.take() {
@@ -272,7 +272,7 @@ impl Drop for Stack {
     fn drop(&mut self) {
         if let Some(launched) = self.launched.take() {
             drop(launched);
-            // A record that stays is found to be of no process next time.
+            // If it stays, the next command finds that its process is gone.
             let _ = Record::remove(&self.record_path);
         }
     }
@@ -280,7 +280,7 @@ impl Drop for Stack {
 
 async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
     let unhealthy = |answer: String| StackError::Unhealthy { answer, logs: logs.to_owned() };
-    let url = format!("{api_url}/api/jobs?limit=1").parse().map_err(|_| unhealthy(format!("no address: {api_url}")))?;
+    let url = format!("{api_url}/api/jobs?limit=1").parse().map_err(|_| unhealthy(format!("invalid URL {api_url}")))?;
     let client = http_client(&url).map_err(|error| unhealthy(error.to_string()))?;
     let started = Instant::now();
     loop {
@@ -296,15 +296,15 @@ async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
     }
 }
 
-/// One `up` at a time in a state folder: the second waits and finds the stack running.
-struct StackLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
+/// An exclusive lock on a file, held until the value is dropped. Others wait for it.
+struct FileLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
 
-impl StackLock {
-    async fn take(path: &Path) -> Result<Self, StackError> {
+impl FileLock {
+    /// Waits for the lock. Creates the file if necessary.
+    async fn take(path: &Path) -> std::io::Result<Self> {
         let path = path.to_owned();
         let file = tokio::task::spawn_blocking(move || {
-            let file = std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file));
-            file.map_err(|source| StackError::State { path, source })
+            std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file))
         });
         Ok(Self(file.await.expect("taking a lock does not panic")?))
     }

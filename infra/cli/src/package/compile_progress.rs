@@ -1,0 +1,93 @@
+//! How far cargo has compiled, for a log or a pipe. In a terminal cargo draws its own progress bar.
+
+use std::collections::HashSet;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use crate::terminal::{count, span};
+
+/// Time between two lines. A CI system must not take a long compilation for a hang.
+pub(super) const LINE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Counts the crates that cargo has finished.
+pub(super) struct CompileProgress {
+    started: Instant,
+    finished: HashSet<String>,
+    total: Option<usize>,
+}
+
+impl CompileProgress {
+    /// A count from zero. The clock starts now.
+    pub(super) fn start() -> Self {
+        Self { started: Instant::now(), finished: HashSet::new(), total: None }
+    }
+
+    /// Whether lines are needed: standard error is not a terminal, so cargo draws no progress bar.
+    pub(super) fn is_wanted() -> bool {
+        !std::io::stderr().is_terminal()
+    }
+
+    /// Counts the package of a finished target. A library, its build script and its binary are one crate.
+    pub(super) fn finish(&mut self, package_id: String) {
+        self.finished.insert(package_id);
+    }
+
+    /// Whether the number of crates to compile still has to be found out.
+    pub(super) fn needs_total(&self) -> bool {
+        self.total.is_none()
+    }
+
+    /// Sets the number of crates to compile, from the output of `cargo tree` with one crate a line.
+    pub(super) fn set_total_from_tree(&mut self, tree: &str) {
+        // `serde v1.0.228 (proc-macro) (*)`: name and version identify a crate, the rest are notes.
+        let name_and_version = |line: &str| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?.to_owned(), words.next()?.to_owned()))
+        };
+        let crates: HashSet<_> = tree.lines().filter_map(name_and_version).collect();
+        self.total = (!crates.is_empty()).then_some(crates.len());
+    }
+
+    /// The line to print now: `Compiling 214/430 crates, 1 min 20 s`.
+    pub(super) fn line(&self) -> String {
+        self.line_after(self.started.elapsed())
+    }
+
+    fn line_after(&self, elapsed: Duration) -> String {
+        let finished = self.finished.len();
+        let counts = match self.total {
+            Some(total) => format!("{}/{}", count(finished as u64), count(total.max(finished) as u64)),
+            None => count(finished as u64),
+        };
+        format!("Compiling {counts} crates, {}", span(elapsed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_many_crates_are_compiled_and_how_long_it_took() {
+        let mut progress = CompileProgress::start();
+        for id in ["serde", "serde", "tokio"] {
+            progress.finish(id.to_owned());
+        }
+        assert!(progress.needs_total());
+        assert_eq!(progress.line_after(Duration::from_secs(80)), "Compiling 2 crates, 1 min 20 s");
+        progress.set_total_from_tree(
+            "upload v0.1.0 (/w/functions/api/upload)\nserde v1.0.228\nserde v1.0.228 (*)\n\nserde_derive v1.0.228 \
+             (proc-macro)\ntokio v1.50.0\n",
+        );
+        assert_eq!(progress.line_after(Duration::from_secs(95)), "Compiling 2/4 crates, 1 min 35 s");
+    }
+
+    #[test]
+    fn the_total_is_never_below_what_is_compiled() {
+        let mut progress = CompileProgress::start();
+        progress.set_total_from_tree("one v1.0.0\n");
+        progress.finish("one".to_owned());
+        progress.finish("two".to_owned());
+        assert_eq!(progress.line_after(Duration::from_secs(20)), "Compiling 2/2 crates, 20 s");
+    }
+}

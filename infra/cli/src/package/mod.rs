@@ -1,0 +1,175 @@
+//! Function packages for Lambda: compiled by one call of cargo, zipped as `bootstrap`, named by their content.
+
+mod build;
+mod compile_progress;
+
+use std::io::{Cursor, Write};
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use sha2::{Digest, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+pub use build::build;
+
+/// A processor architecture of Lambda.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Architecture {
+    /// Graviton.
+    #[value(name = "arm64")]
+    Arm64,
+    /// Intel and AMD.
+    #[value(name = "x86_64")]
+    X86_64,
+}
+
+impl Architecture {
+    /// The architecture of this machine, if Lambda supports it.
+    pub fn of_this_machine() -> Option<Self> {
+        match std::env::consts::ARCH {
+            "aarch64" => Some(Self::Arm64),
+            "x86_64" => Some(Self::X86_64),
+            _ => None,
+        }
+    }
+
+    /// The architecture with this name in CloudFormation.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Arm64, Self::X86_64].into_iter().find(|architecture| architecture.name() == name)
+    }
+
+    /// Its name in CloudFormation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::X86_64 => "x86_64",
+        }
+    }
+}
+
+/// How the functions are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    /// Plain cargo, for functions that run on this machine.
+    Cargo {
+        /// The `release` profile instead of `dev`.
+        release: bool,
+    },
+    /// cargo-lambda: links against the C library of Lambda's image and compiles for both architectures.
+    CargoLambda(Architecture),
+}
+
+/// A built function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binary {
+    /// Name of the package and of its binary.
+    pub package: String,
+    /// The executable.
+    pub path: PathBuf,
+}
+
+/// A function package ready to upload.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// The package it is built from.
+    pub name: String,
+    /// Key in the artifacts bucket. It contains a hash of the executable: an unchanged function keeps its key.
+    pub key: String,
+    executable: Vec<u8>,
+}
+
+/// Why the functions could not be packaged.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// cargo cannot be started.
+    #[error("cannot start cargo")]
+    NoCargo(#[source] std::io::Error),
+    /// cargo-lambda is not installed.
+    #[error(
+        "cargo-lambda is not installed; deploying to AWS needs it to build for Lambda's image\n\
+         install it with one of\n  pip3 install cargo-lambda\n  brew install cargo-lambda/tap/cargo-lambda\n  \
+         cargo install --locked cargo-lambda"
+    )]
+    NoCargoLambda,
+    /// The functions do not compile. cargo has printed the reason.
+    #[error("the functions do not build ({0}); cargo's messages are above")]
+    Build(ExitStatus),
+    /// cargo succeeded, but did not report the binary.
+    #[error("cargo built no binary `{0}`")]
+    Missing(String),
+    /// An executable cannot be read.
+    #[error("cannot read {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Package {
+    /// Reads a built function and derives the key from its content.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Unreadable`] if the executable cannot be read.
+    pub fn of(binary: &Binary) -> Result<Self, PackageError> {
+        let executable = std::fs::read(&binary.path)
+            .map_err(|source| PackageError::Unreadable { path: binary.path.clone(), source })?;
+        let mut digest = String::with_capacity(64);
+        for byte in Sha256::digest(&executable) {
+            digest.push_str(&format!("{byte:02x}"));
+        }
+        let key = format!("functions/{}/{digest}.zip", binary.package);
+        Ok(Self { name: binary.package.clone(), key, executable })
+    }
+
+    /// The zip file for Lambda. It contains one executable file named `bootstrap`.
+    ///
+    /// `compress` makes an upload over a network faster. For a local stack it only costs time.
+    pub fn zip(&self, compress: bool) -> Vec<u8> {
+        let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+        let options = SimpleFileOptions::default().compression_method(method).unix_permissions(0o755);
+        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(self.executable.len() + 1024)));
+        let written = zip.start_file("bootstrap", options).and_then(|()| Ok(zip.write_all(&self.executable)?));
+        written.and_then(|()| zip.finish()).expect("writing to memory does not fail").into_inner()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn package_of(content: &[u8]) -> Package {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("split-job");
+        std::fs::write(&path, content).unwrap();
+        Package::of(&Binary { package: "split-job".into(), path }).unwrap()
+    }
+
+    #[test]
+    fn a_package_is_one_executable_bootstrap() {
+        for compress in [false, true] {
+            let bytes = package_of(b"\x7fELF...").zip(compress);
+            let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+            assert_eq!(zip.len(), 1);
+            let mut file = zip.by_index(0).unwrap();
+            assert_eq!((&*file.name().unwrap(), file.unix_mode().map(|mode| mode & 0o777)), ("bootstrap", Some(0o755)));
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).unwrap();
+            assert_eq!(content, b"\x7fELF...");
+        }
+    }
+
+    #[test]
+    fn the_same_executable_has_the_same_key_and_zip() {
+        let (one, same, other) = (package_of(b"one"), package_of(b"one"), package_of(b"other"));
+        assert_eq!((&one.key, one.zip(true)), (&same.key, same.zip(true)));
+        assert_ne!(one.key, other.key);
+        assert!(one.key.starts_with("functions/split-job/") && one.key.ends_with(".zip"), "{}", one.key);
+    }
+}
