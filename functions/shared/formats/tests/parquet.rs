@@ -229,7 +229,7 @@ fn a_file_cut_short_says_so() {
         assert_eq!(error.code(), "corrupt_file", "{end}");
     }
     let error = lines_of(bytes[..bytes.len() - 1].to_vec()).unwrap_err();
-    assert!(error.to_string().contains("it ends before its footer does"), "{error}");
+    assert!(error.to_string().contains("the end of the footer is missing"), "{error}");
 }
 
 proptest! {

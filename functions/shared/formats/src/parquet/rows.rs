@@ -236,7 +236,7 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
     fn nothing(&mut self, node: &Node, columns: &mut [Column], written: &[u8]) -> Result<(), Stopped> {
         self.gathered.extend_from_slice(written);
         for column in &mut columns[node.columns.clone()] {
-            column.pass()?;
+            column.skip_null()?;
         }
         Ok(())
     }
