@@ -5,9 +5,9 @@
 //! $ cargo run --release -p rowmill-formats --example measure -- read /tmp/cells.xlsx
 //! ```
 //!
-//! `text` writes the text to the standard output instead. `make` writes a test file: `gzip`, `zstd` or `utf-16` text with
-//! this number of bytes, a workbook with this number of cells (`xlsx`: numbers, `strings`: unique texts), or a `parquet` file
-//! with this number of rows.
+//! `text` writes the text to the standard output instead. `make` writes a test file: `gzip`, `zstd` or `utf-16` text
+//! with this number of bytes, a workbook with this number of cells (`xlsx`: numbers, `strings`: unique texts), or a
+//! `parquet` file with this number of rows.
 
 use std::error::Error;
 use std::fs::{self, File};

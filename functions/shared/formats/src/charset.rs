@@ -1,8 +1,8 @@
 //! Streaming decoders for charsets other than UTF-8.
 //!
-//! Windows-1252 has a character for every byte. UTF-16 can contain an unpaired surrogate, which is not a character. It is
-//! written as the three bytes that its code point would have in UTF-8. These bytes are not valid UTF-8, so the item with it
-//! fails as `invalid_utf8`, as in a file of broken UTF-8. The items around it are not affected.
+//! Windows-1252 has a character for every byte. UTF-16 can contain an unpaired surrogate, which is not a character. It
+//! is written as the three bytes that its code point would have in UTF-8. These bytes are not valid UTF-8, so the item
+//! with it fails as `invalid_utf8`, as in a file of broken UTF-8. The items around it are not affected.
 
 use encoding_rs::{Decoder, WINDOWS_1252};
 use rowmill_core::model::packing::Charset;

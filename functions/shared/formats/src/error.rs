@@ -9,8 +9,8 @@ const NAMES_LISTED: usize = 20;
 
 /// Why a file cannot be decoded to text.
 ///
-/// Except for [`Source`](DecodeError::Source), the user must change the file. The message is for the user: it says what is
-/// wrong, where, and what to do. It does not quote the content.
+/// Except for [`Source`](DecodeError::Source), the user must change the file. The message is for the user: it says what
+/// is wrong, where, and what to do. It does not quote the content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {

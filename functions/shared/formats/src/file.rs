@@ -15,9 +15,9 @@ use crate::{parquet, xlsx};
 
 /// Decodes a file to its end, or until `sink` returns a break, which is not an error.
 ///
-/// A sheet becomes CSV with commas, quoted where needed. Its first row that is not empty is the header, and rows without a
-/// value are omitted. A Parquet file becomes one JSON object per row, with the columns in the order of the file. Text is
-/// decoded as by [`decode_stream`](crate::decode_stream). `sink` gets [`Block`]s.
+/// A sheet becomes CSV with commas, quoted where needed. Its first row that is not empty is the header, and rows
+/// without a value are omitted. A Parquet file becomes one JSON object per row, with the columns in the order of the
+/// file. Text is decoded as by [`decode_stream`](crate::decode_stream). `sink` gets [`Block`]s.
 ///
 /// Memory: less than 1 MiB. For a sheet also the shared strings of its workbook. For Parquet also the open pages of all
 /// columns, up to [`Limits::parquet_pages_max_bytes`].
@@ -37,8 +37,8 @@ pub fn decode_file(
         return decode_stream(*compression, *charset, BufReader::new(file), limits, sink);
     }
     let watch = Watch::new(*limits);
-    // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety: nothing
-    // that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
+    // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:
+    // nothing that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
     let decoded = catch_unwind(AssertUnwindSafe(|| match packing {
         Packing::Xlsx { sheet } => xlsx::decode(file, sheet.as_deref(), &watch, sink),
         _ => parquet::decode(file, &watch, sink),

@@ -5,11 +5,12 @@
 //! - [`decode_file`] decodes a workbook or a Parquet file, which needs random access.
 //! - [`decode_prefix`] decodes the start of a file, so that its head can be read.
 //!
-//! Files are untrusted, so no declared size is believed. [`Limits`] and a few fixed buffers bound all memory, and everything
-//! is counted while it is decompressed. A file that is damaged, hostile or too large ends in a [`DecodeError`] that says so.
+//! Files are untrusted, so no declared size is believed. [`Limits`] and a few fixed buffers bound all memory, and
+//! everything is counted while it is decompressed. A file that is damaged, hostile or too large ends in a
+//! [`DecodeError`] that says so.
 //!
-//! The text is passed on in [`Block`]s. The same file always gives the same text: after a crash it is cut into chunks again,
-//! and the chunks must be the same.
+//! The text is passed on in [`Block`]s. The same file always gives the same text: after a crash it is cut into chunks
+//! again, and the chunks must be the same.
 
 #![warn(missing_docs)]
 

@@ -15,8 +15,8 @@ pub fn text_format(packing: &Packing) -> Option<Format> {
 }
 
 /// The file name of the decoded text: `orders.csv` for `orders.csv.gz` and `orders.xlsx`, `orders.jsonl` for
-/// `orders.parquet`. An extension such as `.gz` is removed even if the bytes are not compressed: some downloads decompress
-/// the file and keep the name.
+/// `orders.parquet`. An extension such as `.gz` is removed even if the bytes are not compressed: some downloads
+/// decompress the file and keep the name.
 pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
     let without = |extensions: &[&str]| {
         let (stem, extension) = file_name.rsplit_once('.')?;

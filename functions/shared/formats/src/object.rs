@@ -72,7 +72,8 @@ impl TextStream {
     }
 }
 
-/// Extracts the error of reading the object behind a [`TextStream`]. Returns all errors about the object's content unchanged.
+/// Extracts the error of reading the object behind a [`TextStream`]. Returns all errors about the object's content
+/// unchanged.
 pub fn port_error(error: DecodeError) -> Result<PortError, DecodeError> {
     match error {
         DecodeError::Source(error) => Ok(match error.downcast::<PortError>() {

@@ -18,9 +18,9 @@ const STEP_BYTES: usize = 64 * 1024;
 
 /// Decodes text to its end, or until `sink` returns a break, which is not an error. `sink` gets [`Block`]s.
 ///
-/// All members of a gzip file and all frames of a zstd file are read. Data after the last one, and a truncated file, are
-/// errors, so no text is lost silently. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes bytes that
-/// are not UTF-8, so that its item fails.
+/// All members of a gzip file and all frames of a zstd file are read. Data after the last one, and a truncated file,
+/// are errors, so no text is lost silently. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
+/// bytes that are not UTF-8, so that its item fails.
 ///
 /// Memory: about 400 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
 ///

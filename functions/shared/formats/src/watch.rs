@@ -1,7 +1,7 @@
 //! The state that all layers of a decoder share: limits, counters and the reason of a failure.
 //!
-//! The layers are stacked readers, which can only pass on an `io::Error`. So a layer that stops decoding stores the reason in
-//! the [`Watch`]. The reason takes precedence over the error that the stack returns.
+//! The layers are stacked readers, which can only pass on an `io::Error`. So a layer that stops decoding stores the
+//! reason in the [`Watch`]. The reason takes precedence over the error that the stack returns.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

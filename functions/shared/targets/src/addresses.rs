@@ -1,8 +1,8 @@
 //! The IP addresses that a webhook may have.
 //!
 //! The configuration of a webhook names a host. The owner of the host name, or the service through a redirect, decides
-//! which address Rowmill connects to. To prevent server-side request forgery (SSRF), the address must be public. Private
-//! addresses are allowed only if the configuration asks for them.
+//! which address Rowmill connects to. To prevent server-side request forgery (SSRF), the address must be public.
+//! Private addresses are allowed only if the configuration asks for them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -15,9 +15,9 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The state of a target, derived from its last calls.
 ///
-/// After [`UNANSWERED_MAX`] unanswered calls in a row the circuit opens: no calls are sent for [`OPEN_FOR`]. A target that
-/// hangs therefore does not block the workers that other jobs need. Then the circuit is half-open: a single probe call is
-/// sent, and its result closes the circuit or opens it again.
+/// After [`UNANSWERED_MAX`] unanswered calls in a row the circuit opens: no calls are sent for [`OPEN_FOR`]. A target
+/// that hangs therefore does not block the workers that other jobs need. Then the circuit is half-open: a single probe
+/// call is sent, and its result closes the circuit or opens it again.
 #[derive(Debug, Default)]
 pub struct Breaker {
     unanswered: u32,

@@ -1,7 +1,7 @@
 //! Concurrency limit, circuit breaker and retries in front of every target.
 //!
-//! Each host and each function has one gate per process; all job types that call it share the gate. All gates of a process
-//! share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the circuit is open (see
+//! Each host and each function has one gate per process; all job types that call it share the gate. All gates of a
+//! process share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the circuit is open (see
 //! [`UNANSWERED_MAX`]), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
 //! gate waits and repeats the call itself, so that the batch does not go back to the queue for a pause of a second.
 
@@ -21,8 +21,8 @@ pub const RETRY_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Maximum number of attempts of one call to a target that sends `Retry-After`.
 pub const TRIES_MAX: u32 = 4;
 
-/// Maximum number of calls in flight in a process, over all targets. Each call may hold a request of 6 MB and an answer of
-/// 6 MiB, so all of them hold at most 96 MB and 96 MiB.
+/// Maximum number of calls in flight in a process, over all targets. Each call may hold a request of 6 MB and an answer
+/// of 6 MiB, so all of them hold at most 96 MB and 96 MiB.
 pub const CALLS_MAX: usize = 16;
 
 /// The [`CALLS_MAX`] permits that all gates of a process share.
@@ -59,8 +59,8 @@ impl CallGate {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a permit, unless calls are blocked. Checks the breaker before the wait, because the wait can be long and
-    /// pointless, and again after it.
+    /// Waits for a permit, unless calls are blocked. Checks the breaker before the wait, because the wait can be long
+    /// and pointless, and again after it.
     async fn permit(&self) -> Result<CallPermit<'_>, Blocked> {
         let blocked = self.breaker().blocked(self.clock.now());
         blocked.map_or(Ok(()), Err)?;

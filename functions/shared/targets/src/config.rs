@@ -16,9 +16,9 @@
 //! | `hostConcurrency` | maximum concurrent calls from one process to the webhook's host; if several types share a host, the lowest value applies | 1–16 | 10 |
 //! | `allowPrivate` | whether the webhook may have a private address; this also allows `http://` on this machine | | false |
 //!
-//! A process has at most [`CALLS_MAX`] (16) calls in flight, over all targets and chunks. This setting cannot raise that
-//! limit. The requests of those calls take at most 96 MB, their answers at most 96 MiB. In addition the process holds the
-//! outputs of the chunks that it works on at the same time: at most ten chunks, at most 8 MiB each.
+//! A process has at most [`CALLS_MAX`] (16) calls in flight, over all targets and chunks. This setting cannot raise
+//! that limit. The requests of those calls take at most 96 MB, their answers at most 96 MiB. In addition the process
+//! holds the outputs of the chunks that it works on at the same time: at most ten chunks, at most 8 MiB each.
 //!
 //! A call that takes longer than the time that `process-items` has left is cancelled and repeated later. So keep
 //! `timeoutSeconds` well below the template's `ProcessTimeoutSeconds`.

@@ -1,8 +1,8 @@
 //! Job types in any language: their configuration, and the calls to webhooks.
 //!
 //! A job type can be implemented by a target instead of Rust code: by a Lambda function or a web service. The setting
-//! `ROWMILL_JOB_TARGETS` of the functions configures targets, see [`config`]. [`Targets`] turns the configuration into job
-//! types. [`rowmill_core::job_types::target_type`] describes requests, answers, and how answers are interpreted.
+//! `ROWMILL_JOB_TARGETS` of the functions configures targets, see [`config`]. [`Targets`] turns the configuration into
+//! job types. [`rowmill_core::job_types::target_type`] describes requests, answers, and how answers are interpreted.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! DNS lookup that returns only allowed addresses.
 //!
-//! The check runs inside the resolver of the HTTP client: the client connects to exactly the addresses that were checked.
-//! So a second lookup cannot replace them (DNS rebinding).
+//! The check runs inside the resolver of the HTTP client: the client connects to exactly the addresses that were
+//! checked. So a second lookup cannot replace them (DNS rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,9 @@
 //! Signatures of webhook calls.
 //!
 //! Each call carries two headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Rowmill-Signature` is `v1=`
-//! followed by the HMAC-SHA256 of timestamp, dot and body, in hexadecimal digits, keyed with the shared secret. The service
-//! should check both, and reject timestamps more than a few minutes old: this prevents replay of recorded calls.
+//! followed by the HMAC-SHA256 of timestamp, dot and body, in hexadecimal digits, keyed with the shared secret. The
+//! service should check both, and reject timestamps more than a few minutes old: this prevents replay of recorded
+//! calls.
 
 use std::fmt::{self, Write};
 
@@ -45,8 +46,8 @@ impl fmt::Debug for WebhookSecret {
     }
 }
 
-/// The idempotency key of a call: the same for every call with these items in this order, and different for all others. The
-/// service can recognise a repeated call by it.
+/// The idempotency key of a call: the same for every call with these items in this order, and different for all others.
+/// The service can recognise a repeated call by it.
 pub fn idempotency_key<'a>(identifiers: impl Iterator<Item = &'a str>) -> String {
     let mut digest = Sha256::new();
     for identifier in identifiers {

@@ -14,8 +14,8 @@ use crate::lookup::{Lookup, SystemLookup};
 use crate::signature::{SECRET_MIN_CHARS, WebhookSecret};
 use crate::webhook::{WebhookClient, WebhookTarget};
 
-/// Maximum concurrent calls to one function from one process: the limit of the process. Lambda itself enforces the limits
-/// of the function.
+/// Maximum concurrent calls to one function from one process: the limit of the process. Lambda itself enforces the
+/// limits of the function.
 const FUNCTION_CONCURRENCY: usize = CALLS_MAX;
 
 /// The configured targets.
@@ -60,7 +60,8 @@ pub enum ConnectError {
 }
 
 impl Targets {
-    /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already taken.
+    /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already
+    /// taken.
     ///
     /// # Errors
     /// See [`ConfigError`].

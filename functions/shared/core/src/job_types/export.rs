@@ -1,7 +1,7 @@
 //! `export`: writes the records of a dataset to a CSV or JSON Lines file.
 //!
-//! The split reads the dataset partition by partition and stores a copy of each chunk's records. So there is one item per
-//! record, and a chunk that is processed again gives the same rows.
+//! The split reads the dataset partition by partition and stores a copy of each chunk's records. So there is one item
+//! per record, and a chunk that is processed again gives the same rows.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! `import`: checks every row and upserts it into the records table.
 //!
-//! Of two rows with the same key the later one wins, ordered by job creation time and then row number. The order in which
-//! chunks run, and repeated runs, do not matter: each record stores its [`RecordVersion`], and a write only replaces an
-//! older version. `docs/decisions/` has the cost per row.
+//! Of two rows with the same key the later one wins, ordered by job creation time and then row number. The order in
+//! which chunks run, and repeated runs, do not matter: each record stores its [`RecordVersion`], and a write only
+//! replaces an older version. `docs/decisions/` has the cost per row.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,16 +1,14 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Import;
-use crate::model::ids::{FileGuid, JobGuid, Owner};
+use super::test_spec::spec;
 use crate::model::records::{RecordPage, Upsert, Upserted};
-use crate::model::spec::{Source, SourceFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
 use crate::ports::{PortError, RecordStore};
-use crate::text::{ChunkLimits, Dialect, Format, Head, Record};
+use crate::text::{Format, Record};
 
 /// Records what it receives. The field `then` of each record decides the answer.
 #[derive(Default)]
@@ -37,7 +35,7 @@ impl RecordStore for Recording {
 
 async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, Vec<Value>) {
     let records = Arc::new(Recording::default());
-    let spec = spec();
+    let spec = spec("import", Format::Jsonl, &[], &json!({ "dataset": "d", "key": "key" }));
     let processor = Import::new(Some(records.clone())).prepare(&spec).unwrap();
     let item = |(row, (key, then)): (u64, &(&str, &str))| Item {
         job_guid: spec.job_guid,
@@ -49,28 +47,6 @@ async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, 
     let mut written = records.0.lock().unwrap().clone();
     written.sort_by_key(Value::as_u64);
     (outcomes, written)
-}
-
-fn spec() -> Spec {
-    Spec {
-        job_guid: JobGuid(uuid::Uuid::nil()),
-        owner: Owner("local".into()),
-        job_type: "import".into(),
-        created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile {
-            file_guid: FileGuid(uuid::Uuid::nil()),
-            key: "k".into(),
-            etag: "e".into(),
-            size: 1,
-        }),
-        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
-        limits: ChunkLimits { max_items: 1, max_bytes: 1, max_record_bytes: 1 },
-        scanner_version: 1,
-        params: Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-    }
 }
 
 #[tokio::test]

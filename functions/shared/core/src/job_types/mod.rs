@@ -12,6 +12,8 @@ mod validate;
 mod import_tests;
 #[cfg(test)]
 mod output_tests;
+#[cfg(test)]
+mod test_spec;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,39 +1,15 @@
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::test_spec::{self, job_guid};
 use super::{Export, Transform};
-use crate::model::ids::{FileGuid, JobGuid, Owner};
-use crate::model::spec::{Source, SourceFile, Spec};
+use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
+use crate::text::{Chunk, ChunkMode, Format, Record, read_items};
 
 fn spec(format: Format, columns: &[&str], params: Value) -> Spec {
-    let params: Map<String, Value> = params.as_object().cloned().unwrap();
-    Spec {
-        job_guid: JobGuid(uuid::Uuid::nil()),
-        owner: Owner("local".into()),
-        job_type: "transform".into(),
-        created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile {
-            file_guid: FileGuid(uuid::Uuid::nil()),
-            key: "k".into(),
-            etag: "e".into(),
-            size: 1,
-        }),
-        head: Head {
-            dialect: Dialect { format, delimiter: b',' },
-            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
-            data_start: 0,
-        },
-        limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
-        scanner_version: 1,
-        params,
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-    }
+    test_spec::spec("transform", format, columns, &params)
 }
 
 fn refused(job_type: &dyn JobType, spec: &Spec) -> ParamsError {
@@ -41,7 +17,7 @@ fn refused(job_type: &dyn JobType, spec: &Spec) -> ParamsError {
 }
 
 async fn outputs(processor: &Arc<dyn ItemProcessor>, records: Vec<Record>) -> Vec<String> {
-    let job_guid = JobGuid(uuid::Uuid::nil());
+    let job_guid = job_guid();
     let items: Vec<Item> = (1..).zip(records).map(|(row, record)| Item { job_guid, row, record }).collect();
     let outcomes = processor.process_batch(&items).await;
     let output = |outcome| match outcome {

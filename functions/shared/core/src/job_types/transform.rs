@@ -21,8 +21,8 @@ use crate::text::{Format, Record};
 /// | `escapeFormulas` | whether cells that look like formulas are escaped, for CSV that people open in a spreadsheet |
 ///
 /// A step is one of `{"rename": "old", "to": "new"}`, `{"drop": "column"}`, `{"set": "column", "value": …}` and
-/// `{"set": "column", "template": "{first} {last}"}`. In a template, a column name in braces is replaced by the value of
-/// the column; write `{{` and `}}` for literal braces.
+/// `{"set": "column", "template": "{first} {last}"}`. In a template, a column name in braces is replaced by the value
+/// of the column; write `{{` and `}}` for literal braces.
 pub struct Transform;
 
 impl JobType for Transform {

@@ -36,8 +36,9 @@ pub trait JobType: Send + Sync {
 
     /// Makes the processor for a job's items.
     ///
-    /// It is called when a job is created, so that bad params are rejected in the response to the client. It is called again
-    /// once in each process that works on the job. So this is the place to compile schemas and templates from the params.
+    /// It is called when a job is created, so that bad params are rejected in the response to the client. It is called
+    /// again once in each process that works on the job. So this is the place to compile schemas and templates from the
+    /// params.
     ///
     /// # Errors
     /// If the params are invalid for this type and file.
@@ -64,8 +65,8 @@ pub trait ItemProcessor: Send + Sync {
     /// After a permanent error the item counts as failed. After a transient error it is retried.
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError>;
 
-    /// Processes a single item of a chunk that failed at every delivery. The failures lasted so long that an outage is an
-    /// unlikely cause. Default: the same as [`process`](Self::process).
+    /// Processes a single item of a chunk that failed at every delivery. The failures lasted so long that an outage is
+    /// an unlikely cause. Default: the same as [`process`](Self::process).
     ///
     /// # Errors
     /// As for `process`. Prefer a permanent error here if the item is the only possible cause.
@@ -73,8 +74,8 @@ pub trait ItemProcessor: Send + Sync {
         self.process(item).await
     }
 
-    /// Predicts the result of [`process`](Self::process) without its effects, for jobs with `dryRun`. The default accepts
-    /// every well-formed item.
+    /// Predicts the result of [`process`](Self::process) without its effects, for jobs with `dryRun`. The default
+    /// accepts every well-formed item.
     ///
     /// # Errors
     /// As for `process`, as far as errors can be found without the effects.
@@ -94,15 +95,15 @@ pub trait ItemProcessor: Send + Sync {
 
     /// How many items a batch has. Default: [`concurrency`](Self::concurrency).
     ///
-    /// Between two batches a run checks its time limit and whether the job was stopped. A batch that is not finished at the
-    /// time limit is repeated from its start. So choose small batches if items take long, and large batches if items take
-    /// microseconds.
+    /// Between two batches a run checks its time limit and whether the job was stopped. A batch that is not finished at
+    /// the time limit is repeated from its start. So choose small batches if items take long, and large batches if
+    /// items take microseconds.
     fn batch_items(&self) -> usize {
         self.concurrency().max(1)
     }
 
-    /// Processes a batch and returns one result for each item, in the order of the items. Override this if a whole batch can
-    /// be processed more efficiently than single items.
+    /// Processes a batch and returns one result for each item, in the order of the items. Override this if a whole
+    /// batch can be processed more efficiently than single items.
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let runs: Vec<_> = items.iter().map(|item| self.process(item)).collect();
         stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
@@ -135,8 +136,8 @@ pub enum ItemOutcome {
     Succeeded,
     /// Nothing was left to do, because a later item replaced this one. Counts as succeeded.
     Superseded,
-    /// The item was processed, and this is its part of the job's [`OutputFile`]: one CSV record or one line, without the
-    /// line end.
+    /// The item was processed, and this is its part of the job's [`OutputFile`]: one CSV record or one line, without
+    /// the line end.
     Output(String),
 }
 

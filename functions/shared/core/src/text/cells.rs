@@ -136,7 +136,8 @@ impl CellReader {
     pub(super) fn cells(&self, columns: &Arc<[String]>) -> Result<Cells, BadCell> {
         let ends = &self.ends[..self.cells];
         match std::str::from_utf8(&self.text[..self.text_length]) {
-            // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two cells.
+            // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two
+            // cells.
             Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => {
                 Ok(Cells { columns: Arc::clone(columns), text: text.to_owned(), ends: ends.into() })
             }
@@ -166,8 +167,8 @@ impl CellReader {
         self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })
     }
 
-    /// Resets the reader. csv-core drops a byte-order mark at the start of its first input, but in the middle of a file those
-    /// bytes are content. So the first input is a line end, which yields nothing.
+    /// Resets the reader. csv-core drops a byte-order mark at the start of its first input, but in the middle of a file
+    /// those bytes are content. So the first input is a line end, which yields nothing.
     fn restart(&mut self) {
         self.reader.reset();
         let _ = self.reader.read_record(b"\n", &mut self.text, &mut self.ends);

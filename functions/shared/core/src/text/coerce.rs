@@ -171,8 +171,8 @@ fn subschemas<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] 
 
 /// Converts a cell. A cell that fits none of the types stays a string, and the validator rejects it.
 ///
-/// If the types include string and others, a cell is converted to another type only if it is written exactly as JSON would
-/// write the value: `007` stays a string.
+/// If the types include string and others, a cell is converted to another type only if it is written exactly as JSON
+/// would write the value: `007` stays a string.
 fn coerce(cell: &str, types: Types) -> Coerced {
     let text_allowed = types.allows(Types::STRING);
     if types == Types::ANY || types == Types::STRING {

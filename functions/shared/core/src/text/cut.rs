@@ -2,11 +2,12 @@
 //!
 //! For every file, dialect and set of limits:
 //!
-//! - The chunks depend only on these three. They do not depend on how the bytes arrive, nor on where cutting was resumed, as
-//!   long as it was resumed at a boundary of the same cut.
-//! - A chunk reaches from the start of its first record to the start of the first record of the next chunk: line ends and
-//!   blank lines belong to the chunk before them. The exception is a run of blank lines that would make the chunk longer
-//!   than [`ChunkLimits::max_bytes`]: the chunk ends at that byte. So every chunk fits in memory, even of a hostile file.
+//! - The chunks depend only on these three. They do not depend on how the bytes arrive, nor on where cutting was
+//!   resumed, as long as it was resumed at a boundary of the same cut.
+//! - A chunk reaches from the start of its first record to the start of the first record of the next chunk: line ends
+//!   and blank lines belong to the chunk before them. The exception is a run of blank lines that would make the chunk
+//!   longer than [`ChunkLimits::max_bytes`]: the chunk ends at that byte. So every chunk fits in memory, even of a
+//!   hostile file.
 //! - Only a chunk with a single record can be longer than `max_bytes`.
 
 use std::ops::Range;
@@ -16,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::dialect::Dialect;
 use super::scan::{RecordScanner, Span};
 
-/// Must be increased whenever the same file, dialect and limits would be cut differently. A job stores the version that it
-/// was cut with.
+/// Must be increased whenever the same file, dialect and limits would be cut differently. A job stores the version that
+/// it was cut with.
 pub const SCANNER_VERSION: u32 = 1;
 
 /// The maximum sizes of a chunk and of a record.
@@ -28,8 +29,8 @@ pub struct ChunkLimits {
     pub max_items: u32,
     /// Maximum size of a chunk with more than one record, in bytes.
     pub max_bytes: u64,
-    /// Maximum size of a record without its terminator, in bytes. A longer record becomes a [`ChunkMode::TooLong`] chunk of
-    /// its own.
+    /// Maximum size of a record without its terminator, in bytes. A longer record becomes a [`ChunkMode::TooLong`]
+    /// chunk of its own.
     pub max_record_bytes: u64,
 }
 
@@ -133,8 +134,8 @@ impl ChunkCutter {
         }
     }
 
-    /// The ranges of the bytes so far that future chunks can contain: the open chunk, and the record that is being scanned.
-    /// Bytes beyond the limits of a chunk or a record are not included.
+    /// The ranges of the bytes so far that future chunks can contain: the open chunk, and the record that is being
+    /// scanned. Bytes beyond the limits of a chunk or a record are not included.
     pub fn needed(&self, max_record_bytes: u64) -> [Range<u64>; 2] {
         let (border, record) = (self.packer.border.offset, self.scanner.record_start());
         let open = self.packer.open.map_or(border..border, |open| open.start..record.max(open.end));

@@ -38,7 +38,8 @@ fn slow_jsonl_bounds(file: &[u8]) -> Vec<Bounds> {
     bounds
 }
 
-/// Checks every documented property of chunks against the real bounds of the records. `end` is where the last chunk must end.
+/// Checks every documented property of chunks against the real bounds of the records. `end` is where the last chunk
+/// must end.
 fn check_chunks(chunks: &[Chunk], records: &[Bounds], limits: ChunkLimits, end: u64) {
     let mut next = 0;
     for chunk in chunks {
@@ -194,7 +195,8 @@ fn the_unicode_file_is_cut_into_exactly_its_items() {
     check_every_restart(&file, &csv(b','), limits(500, 1 << 20, 1 << 20), &[7]);
 }
 
-/// Measures the speed of the cutter. Run it in release: `cargo test --release -p rowmill-core -- --ignored --nocapture speed`.
+/// Measures the speed of the cutter. Run it in release: `cargo test --release -p rowmill-core -- --ignored --nocapture
+/// speed`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn speed_of_the_cutter() {

@@ -1,15 +1,16 @@
 //! Protection against CSV injection: cells that a spreadsheet would run as formulas.
 //!
-//! A spreadsheet treats a cell that begins with `=`, `+`, `-` or `@` (or with white space before one of these) as a formula.
-//! A formula can harm the person who opens the file. In CSV for people, such a cell gets a leading apostrophe, which tells
-//! the spreadsheet that the cell is text. The list of characters follows OWASP's page on CSV injection.
+//! A spreadsheet treats a cell that begins with `=`, `+`, `-` or `@` (or with white space before one of these) as a
+//! formula. A formula can harm the person who opens the file. In CSV for people, such a cell gets a leading apostrophe,
+//! which tells the spreadsheet that the cell is text. The list of characters follows OWASP's page on CSV injection.
 
 use std::borrow::Cow;
 
 const ESCAPE: char = '\'';
 
-/// Adds a leading apostrophe if the cell would be run as a formula. Plain numbers such as `-1.5` are not changed. A cell that
-/// already looks escaped gets another apostrophe, so that [`unescape_formula`] always restores the original cell.
+/// Adds a leading apostrophe if the cell would be run as a formula. Plain numbers such as `-1.5` are not changed. A
+/// cell that already looks escaped gets another apostrophe, so that [`unescape_formula`] always restores the original
+/// cell.
 pub fn escape_formula(cell: &str) -> Cow<'_, str> {
     if is_formula(cell.trim_start_matches(ESCAPE)) && !is_number(cell) {
         Cow::Owned(format!("{ESCAPE}{cell}"))

@@ -55,8 +55,8 @@ pub struct BadRecord {
     pub message: String,
 }
 
-/// Reads the items of a chunk from its bytes. For a [`ChunkMode::TooLong`] chunk the first bytes are enough: they become the
-/// `raw` of its single item.
+/// Reads the items of a chunk from its bytes. For a [`ChunkMode::TooLong`] chunk the first bytes are enough: they
+/// become the `raw` of its single item.
 ///
 /// A chunk of the same file yields exactly [`Chunk::items`] items. Another number means that the file has changed; the
 /// caller must check this.

@@ -44,9 +44,9 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether the value contains a number so large that it may be an integer of more than 64 bits. serde_json turns such an
-/// integer into the nearest float. This check is cheap, so that the text of the line is only scanned if there is such a
-/// number.
+/// Whether the value contains a number so large that it may be an integer of more than 64 bits. serde_json turns such
+/// an integer into the nearest float. This check is cheap, so that the text of the line is only scanned if there is
+/// such a number.
 fn may_have_lost_digits(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|float| float.abs() >= 2_f64.powi(63)),

@@ -7,8 +7,8 @@
 //! 3. [`read_items`] reads the records of one chunk.
 //! 4. [`RowSchema`] turns a record into a checked object.
 //!
-//! The cutter (with `memchr`) and the item reader (with `csv-core`) find record boundaries independently of each other. This
-//! is intended: if they disagree on the number of items in a chunk, the file has changed.
+//! The cutter (with `memchr`) and the item reader (with `csv-core`) find record boundaries independently of each other.
+//! This is intended: if they disagree on the number of items in a chunk, the file has changed.
 
 pub mod cut;
 pub mod dialect;

@@ -1,8 +1,8 @@
-//! Finds record boundaries in a stream of bytes, in constant memory. It skips most bytes with `memchr` instead of examining
-//! them one by one.
+//! Finds record boundaries in a stream of bytes, in constant memory. It skips most bytes with `memchr` instead of
+//! examining them one by one.
 //!
-//! A scanner stores no bytes, only the start of the current record and its state. So the result does not depend on how the
-//! stream is divided into slices.
+//! A scanner stores no bytes, only the start of the current record and its state. So the result does not depend on how
+//! the stream is divided into slices.
 
 use memchr::{memchr, memchr3};
 
@@ -85,7 +85,8 @@ enum CsvState {
     Between,
     /// After a CR that ended a record. A following LF belongs to that record.
     AfterCr(Span),
-    /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote opens.
+    /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
+    /// opens.
     Plain { cell_start: bool },
     /// Inside quotes.
     Quoted,
@@ -176,8 +177,8 @@ impl CsvScanner {
         bytes.len()
     }
 
-    /// Scans up to the end of the record, the next opening quote or the end of the bytes. `from` must be outside quotes and
-    /// not an opening quote. Returns the index where it stopped.
+    /// Scans up to the end of the record, the next opening quote or the end of the bytes. `from` must be outside quotes
+    /// and not an opening quote. Returns the index where it stopped.
     #[inline]
     fn scan_plain(&mut self, bytes: &[u8], from: usize, found: &mut impl FnMut(Span)) -> usize {
         let mut at = from;

@@ -14,9 +14,10 @@ const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// A compiled schema for rows as objects. Without a schema every row is valid.
 ///
-/// Cells are text. So each cell is first converted to the type that the schema declares for its column: a number, a boolean
-/// (`true`, `false`, `1` or `0`), or null for an empty cell. An empty cell is omitted if it can be neither null nor a
-/// string. JSON rows are checked without conversion. As in JSON Schema 2020-12, `format` is an annotation and not checked.
+/// Cells are text. So each cell is first converted to the type that the schema declares for its column: a number, a
+/// boolean (`true`, `false`, `1` or `0`), or null for an empty cell. An empty cell is omitted if it can be neither null
+/// nor a string. JSON rows are checked without conversion. As in JSON Schema 2020-12, `format` is an annotation and not
+/// checked.
 #[derive(Debug)]
 pub struct RowSchema {
     checks: Option<Checks>,

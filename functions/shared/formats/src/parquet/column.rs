@@ -76,7 +76,8 @@ impl<T: DataType> Typed<T> {
         Self { reader: get_typed_column_reader(get_column_reader(descr, pages)), values: Vec::new() }
     }
 
-    /// Reads up to `records` records, which replace those read before. Returns the numbers of records, values and levels.
+    /// Reads up to `records` records, which replace those read before. Returns the numbers of records, values and
+    /// levels.
     fn read(&mut self, records: usize, def: &mut Vec<i16>, rep: &mut Vec<i16>) -> Result<(usize, usize, usize)> {
         self.values.clear();
         self.reader.read_records(records, Some(def), Some(rep), &mut self.values)
@@ -169,7 +170,8 @@ impl Column {
         self.rep_levels.clear();
         (self.level, self.record_end, self.value) = (0, 0, 0);
         let limit = &self.read_limit;
-        // Do not read past the end of the open pages: a new page must be checked before more than one record of it is read.
+        // Do not read past the end of the open pages: a new page must be checked before more than one record of it is
+        // read.
         let count = limit.unread.load(Relaxed).min(limit.batch.load(Relaxed)).min(self.batch_max).max(1);
         let (records, _, levels) = self.values.read(count as usize, &mut self.def_levels, &mut self.rep_levels)?;
         limit.unread.store(limit.unread.load(Relaxed).saturating_sub(records as u64), Relaxed);

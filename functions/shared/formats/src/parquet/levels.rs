@@ -13,8 +13,9 @@ pub(super) struct Records {
     pub(super) open: u64,
 }
 
-/// Counts the records in `count` repetition levels of `bits` bits each, in Parquet's hybrid of run-length and bit-packed
-/// encoding. `open` is the number of values of the first record in the pages before. `None` if there are too few levels.
+/// Counts the records in `count` repetition levels of `bits` bits each, in Parquet's hybrid of run-length and
+/// bit-packed encoding. `open` is the number of values of the first record in the pages before. `None` if there are too
+/// few levels.
 pub(super) fn count_records(mut levels: &[u8], bits: u32, mut count: u64, open: u64) -> Option<Records> {
     let mut records = Records { open, ..Records::default() };
     while count > 0 {

@@ -1,8 +1,8 @@
 //! Converts the rows of a Parquet file to JSON Lines.
 //!
-//! The crate `parquet` parses the schema and decodes values. Reading pages and assembling rows is done here, because the
-//! crate's own row reader has no limits, loses the unit of nanoseconds, and (as it documents) some repeated fields. [`value`]
-//! describes how values are converted.
+//! The crate `parquet` parses the schema and decodes values. Reading pages and assembling rows is done here, because
+//! the crate's own row reader has no limits, loses the unit of nanoseconds, and (as it documents) some repeated fields.
+//! [`value`] describes how values are converted.
 
 mod codec;
 mod column;

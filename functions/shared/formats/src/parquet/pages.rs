@@ -1,7 +1,7 @@
 //! Reads the pages of a column under limits.
 //!
-//! The page reader of the crate `parquet` decompresses a page without a limit, and its decoders allocate memory for as many
-//! values as a page declares. So pages are read and checked here before the decoders get them.
+//! The page reader of the crate `parquet` decompresses a page without a limit, and its decoders allocate memory for as
+//! many values as a page declares. So pages are read and checked here before the decoders get them.
 
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -23,8 +23,8 @@ use super::thrift::ThriftError;
 use super::unsupported;
 use crate::error::DecodeError;
 
-/// Numbers of bytes to read for a page header. The next larger one is tried if the header is longer, because it contains long
-/// statistics.
+/// Numbers of bytes to read for a page header. The next larger one is tried if the header is longer, because it
+/// contains long statistics.
 const HEADER_WINDOWS: [u64; 4] = [512, 16 * 1024, 1024 * 1024, 16 * 1024 * 1024];
 
 /// Tolerance for old writers that declare too few bytes for the pages of a column: they did not count one header.

@@ -1,7 +1,7 @@
 //! Assembles rows from their columns.
 //!
-//! Each value has two levels. The definition level says how many optional parts of its path are present. The repetition level
-//! says at which list of its path a new element begins. The tree of the schema determines how to interpret them.
+//! Each value has two levels. The definition level says how many optional parts of its path are present. The repetition
+//! level says at which list of its path a new element begins. The tree of the schema determines how to interpret them.
 
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
@@ -121,8 +121,8 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the repeated field of a list is the element itself, as older writers wrote it, or a group around the element. See
-/// the rules for lists in Parquet's LogicalTypes.md.
+/// Whether the repeated field of a list is the element itself, as older writers wrote it, or a group around the
+/// element. See the rules for lists in Parquet's LogicalTypes.md.
 fn is_element(repeated: &Type, list_name: &str) -> bool {
     if repeated.is_primitive() {
         return true;

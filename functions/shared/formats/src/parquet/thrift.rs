@@ -39,8 +39,8 @@ impl<'a> Thrift<'a> {
         self.at
     }
 
-    /// Reads a struct. `field` gets the number and type of each field. It reads the value and returns true, or returns false to
-    /// skip the value.
+    /// Reads a struct. `field` gets the number and type of each field. It reads the value and returns true, or returns
+    /// false to skip the value.
     pub(super) fn fields(
         &mut self,
         mut field: impl FnMut(&mut Self, i16, Type) -> Result<bool, ThriftError>,
@@ -62,8 +62,8 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// Reads the start of a list: the number of its values and their type. The number is checked against the remaining bytes,
-    /// because each value takes at least one byte.
+    /// Reads the start of a list: the number of its values and their type. The number is checked against the remaining
+    /// bytes, because each value takes at least one byte.
     pub(super) fn list(&mut self) -> Result<(usize, Type), ThriftError> {
         let byte = self.byte()?;
         let count = match byte >> 4 {
@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn fields_that_are_not_read_are_skipped() {
-        // 1: i32 -3; 3: list of two bools; 4: map of one byte to one string; 20: i64 5, its number written out; 21: true
+        // 1: i32 -3; 3: list of two bools; 4: map of one byte to one string; 20: i64 5, its number written out; 21:
+        // true
         let bytes = b"\x15\x05\x29\x21\x01\x02\x1b\x01\x38\x07\x02ab\x06\x28\x0a\x11\x00rest";
         let (mut first, mut last, mut flag) = (0, 0, false);
         let mut thrift = Thrift::new(bytes);

@@ -12,8 +12,8 @@
 //! | other bytes | string, in base64 |
 //! | list, map, group | array, object, object |
 //!
-//! A date or time outside the years 0 to 9999 becomes the stored number. Text that is not UTF-8 keeps its bytes, so that only
-//! its own item fails, as `invalid_utf8`.
+//! A date or time outside the years 0 to 9999 becomes the stored number. Text that is not UTF-8 keeps its bytes, so
+//! that only its own item fails, as `invalid_utf8`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -234,7 +234,8 @@ fn push_bytes(json: &mut Vec<u8>, value: &[u8], meaning: Meaning) {
     }
 }
 
-/// Appends bytes in base64. If a value is written in pieces, the length of all pieces but the last must be a multiple of 3.
+/// Appends bytes in base64. If a value is written in pieces, the length of all pieces but the last must be a multiple
+/// of 3.
 pub(super) fn push_base64(json: &mut Vec<u8>, bytes: &[u8]) {
     json.extend_from_slice(STANDARD.encode(bytes).as_bytes());
 }

@@ -1,7 +1,7 @@
 //! Reads the zip archive of a workbook.
 //!
-//! No zip crate is used, because those believe the declared number of files and allocate memory for it. All that is needed
-//! here is to find a part and to decompress it under a limit.
+//! No zip crate is used, because those believe the declared number of files and allocate memory for it. All that is
+//! needed here is to find a part and to decompress it under a limit.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 

@@ -9,8 +9,8 @@ use crate::blocks::{Block, Blocks, Stopped};
 /// A supply of commas for empty cells.
 const COMMAS: &[u8] = &[b','; 512];
 
-/// Writes rows as CSV. Rows without a value are omitted. The first row with a value is the header; shorter rows are padded to
-/// its width.
+/// Writes rows as CSV. Rows without a value are omitted. The first row with a value is the header; shorter rows are
+/// padded to its width.
 pub(super) struct Rows<'b, 'w, S> {
     blocks: &'b mut Blocks<'w, S>,
     /// Number of cells of the header; `None` before it is written.
@@ -64,8 +64,8 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Stopped> {
-        // Quotes more than CSV requires: also text that the detection of the delimiter could take for a delimiter, and text
-        // that looks like a byte-order mark.
+        // Quotes more than CSV requires: also text that the detection of the delimiter could take for a delimiter, and
+        // text that looks like a byte-order mark.
         let is_special = |byte| matches!(byte, b'"' | b',' | b'\n' | b'\r' | b';' | b'\t' | b'|');
         let bytes = text.as_bytes();
         if !text.starts_with('\u{feff}') && !bytes.iter().copied().any(is_special) {

@@ -12,11 +12,11 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The first day that is out of range: the first day of the year 10000.
 const DAYS_END: f64 = 2_958_466.0;
 
-/// Appends the number as ISO 8601, with millisecond precision. Returns false for a number outside the range of days that a
-/// workbook can display; the caller writes it as a number.
+/// Appends the number as ISO 8601, with millisecond precision. Returns false for a number outside the range of days
+/// that a workbook can display; the caller writes it as a number.
 ///
-/// No information is lost if the cell format shows less than the number contains: a date with a time is written with its
-/// time, and a time that is not on day 0 is written with its date.
+/// No information is lost if the cell format shows less than the number contains: a date with a time is written with
+/// its time, and a time that is not on day 0 is written with its date.
 pub(super) fn push_iso(text: &mut String, days: f64, meaning: Meaning, from_1904: bool) -> bool {
     if !(0.0..DAYS_END).contains(&days) || meaning == Meaning::Number {
         return false;

@@ -50,8 +50,8 @@ impl SharedStrings {
     }
 }
 
-/// Appends the text of the current element up to its end, plain or in runs of different fonts. Phonetic text is skipped. Stops
-/// when the text is longer than `max_bytes`; the caller must check the length.
+/// Appends the text of the current element up to its end, plain or in runs of different fonts. Phonetic text is
+/// skipped. Stops when the text is longer than `max_bytes`; the caller must check the length.
 pub(super) fn read_text<R: Read>(
     xml: &mut Xml<'_, R>,
     element: &str,

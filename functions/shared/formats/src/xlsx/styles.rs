@@ -20,7 +20,8 @@ pub(super) enum Meaning {
     Time,
     /// A date and a time.
     DateTime,
-    /// A date or a time, depending on the number: these formats have different meanings in different languages of Excel.
+    /// A date or a time, depending on the number: these formats have different meanings in different languages of
+    /// Excel.
     DateOrTime,
     /// A duration.
     Duration,
@@ -108,8 +109,8 @@ fn meaning_of(code: &str) -> Meaning {
     }
 }
 
-/// The letters for units of time in the first section of a format code; repeated letters count once. `None` for a duration:
-/// if there is an elapsed time such as `[h]`.
+/// The letters for units of time in the first section of a format code; repeated letters count once. `None` for a
+/// duration: if there is an elapsed time such as `[h]`.
 fn letters_of(code: &str) -> Option<Vec<char>> {
     let mut letters: Vec<char> = Vec::new();
     let mut chars = code.chars();

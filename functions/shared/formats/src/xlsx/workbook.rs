@@ -25,8 +25,8 @@ struct Sheet {
     path: String,
 }
 
-/// The relationships of a part: by id, the type (without its namespace, which ends at the last slash) and path of the other
-/// part.
+/// The relationships of a part: by id, the type (without its namespace, which ends at the last slash) and path of the
+/// other part.
 type Relations = HashMap<String, (String, String)>;
 
 impl Workbook {

@@ -6,8 +6,8 @@ use crate::addresses::AddressKind;
 
 /// An allowed URL of a webhook.
 ///
-/// A host name is resolved, and its addresses are checked, for each connection. A URL with an IP address instead of a name
-/// is checked here.
+/// A host name is resolved, and its addresses are checked, for each connection. A URL with an IP address instead of a
+/// name is checked here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     url: Url,
@@ -42,9 +42,9 @@ impl Endpoint {
 
     /// The endpoint that a redirect leads to.
     ///
-    /// `allowPrivate` applies only to the configured host and port. Any other host, and any host that it redirects to, must
-    /// have a public address. So no host can redirect a call into a private network, or to this machine, where Lambda's
-    /// runtime API listens.
+    /// `allowPrivate` applies only to the configured host and port. Any other host, and any host that it redirects to,
+    /// must have a public address. So no host can redirect a call into a private network, or to this machine, where
+    /// Lambda's runtime API listens.
     pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
         if url.scheme() == "http" && self.url.scheme() != "http" {
             return Err(UrlRefused::NotEncrypted);

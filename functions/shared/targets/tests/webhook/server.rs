@@ -26,8 +26,8 @@ pub enum Reply {
     Cut(Vec<u8>),
     /// Never writes anything.
     Hang,
-    /// Writes the first bytes, then the second bytes again and again until the client closes the connection. If the second
-    /// bytes are empty, hangs after the first ones.
+    /// Writes the first bytes, then the second bytes again and again until the client closes the connection. If the
+    /// second bytes are empty, hangs after the first ones.
     Endless(Vec<u8>, Vec<u8>),
 }
 

@@ -173,16 +173,16 @@ impl From<Failure<'_>> for ItemError {
     }
 }
 
-/// Makes a text from outside safe to display: a single line, no control characters (terminal) and no characters that change
-/// the writing direction, cut to `max_chars`.
+/// Makes a text from outside safe to display: a single line, no control characters (terminal) and no characters that
+/// change the writing direction, cut to `max_chars`.
 fn safe_text(text: &str, max_chars: usize) -> String {
     let is_unsafe = |c: char| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || c.is_control();
     let safe = text.trim().chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_unsafe(*c));
     safe.take(max_chars).collect()
 }
 
-/// Removes the white space between JSON tokens, including line ends. Everything else stays as it was written, so that no
-/// number loses digits.
+/// Removes the white space between JSON tokens, including line ends. Everything else stays as it was written, so that
+/// no number loses digits.
 fn one_line(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     let keep = |c: &char| {

@@ -169,8 +169,8 @@ fn objects() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 proptest! {
-    /// For any set of failed items and any set of outputs, each item gets the result that the answer gives it, for any layout
-    /// of the JSON.
+    /// For any set of failed items and any set of outputs, each item gets the result that the answer gives it, for any
+    /// layout of the JSON.
     #[test]
     fn each_item_gets_its_result_from_any_valid_answer(
         ends in vec(prop_oneof![Just(None), Just(Some(None)), objects().prop_map(|output| Some(Some(output)))], 0..20),

@@ -1,12 +1,13 @@
-//! Finds the items that make a target fail, if it failed a call as a whole: it threw an error or answered with status 500.
+//! Finds the items that make a target fail, if it failed a call as a whole: it threw an error or answered with status
+//! 500.
 //!
-//! The cause may be one bad item, and then the other items must not fail with it. Or the target itself may be broken, and
-//! then a million items must not fail. So there are two phases:
+//! The cause may be one bad item, and then the other items must not fail with it. Or the target itself may be broken,
+//! and then a million items must not fail. So there are two phases:
 //!
-//! 1. Until the target has answered a call, single items are sent as probes: the first, the last, and one in the middle.
-//!    If it fails on all three, the target is broken, and all items are retried later.
-//! 2. After the target has answered a call, a failed batch is split into halves, and failed halves are split again. An item
-//!    that fails in a call of its own is the cause and fails permanently.
+//! 1. Until the target has answered a call, single items are sent as probes: the first, the last, and one in the
+//!    middle. If it fails on all three, the target is broken, and all items are retried later.
+//! 2. After the target has answered a call, a failed batch is split into halves, and failed halves are split again. An
+//!    item that fails in a call of its own is the cause and fails permanently.
 
 use std::ops::Range;
 

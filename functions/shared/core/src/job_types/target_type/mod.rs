@@ -1,7 +1,7 @@
 //! Job types in any language: items are sent to a target, which returns their results.
 //!
-//! Items are sent in batches. The answer lists the items that failed, in the format in which a Lambda function answers SQS.
-//! If the job type is configured with outputs, the answer can also have outputs of the other items:
+//! Items are sent in batches. The answer lists the items that failed, in the format in which a Lambda function answers
+//! SQS. If the job type is configured with outputs, the answer can also have outputs of the other items:
 //!
 //! ```json
 //! {"batchItemFailures": [{"itemIdentifier": "jobGuid/7", "code": "no_such_street", "column": "street"}],
@@ -46,11 +46,12 @@ use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetReq
 /// Maximum number of attempts to get a valid answer.
 const ATTEMPTS_MAX: usize = 2;
 
-/// Maximum number of attempts for an item of an isolated chunk. If the target fails on all of them, the item is the cause.
+/// Maximum number of attempts for an item of an isolated chunk. If the target fails on all of them, the item is the
+/// cause.
 const ATTEMPTS_ALONE_MAX: usize = 3;
 
-/// Maximum size of the outputs that are held for one batch, in bytes. A batch belongs to one chunk, and no chunk may have
-/// more outputs (see the template's `ChunkOutputMaxBytes`), so an item beyond this limit would fail anyway.
+/// Maximum size of the outputs that are held for one batch, in bytes. A batch belongs to one chunk, and no chunk may
+/// have more outputs (see the template's `ChunkOutputMaxBytes`), so an item beyond this limit would fail anyway.
 pub const OUTPUTS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A job type whose items are processed by a target.
@@ -116,8 +117,8 @@ impl ItemProcessor for TargetProcessor {
         })
     }
 
-    /// The chunk has failed for a long time before its items are processed alone. So if the target fails on this item at
-    /// every attempt, the item is the cause and fails permanently.
+    /// The chunk has failed for a long time before its items are processed alone. So if the target fails on this item
+    /// at every attempt, the item is the cause and fails permanently.
     async fn process_alone(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut attempts = 1;
         loop {
@@ -146,8 +147,8 @@ impl ItemProcessor for TargetProcessor {
         self.calls.concurrency
     }
 
-    /// The items of all concurrent calls. At least two: if a target fails on a single item and answers no other call, it
-    /// cannot be decided whether the item or the target is the cause.
+    /// The items of all concurrent calls. At least two: if a target fails on a single item and answers no other call,
+    /// it cannot be decided whether the item or the target is the cause.
     fn batch_items(&self) -> usize {
         self.calls.batch_items.saturating_mul(self.calls.concurrency).max(2)
     }

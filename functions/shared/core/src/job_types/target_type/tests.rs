@@ -2,16 +2,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{OUTPUTS_MAX_BYTES, TargetCalls, TargetType};
-use crate::model::ids::{FileGuid, JobGuid, Owner};
-use crate::model::spec::{Source, SourceFile, Spec};
+use crate::job_types::test_spec::{self, job_guid};
+use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetRequest};
-use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
+use crate::text::{Chunk, ChunkMode, Dialect, Format, Record, read_items};
 
 /// Makes the answer to a call from the rows of the call.
 type Script = dyn Fn(&[u64]) -> Result<Value, TargetError> + Send + Sync;
@@ -64,32 +63,13 @@ fn all_succeed() -> Value {
     json!({ "batchItemFailures": [] })
 }
 
-fn job_guid() -> JobGuid {
-    "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap()
-}
-
 fn items(rows: u64) -> Vec<Item> {
     let item = |row| Item { job_guid: job_guid(), row, record: Record::Json(json!({ "n": row })) };
     (1..=rows).map(item).collect()
 }
 
 fn spec() -> Spec {
-    let file_guid: FileGuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
-    let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
-    Spec {
-        job_guid: job_guid(),
-        owner: Owner(Owner::LOCAL.into()),
-        job_type: "geocode".into(),
-        created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile { file_guid, key: "uploads/x".into(), etag: "e".into(), size: 1 }),
-        head: Head { dialect, columns: Vec::new(), data_start: 0 },
-        limits: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
-        scanner_version: 1,
-        params: Map::from_iter([("country".to_owned(), json!("DE"))]),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-    }
+    test_spec::spec("geocode", Format::Jsonl, &[], &json!({ "country": "DE" }))
 }
 
 fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> Arc<dyn ItemProcessor> {
