@@ -89,16 +89,16 @@ async fn a_function_is_invoked_with_the_items_and_its_payload_is_the_answer() {
 async fn a_function_that_throws_has_failed() {
     let thrown = json!({ "errorType": "KeyError", "errorMessage": "'x'" });
     let failed = error(200, &[("x-amz-function-error", "Unhandled")], thrown).await;
-    assert!(matches!(&failed, TargetError::Failed { told } if told.contains("KeyError")), "{failed}");
+    assert!(matches!(&failed, TargetError::Failed { detail } if detail.contains("KeyError")), "{failed}");
 }
 
 #[tokio::test]
 async fn a_function_that_is_throttled_or_not_ready_is_busy() {
     let throttled = [("x-amzn-errortype", "TooManyRequestsException"), ("retry-after", "7")];
     let busy = error(429, &throttled, json!({ "Reason": "ReservedFunctionConcurrentInvocationLimitExceeded" })).await;
-    let TargetError::Busy { retry_after, told } = &busy else { panic!("{busy}") };
+    let TargetError::Busy { retry_after, detail } = &busy else { panic!("{busy}") };
     assert_eq!(*retry_after, Some(Duration::from_secs(7)));
-    assert!(told.contains("TooManyRequestsException"), "{told}");
+    assert!(detail.contains("TooManyRequestsException"), "{detail}");
     for (status, code) in
         [(500, "ServiceException"), (502, "ENILimitReachedException"), (409, "ResourceConflictException")]
     {
@@ -113,7 +113,7 @@ async fn what_lambda_does_not_allow_is_refused() {
         [(403, "AccessDeniedException"), (404, "ResourceNotFoundException"), (413, "RequestTooLargeException")]
     {
         let refused = error(status, &[("x-amzn-errortype", code)], json!({ "Message": "no" })).await;
-        assert!(matches!(&refused, TargetError::Refused { told } if told.contains(code)), "{code}: {refused}");
+        assert!(matches!(&refused, TargetError::Refused { detail } if detail.contains(code)), "{code}: {refused}");
     }
 }
 
@@ -121,7 +121,7 @@ async fn what_lambda_does_not_allow_is_refused() {
 async fn no_answer_in_time_and_no_connection_are_no_answer() {
     let (end, invocations) = call(Reply::Hang, Duration::from_millis(100)).await;
     let error = end.unwrap_err();
-    assert!(matches!(&error, TargetError::Unreachable { told, .. } if told.contains("within")), "{error}");
+    assert!(matches!(&error, TargetError::Unreachable { detail, .. } if detail.contains("within")), "{error}");
     assert_eq!(invocations.len(), 1, "its time is up for good");
     let (end, _) = call(Reply::Unreachable, LONG).await;
     let error = end.unwrap_err();

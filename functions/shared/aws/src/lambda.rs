@@ -67,7 +67,7 @@ impl LambdaTarget {
                 }
             }
             SdkError::TimeoutError(_) => {
-                TargetError::silent(format!("there was no answer within {} s", self.timeout.as_secs_f32()))
+                TargetError::no_answer(format!("there was no answer within {} s", self.timeout.as_secs_f32()))
             }
             _ => {
                 let cause = DisplayErrorContext(&error).to_string();
@@ -97,7 +97,7 @@ fn answer(output: InvokeOutput) -> Result<Vec<u8>, TargetError> {
     }
     let thrown: Thrown = serde_json::from_slice(&payload).unwrap_or_default();
     if thrown.error_type == "Sandbox.Timedout" || thrown.error_message.contains("Task timed out") {
-        return Err(TargetError::silent("the function reached its time limit"));
+        return Err(TargetError::no_answer("the function reached its time limit"));
     }
     if thrown.error_type == "Function.ResponseSizeTooLarge" {
         return Err(TargetError::bad_answer("it is larger than Lambda takes"));

@@ -1,13 +1,13 @@
-//! Measures a decode: how long it takes, what comes out, and the most memory that the process ever held.
+//! Measures decoding: its time, the size of its output, and the peak memory of the process.
 //!
 //! ```console
 //! $ cargo run --release -p rowmill-formats --example measure -- make xlsx 10000000 /tmp/cells.xlsx
 //! $ cargo run --release -p rowmill-formats --example measure -- read /tmp/cells.xlsx
 //! ```
 //!
-//! `text` writes the text to the standard output instead. `make` writes `gzip`, `zstd` or `utf-16` text of so many
-//! bytes, a workbook (`xlsx` of numbers, `strings` of texts of their own) of so many cells, or a `parquet` file of so
-//! many rows.
+//! `text` writes the text to the standard output instead. `make` writes a test file: `gzip`, `zstd` or `utf-16` text
+//! with this number of bytes, a workbook with this number of cells (`xlsx`: numbers, `strings`: unique texts), or a
+//! `parquet` file with this number of rows.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["make", kind, count, path] => make(kind, count.parse()?, path),
         ["read", path] => read(path),
         ["text", path] => text(path),
-        _ => Err("say `make KIND COUNT PATH`, `read PATH` or `text PATH`".into()),
+        _ => Err("usage: `make KIND COUNT PATH`, `read PATH` or `text PATH`".into()),
     }
 }
 
@@ -93,7 +93,7 @@ fn make(kind: &str, count: u64, path: &str) -> Result<(), Box<dyn Error>> {
         }
         "xlsx" | "strings" => make_workbook(kind, count, path)?,
         "parquet" => make_parquet(count, path)?,
-        _ => return Err("there is no such kind".into()),
+        _ => return Err("unknown kind of file".into()),
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ fn write_lines(target: &mut impl Write, bytes: u64) -> std::io::Result<()> {
 fn make_workbook(kind: &str, cells: u64, path: &str) -> Result<(), Box<dyn Error>> {
     const COLUMNS: u64 = 20;
     let mut workbook = Workbook::new();
-    // Without constant memory, texts are shared.
+    // Shared strings need a worksheet without constant memory.
     let sheet = match kind {
         "xlsx" => workbook.add_worksheet_with_constant_memory()?,
         _ => workbook.add_worksheet(),

@@ -1,28 +1,29 @@
-//! The text on its way out.
+//! Collects decoded text into blocks and passes them to the caller.
 
 use std::ops::ControlFlow;
 
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// The most bytes of a [`Block`].
+/// Maximum size of a [`Block`], in bytes.
 pub const BLOCK_MAX_BYTES: usize = 256 * 1024;
 
-/// A piece of a file's text. It may end anywhere, within a record or a character too.
+/// A piece of the decoded text. It can end anywhere, even inside a record or a character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block<'a> {
     /// The text, of 1 to [`BLOCK_MAX_BYTES`] bytes.
     pub bytes: &'a [u8],
-    /// How many bytes of the file are used up: never less than of the block before, and all of them with the last block.
-    /// Of a workbook or a Parquet file it is the part of the file's size that fits the part of its rows.
+    /// How many bytes of the file are consumed. It never decreases, and reaches the size of the file with the last
+    /// block. For a workbook or a Parquet file it is an estimate: the share of the file size that corresponds to the
+    /// share of the rows.
     pub consumed: u64,
 }
 
-/// Why a decode ends before its file does.
+/// Why decoding stops before the end of the file.
 pub(crate) enum Stopped {
-    /// The caller has seen enough.
+    /// The caller needs no more text.
     Enough,
-    /// It cannot go on.
+    /// Decoding failed.
     Failed(DecodeError),
 }
 
@@ -32,13 +33,13 @@ impl From<DecodeError> for Stopped {
     }
 }
 
-/// Takes text of any length and hands it on in blocks.
+/// Takes text of any length and passes it to the sink in blocks.
 pub(crate) struct Blocks<'w, S> {
     watch: &'w Watch,
     sink: S,
     buffer: Vec<u8>,
     consumed: u64,
-    /// The size of the file, where that is known; else what was read of it counts in its place.
+    /// The size of the file; if it is unknown, the number of bytes read is used instead.
     size: Option<u64>,
 }
 
@@ -47,7 +48,7 @@ impl<'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Blocks<'w, S> {
         Self { watch, sink, buffer: Vec::with_capacity(BLOCK_MAX_BYTES), consumed: 0, size }
     }
 
-    /// Notes how much of the file is used up; less than before changes nothing.
+    /// Sets how many bytes of the file are consumed. The value never decreases.
     pub(crate) fn set_consumed(&mut self, consumed: u64) {
         self.consumed = self.consumed.max(consumed.min(self.size.unwrap_or(u64::MAX)));
     }
@@ -55,9 +56,9 @@ impl<'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Blocks<'w, S> {
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stopped> {
         self.watch.add_written(bytes.len() as u64, self.size.unwrap_or_else(|| self.watch.read()))?;
         while !bytes.is_empty() {
-            // A full block waits for what follows it: the last one leaves when the end of the file is known.
+            // Keep a full block until more text follows, because the last block must report the whole file as consumed.
             if self.buffer.len() == BLOCK_MAX_BYTES {
-                self.hand_on()?;
+                self.flush()?;
             }
             let (now, later) = bytes.split_at(bytes.len().min(BLOCK_MAX_BYTES - self.buffer.len()));
             self.buffer.extend_from_slice(now);
@@ -66,13 +67,13 @@ impl<'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Blocks<'w, S> {
         Ok(())
     }
 
-    /// Hands the rest on; the whole file is used up.
+    /// Passes the rest of the text to the sink. The whole file is consumed.
     pub(crate) fn finish(mut self) -> Result<(), Stopped> {
         self.consumed = self.consumed.max(self.size.unwrap_or_else(|| self.watch.read()));
-        if self.buffer.is_empty() { Ok(()) } else { self.hand_on() }
+        if self.buffer.is_empty() { Ok(()) } else { self.flush() }
     }
 
-    fn hand_on(&mut self) -> Result<(), Stopped> {
+    fn flush(&mut self) -> Result<(), Stopped> {
         self.watch.set_in_sink(true);
         let flow = (self.sink)(Block { bytes: &self.buffer, consumed: self.consumed });
         self.watch.set_in_sink(false);

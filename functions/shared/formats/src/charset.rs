@@ -1,8 +1,8 @@
-//! Charsets other than UTF-8, decoded as they flow by.
+//! Streaming decoders for charsets other than UTF-8.
 //!
-//! Windows-1252 has a character for every byte. UTF-16 may hold a surrogate without its other half, which is no character:
-//! it becomes the three bytes that its code would have in UTF-8. Those are not valid UTF-8, so the row that holds it becomes
-//! an item failed as `invalid_utf8`, as it would in a file of broken UTF-8, and its neighbours are read.
+//! Windows-1252 has a character for every byte. UTF-16 can contain an unpaired surrogate, which is not a character. It
+//! is written as the three bytes that its code point would have in UTF-8. These bytes are not valid UTF-8, so the item
+//! with it fails as `invalid_utf8`, as in a file of broken UTF-8. The items around it are not affected.
 
 use encoding_rs::{Decoder, WINDOWS_1252};
 use rowmill_core::model::packing::Charset;
@@ -11,7 +11,7 @@ use crate::error::{DecodeError, Place};
 
 const BYTE_ORDER_MARK: u16 = 0xFEFF;
 
-/// Turns text of a charset into UTF-8, piece by piece.
+/// Converts text of a charset to UTF-8, piece by piece.
 pub(crate) enum Transcoder {
     Utf8,
     Utf16(Utf16),
@@ -31,13 +31,13 @@ impl Transcoder {
         }
     }
 
-    /// The text of these bytes, as far as they are whole characters.
+    /// Converts these bytes, as far as they form complete characters.
     pub(crate) fn push<'a>(&'a mut self, bytes: &'a [u8]) -> &'a [u8] {
         match self {
             Self::Utf8 => bytes,
             Self::Utf16(utf16) => utf16.push(bytes),
             Self::Windows1252 { decoder, text } => {
-                // A byte becomes three at most; the decoder holds nothing back and fills no more than that.
+                // A byte becomes at most three bytes, and the decoder keeps no bytes back.
                 text.resize(bytes.len() * 3 + 16, 0);
                 let (_, _, written, _) = decoder.decode_to_utf8(bytes, text, false);
                 &text[..written]
@@ -45,7 +45,7 @@ impl Transcoder {
         }
     }
 
-    /// What is left when the text ends.
+    /// Ends the text and returns the rest.
     pub(crate) fn finish(&mut self) -> Result<&[u8], DecodeError> {
         match self {
             Self::Utf8 | Self::Windows1252 { .. } => Ok(&[]),
@@ -54,12 +54,12 @@ impl Transcoder {
     }
 }
 
-/// UTF-16 of either byte order. A byte-order mark at its beginning is left out.
+/// A decoder for UTF-16 of either byte order. It drops a byte-order mark at the start.
 pub(crate) struct Utf16 {
     unit: fn([u8; 2]) -> u16,
-    /// The first byte of a unit whose second is still to come.
+    /// The first byte of a unit, if its second byte has not arrived yet.
     half: Option<u8>,
-    /// A high surrogate whose other half is still to come.
+    /// A high surrogate, if the unit after it has not arrived yet.
     high: Option<u16>,
     at: u64,
     text: Vec<u8>,
@@ -112,7 +112,7 @@ impl Utf16 {
     fn push_code(&mut self, code: u32) {
         match char::from_u32(code) {
             Some(char) => self.text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
-            // A surrogate on its own.
+            // An unpaired surrogate.
             None => self.text.extend([
                 0xE0 | (code >> 12) as u8,
                 0x80 | (code >> 6 & 0x3F) as u8,
@@ -126,7 +126,7 @@ impl Utf16 {
             return Err(DecodeError::Corrupt {
                 format: "UTF-16 text",
                 at: Place::TextByte(self.at),
-                problem: "it ends in the middle of a character",
+                problem: "it ends inside a character",
                 source: None,
             });
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_surrogate_without_its_other_half_makes_invalid_utf_8_of_its_own_place_only() {
+    fn an_unpaired_surrogate_becomes_invalid_utf_8_and_the_text_around_it_stays() {
         let text = decoded(Charset::Utf16Le, &[b"a\0\x3d\xd8b\0\x00\xdc\n\0"]).unwrap();
         assert_eq!(text, b"a\xed\xa0\xbdb\xed\xb0\x80\n");
         assert!(std::str::from_utf8(&text).is_err());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cut_anywhere_is_the_same_text() {
+    fn the_text_does_not_depend_on_how_the_bytes_are_split() {
         let bytes: Vec<u8> = "\u{feff}a😀é\u{feff}".encode_utf16().flat_map(u16::to_be_bytes).collect();
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(decoded(Charset::Utf16Be, &pieces).unwrap(), "a😀é\u{feff}".as_bytes());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn utf_16_of_an_odd_length_is_damaged() {
+    fn utf_16_with_an_odd_number_of_bytes_is_corrupt() {
         let error = decoded(Charset::Utf16Le, &[b"a\0b"]).unwrap_err();
         assert_eq!(error.code(), "corrupt_file");
         assert!(error.to_string().contains("byte 2"), "{error}");

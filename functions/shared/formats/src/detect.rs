@@ -1,7 +1,7 @@
-//! How a file is packed, told from its first bytes and from what its owner says about it.
+//! Detects how a file is packed, from its first bytes and from the user's hints.
 //!
-//! The bytes have the last word: what the owner says can only choose where the bytes leave a choice, and is refused where
-//! it contradicts them, since then one of the two is not what the owner believes.
+//! The bytes take precedence. A hint only decides where the bytes are ambiguous. A hint that contradicts the bytes is
+//! rejected, because then the file is not what the user believes.
 
 use encoding_rs::Encoding;
 use memchr::memmem;
@@ -11,40 +11,40 @@ use crate::error::shortened;
 use crate::format_error::FormatError;
 use crate::stream::decode_prefix;
 
-/// Bytes of a compressed file's text looked at: as far as the mark of a tar archive.
+/// How many bytes of a compressed file's content are examined: enough to find the magic number of a tar archive.
 const INNER_BYTES: usize = 512;
 
-/// What a file's owner says about it.
+/// What the user says about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints<'a> {
     /// The param `format`: `csv`, `jsonl`, `xlsx` or `parquet`.
     pub format: Option<&'a str>,
     /// The param `compression`: `gzip`, `zstd` or `none`.
     pub compression: Option<&'a str>,
-    /// The param `encoding`: a label of a charset.
+    /// The param `encoding`: a charset label.
     pub encoding: Option<&'a str>,
-    /// The param `sheet`: the name of a workbook's sheet.
+    /// The param `sheet`: the name of a sheet in a workbook.
     pub sheet: Option<&'a str>,
-    /// The media type it was uploaded with, of which a `charset` counts where there is no `encoding`.
+    /// The media type of the upload. Its `charset` is used if there is no `encoding`.
     pub content_type: Option<&'a str>,
-    /// What it was called.
+    /// The file name.
     pub file_name: Option<&'a str>,
 }
 
-/// How a file is packed that begins with `prefix`; None if it is plain UTF-8 text, as it is if nothing says otherwise.
+/// Detects the packing of a file that starts with `prefix`; `None` for plain UTF-8 text, which is the default.
 ///
-/// Some 4 KiB of a prefix are enough to tell. A byte-order mark wins over the hint `encoding`.
+/// A prefix of about 4 KiB is enough. A byte-order mark takes precedence over the hint `encoding`.
 ///
 /// # Errors
-/// [`FormatError`], always the user's to mend.
+/// [`FormatError`]. The user must change the file or the params.
 pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, FormatError> {
-    let said = Said::new(hints)?;
+    let params = CheckedParams::new(hints)?;
     let kind = Kind::of(prefix);
     match kind {
-        Kind::Text => said.expect(kind, None, &["csv", "jsonl"])?,
-        Kind::Compressed(compression) => said.expect(kind, Some(compression), &["csv", "jsonl"])?,
-        Kind::Parquet => said.expect(kind, None, &["parquet"])?,
-        Kind::Zip => return workbook(prefix, hints, &said).map(Some),
+        Kind::Text => params.expect(kind, None, &["csv", "jsonl"])?,
+        Kind::Compressed(compression) => params.expect(kind, Some(compression), &["csv", "jsonl"])?,
+        Kind::Parquet => params.expect(kind, None, &["parquet"])?,
+        Kind::Zip => return workbook(prefix, hints, &params).map(Some),
         Kind::OldExcel => return Err(FormatError::OldExcel),
         Kind::OpenDocument => return Err(FormatError::OtherSpreadsheet { found: kind.name() }),
         Kind::Archive(found) => return Err(FormatError::Archive { found }),
@@ -54,12 +54,12 @@ pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, Forma
     let packing = match kind {
         Kind::Parquet => Some(Packing::Parquet),
         Kind::Compressed(compression) => {
-            // What cannot be decompressed is told when it is decoded, with where and why.
+            // Ignore errors here: decoding the file reports them, with the position and the reason.
             let inner = decode_prefix(Some(compression), None, prefix, false, INNER_BYTES).unwrap_or_default().0;
-            let charset = said.charset_of(nested_text(&inner, kind)?)?;
+            let charset = params.charset_of(nested_text(&inner, kind)?)?;
             Some(Packing::Text { compression: Some(compression), charset })
         }
-        _ => said.charset_of(prefix)?.map(|charset| Packing::Text { compression: None, charset: Some(charset) }),
+        _ => params.charset_of(prefix)?.map(|charset| Packing::Text { compression: None, charset: Some(charset) }),
     };
     match hints.sheet {
         Some(_) => Err(FormatError::MeaninglessParam { param: "sheet", only: "workbooks", found: kind.name() }),
@@ -67,15 +67,15 @@ pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, Forma
     }
 }
 
-/// What the params say, once they are known to say something.
-struct Said<'a> {
+/// The params, after a check that their values are known ones.
+struct CheckedParams<'a> {
     format: Option<&'a str>,
     compression: Option<&'a str>,
     encoding: Option<&'a str>,
     charset: Option<Charset>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> CheckedParams<'a> {
     fn new(hints: &Hints<'a>) -> Result<Self, FormatError> {
         let Hints { format, compression, encoding, content_type, .. } = *hints;
         if let Some(format) = format.filter(|format| !["csv", "jsonl", "xlsx", "parquet"].contains(format)) {
@@ -86,13 +86,13 @@ impl<'a> Said<'a> {
         }
         let charset = match encoding {
             Some(label) => charset_of_label(label)?,
-            // Said by the client's software rather than by its user, so a label that means nothing is passed over.
+            // The client's software sets the content type, not the user, so an unknown label is ignored.
             None => content_type.and_then(charset_param).and_then(|label| charset_of_label(label).ok()).flatten(),
         };
         Ok(Self { format, compression, encoding, charset })
     }
 
-    /// Refuses what contradicts the bytes.
+    /// Rejects params that contradict the bytes.
     fn expect(&self, kind: Kind, compression: Option<Compression>, formats: &[&str]) -> Result<(), FormatError> {
         let mismatch =
             |param, said: &str| Err(FormatError::Mismatch { param, said: said.to_owned(), found: kind.name() });
@@ -109,10 +109,10 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// The charset of text that begins like this.
+    /// The charset of text that starts like this.
     fn charset_of(&self, text: &[u8]) -> Result<Option<Charset>, FormatError> {
         match text {
-            // The mark of UTF-32 little-endian begins with that of UTF-16.
+            // UTF-32 first: the mark of UTF-32 little-endian begins with the mark of UTF-16.
             [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => Err(FormatError::Utf32),
             [0xFF, 0xFE, ..] => Ok(Some(Charset::Utf16Le)),
             [0xFE, 0xFF, ..] => Ok(Some(Charset::Utf16Be)),
@@ -122,7 +122,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What the first bytes look like.
+/// The kind of file, by its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Text,
@@ -141,7 +141,7 @@ impl Kind {
         match bytes {
             [0x1F, 0x8B, ..] => Self::Compressed(Compression::Gzip),
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Self::Compressed(Compression::Zstd),
-            // A skippable frame, with which some writers begin.
+            // A skippable frame; some writers start with one.
             [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Self::Compressed(Compression::Zstd),
             [b'P', b'K', 3, 4, ..] => match bytes.get(30..) {
                 Some(name) if name.starts_with(b"mimetypeapplication/vnd.oasis.") => Self::OpenDocument,
@@ -149,7 +149,7 @@ impl Kind {
             },
             [b'P', b'K', 5, 6, ..] => Self::Archive("an empty zip archive"),
             [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1, ..] => Self::OldExcel,
-            // The name of a CSV column may begin so, but no line of text goes on with such a byte.
+            // A CSV header can start with these letters, but then no control character follows.
             [b'P', b'A', b'R', b'1', next, ..] if is_binary(*next) => Self::Parquet,
             [b'P', b'A', b'R', b'E', next, ..] if is_binary(*next) => Self::EncryptedParquet,
             [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] => Self::Archive("a 7z archive"),
@@ -188,7 +188,7 @@ fn compression_name(compression: Compression) -> &'static str {
 
 fn charset_of_label(label: &str) -> Result<Option<Charset>, FormatError> {
     let name = label.trim().to_ascii_lowercase();
-    // A browser would take ASCII for Windows-1252, but here a byte that is not ASCII is a mistake to be told.
+    // Browsers treat ASCII as Windows-1252. Here a byte that is not ASCII is an error that the user must see.
     if ["ascii", "us-ascii"].contains(&name.as_str()) {
         return Ok(None);
     }
@@ -202,14 +202,14 @@ fn charset_of_label(label: &str) -> Result<Option<Charset>, FormatError> {
     }
 }
 
-/// The label in a media type like `text/csv; charset=latin1`.
+/// The charset label in a media type such as `text/csv; charset=latin1`.
 fn charset_param(content_type: &str) -> Option<&str> {
     let params = content_type.split(';').skip(1).filter_map(|param| param.split_once('='));
     let found = params.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     found.map(|(_, label)| label.trim().trim_matches('"'))
 }
 
-/// The beginning of what a compressed file holds, if that is text.
+/// Checks that the start of a compressed file's content is text, and returns it.
 fn nested_text(inner: &[u8], outer: Kind) -> Result<&[u8], FormatError> {
     match Kind::of(inner) {
         Kind::Text => Ok(inner),
@@ -220,21 +220,21 @@ fn nested_text(inner: &[u8], outer: Kind) -> Result<&[u8], FormatError> {
     }
 }
 
-/// The packing of a zip archive that is a workbook.
-fn workbook(prefix: &[u8], hints: &Hints<'_>, said: &Said<'_>) -> Result<Packing, FormatError> {
+/// The packing of a zip archive, if it is a workbook.
+fn workbook(prefix: &[u8], hints: &Hints<'_>, params: &CheckedParams<'_>) -> Result<Packing, FormatError> {
     let name = hints.file_name.unwrap_or_default().to_ascii_lowercase();
     let content_type = hints.content_type.unwrap_or_default().to_ascii_lowercase();
     if name.ends_with(".xlsb") || content_type.contains("ms-excel.sheet.binary") {
         return Err(FormatError::OtherSpreadsheet { found: "a binary Excel workbook (.xlsb)" });
     }
-    let is_said = said.format == Some("xlsx")
+    let is_declared = params.format == Some("xlsx")
         || content_type.contains("spreadsheetml.sheet")
         || content_type.contains("ms-excel.sheet.macroenabled")
         || name.ends_with(".xlsx")
         || name.ends_with(".xlsm");
-    if !is_said && memmem::find(prefix, b"xl/").is_none() {
+    if !is_declared && memmem::find(prefix, b"xl/").is_none() {
         return Err(FormatError::Archive { found: "a zip archive" });
     }
-    said.expect(Kind::Zip, None, &["xlsx"])?;
+    params.expect(Kind::Zip, None, &["xlsx"])?;
     Ok(Packing::Xlsx { sheet: hints.sheet.map(str::to_owned) })
 }

@@ -1,53 +1,56 @@
-//! Why a file cannot be turned into text.
+//! Errors of decoding.
 
 use std::io;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Names listed in a message; more are counted only.
+/// Maximum number of names that a message lists. It gives the number of the others.
 const NAMES_LISTED: usize = 20;
 
-/// Why a file cannot be turned into text. Every variant but [`Source`](DecodeError::Source) is the file's owner's to mend,
-/// and its message is for them: it says what is wrong, where, and what to do, and quotes no content.
+/// Why a file cannot be decoded to text.
+///
+/// Except for [`Source`](DecodeError::Source), the user must change the file. The message is for the user: it says what
+/// is wrong, where, and what to do. It does not quote the content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes of the file could not be had; nothing is known about the file itself.
+    /// The bytes of the file could not be read. This says nothing about the file itself.
     #[error("reading the file failed")]
     Source(#[source] io::Error),
-    /// The file is not what it begins as.
+    /// The file is damaged.
     #[error(
-        "The {format} is damaged {at}: {problem}. Check that it opens where it comes from, export it again, and upload that."
+        "The {format} is damaged {at}: {problem}. Check that the original file opens without errors, export it again, and \
+         upload the new file."
     )]
     Corrupt {
-        /// What was being read, "gzip file" say.
+        /// The kind of file, such as "gzip file".
         format: &'static str,
-        /// Where the problem is.
+        /// The position of the problem.
         at: Place,
-        /// What the problem is.
+        /// The problem.
         problem: &'static str,
-        /// What the parser says, which may quote the file's content.
+        /// The error of the parser. It may quote the content of the file.
         #[source]
         source: Option<Cause>,
     },
-    /// More text comes out of the file than may.
-    #[error("The file expands to more than {limit} bytes, the most that is read. Split it into smaller files.")]
+    /// The file expands to too much text.
+    #[error("The file expands to more than the maximum of {limit} bytes. Split it into smaller files.")]
     ExpandsTooFar {
         /// [`Limits::expanded_max_bytes`](crate::Limits::expanded_max_bytes).
         limit: u64,
     },
-    /// Far more comes out of each byte of the file than of a file made of data.
+    /// The compression ratio is far higher than that of real data.
     #[error(
-        "The file expands to more than {limit} times its size, as a decompression bomb does. Upload it without compression, \
-         or split it into smaller files."
+        "The file expands to more than {limit} times its size, like a decompression bomb. Upload it without compression, or \
+         split it into smaller files."
     )]
     ExpandsTooSteeply {
         /// [`Limits::ratio_max`](crate::Limits::ratio_max).
         limit: u64,
     },
-    /// The file was compressed with a larger window than is held in memory.
+    /// The file was compressed with a window that is too large to hold in memory.
     #[error(
-        "The zstd file needs a window of more than {limit} bytes to be decompressed. Compress it again without `--long` or \
+        "The zstd file needs a decompression window of more than {limit} bytes. Compress it again without `--long` or \
          `--ultra`."
     )]
     WindowTooLarge {
@@ -57,58 +60,58 @@ pub enum DecodeError {
     /// The workbook has no such sheet.
     #[error("The workbook has no sheet `{sheet}`; it has {}. Set the param `sheet` to one of these.", listed(sheets))]
     NoSuchSheet {
-        /// What was asked for, cut short.
+        /// The requested name, shortened.
         sheet: String,
-        /// The names of its worksheets, cut short.
+        /// The names of the worksheets, shortened.
         sheets: Vec<String>,
     },
-    /// The workbook has no worksheet at all, or none that is visible.
+    /// The workbook has no worksheet, or no visible one.
     #[error(
-        "The workbook has no {kind}worksheet to read. Save it with the data in a visible sheet, or name a hidden one by the \
-         param `sheet`."
+        "The workbook has no {kind}worksheet. Save it with the data in a visible sheet, or name a hidden sheet in the param \
+         `sheet`."
     )]
     NoSheet {
-        /// "visible " or nothing.
+        /// "visible " or empty.
         kind: &'static str,
     },
-    /// The sheet is larger than is read.
-    #[error("The workbook has more than {limit} {what}, the most that is read. Save the sheet as CSV and upload that.")]
+    /// The sheet or another part of the workbook is too large.
+    #[error("The workbook has more than the maximum of {limit} {what}. Save the sheet as CSV and upload that.")]
     SheetTooLarge {
-        /// Of what there is too much.
+        /// The unit of the limit.
         what: &'static str,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
     },
-    /// A piece of a record is longer than is held in memory.
-    #[error("{what} in row {row} has more than {limit} {unit}, the most that is read. Shorten it.")]
+    /// A part of a record is too long to hold in memory.
+    #[error("{what} in row {row} has more than the maximum of {limit} {unit}. Shorten it.")]
     RecordTooLong {
-        /// What it is.
+        /// The part.
         what: &'static str,
-        /// The row, counted as the format counts it: a sheet's first one is 1, and so is a Parquet file's.
+        /// The 1-based row, as the format counts it.
         row: u64,
-        /// How much it may be.
+        /// The limit.
         limit: u64,
-        /// Of what.
+        /// The unit of the limit.
         unit: &'static str,
     },
-    /// The workbook is of a kind that is not read.
+    /// The workbook has an unsupported feature.
     #[error("The workbook {what}, which is not supported. Save it as an ordinary .xlsx workbook or as CSV.")]
     UnsupportedXlsx {
-        /// What it does or is.
+        /// The feature, as a predicate of the sentence.
         what: &'static str,
     },
-    /// The Parquet file is of a kind that is not read.
+    /// The Parquet file has an unsupported feature.
     #[error("The Parquet file {what}, which is not supported. {advice}")]
     UnsupportedParquet {
-        /// What it does or is.
+        /// The feature, as a predicate of the sentence.
         what: String,
-        /// What to do.
+        /// What to do, as a sentence.
         advice: &'static str,
     },
 }
 
 impl DecodeError {
-    /// A stable name of the problem, for programs.
+    /// The stable code of the problem, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Source(_) => "source_unreadable",
@@ -123,34 +126,34 @@ impl DecodeError {
         }
     }
 
-    /// Whether the file's bytes could not be had, which says nothing about the file: reading it again may help.
+    /// Whether the bytes of the file could not be read. Then a retry can help.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_))
     }
 }
 
-/// Where in a file something is.
+/// A position in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Place {
-    /// At this byte of the file.
+    /// This byte of the file.
     Byte(u64),
-    /// At this byte of the text that the file holds compressed.
+    /// This byte of the decompressed text.
     TextByte(u64),
-    /// In this part of a workbook.
+    /// This part of a workbook.
     Part(String),
-    /// In this row of the sheet, counted from 1.
+    /// This 1-based row of the sheet.
     SheetRow(u64),
-    /// In the description of the columns at the file's end.
+    /// The footer of a Parquet file, which describes the columns.
     Footer,
-    /// In this column of this row group, both counted from 1.
+    /// This column of this row group.
     Column {
-        /// The column.
+        /// The 1-based column.
         column: usize,
-        /// The row group.
+        /// The 1-based row group.
         row_group: usize,
     },
-    /// In its structure, somewhere.
+    /// An unknown position.
     Somewhere,
 }
 
@@ -176,7 +179,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The beginning of a user's own words, fit for a message.
+/// Shortens the user's text for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const QUOTED_CHARS: usize = 60;
     match text.char_indices().nth(QUOTED_CHARS) {

@@ -1,4 +1,4 @@
-//! Files that are read here and there rather than from beginning to end.
+//! Decodes files that need random access.
 
 use std::io::{BufReader, Read, Seek};
 use std::ops::ControlFlow;
@@ -13,20 +13,20 @@ use crate::stream::decode_stream;
 use crate::watch::Watch;
 use crate::{parquet, xlsx};
 
-/// Decodes a file to its end, or until `sink` breaks, which ends it well.
+/// Decodes a file to its end, or until `sink` returns a break, which is not an error.
 ///
-/// A sheet becomes CSV with commas, quoted where needed; its first row that is not empty is the header, and rows without a
-/// value are left out. A Parquet file becomes a JSON object a row, with the columns in the order of the file. A file of
-/// text is read as by [`decode_stream`](crate::decode_stream). See [`Block`] for what `sink` gets.
+/// A sheet becomes CSV with commas, quoted where needed. Its first row that is not empty is the header, and rows
+/// without a value are omitted. A Parquet file becomes one JSON object per row, with the columns in the order of the
+/// file. Text is decoded as by [`decode_stream`](crate::decode_stream). `sink` gets [`Block`]s.
 ///
-/// Memory: under 1 MiB, for a sheet its workbook's shared strings as well, for Parquet the pages that are open at once,
-/// up to [`Limits::parquet_pages_max_bytes`].
+/// Memory: less than 1 MiB. For a sheet also the shared strings of its workbook. For Parquet also the open pages of all
+/// columns, up to [`Limits::parquet_pages_max_bytes`].
 ///
 /// # Errors
-/// See [`DecodeError`]. What was handed on before is the text up to there.
+/// See [`DecodeError`]. The blocks passed to `sink` before the error are the text up to that point.
 ///
 /// # Panics
-/// Only if `sink` does.
+/// Only if `sink` panics.
 pub fn decode_file(
     packing: &Packing,
     file: impl Read + Seek + Send + 'static,
@@ -37,8 +37,8 @@ pub fn decode_file(
         return decode_stream(*compression, *charset, BufReader::new(file), limits, sink);
     }
     let watch = Watch::new(*limits);
-    // The parsers of others panic on some damaged files, as parsers do, and such a file must not take the process with it.
-    // Nothing outlives the closure that a panic could have left in pieces, but for the sink, whose panics go on.
+    // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:
+    // nothing that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
     let decoded = catch_unwind(AssertUnwindSafe(|| match packing {
         Packing::Xlsx { sheet } => xlsx::decode(file, sheet.as_deref(), &watch, sink),
         _ => parquet::decode(file, &watch, sink),
@@ -50,7 +50,7 @@ pub fn decode_file(
         Err(_) => Err(DecodeError::Corrupt {
             format: if *packing == Packing::Parquet { "Parquet file" } else { "workbook" },
             at: Place::Somewhere,
-            problem: "it contradicts itself",
+            problem: "its structure is inconsistent",
             source: None,
         }),
     }

@@ -1,57 +1,61 @@
-//! Why it cannot be told how a file is to be read.
+//! Errors of the detection of a file's format.
 
-/// Why it cannot be told how a file is to be read, in words for the user who sent it: the file or the params must change.
+/// Why the format of a file cannot be determined or is not supported.
+///
+/// The message is for the user who uploaded the file, who must change the file or the params.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The param `format` names none.
+    /// The param `format` is not a known format.
     #[error("The param `format` is `{format}`, but it must be one of `csv`, `jsonl`, `xlsx` and `parquet`.")]
     UnknownFormat {
-        /// As the user wrote it, cut short.
+        /// The user's text, shortened.
         format: String,
     },
-    /// The param `compression` names none.
+    /// The param `compression` is not a known compression.
     #[error("The param `compression` is `{compression}`, but it must be one of `gzip`, `zstd` and `none`.")]
     UnknownCompression {
-        /// As the user wrote it, cut short.
+        /// The user's text, shortened.
         compression: String,
     },
-    /// The param `encoding` names none that is read.
+    /// The param `encoding` is not a supported encoding.
     #[error(
-        "The encoding `{encoding}` is not supported. Supported are `utf-8`, `utf-16`, `utf-16le`, `utf-16be`, `windows-1252` \
-         and `iso-8859-1` (`latin1`); convert the file to one of these."
+        "The encoding `{encoding}` is not supported. Convert the file to a supported encoding: `utf-8`, `utf-16`, `utf-16le`, \
+         `utf-16be`, `windows-1252` or `iso-8859-1` (`latin1`)."
     )]
     UnsupportedEncoding {
-        /// As the user wrote it, cut short.
+        /// The user's text, shortened.
         encoding: String,
     },
-    /// The file begins with the mark of an encoding that is not read.
+    /// The file begins with the byte-order mark of UTF-32.
     #[error("The file begins with the byte-order mark of UTF-32, which is not supported. Convert the file to UTF-8.")]
     Utf32,
-    /// A param says one thing, the file's bytes another.
-    #[error("The param `{param}` is `{said}`, but the file is {found}. Correct the param, or leave it out.")]
+    /// A param contradicts the bytes of the file.
+    #[error("The param `{param}` is `{said}`, but the file is {found}. Correct or remove the param.")]
     Mismatch {
         /// The param.
         param: &'static str,
-        /// What it says.
+        /// Its value.
         said: String,
-        /// What the bytes are.
+        /// What the bytes of the file show.
         found: &'static str,
     },
-    /// A param is given that means nothing for this file.
-    #[error("The param `{param}` is only for {only}, but the file is {found}. Leave it out.")]
+    /// A param does not apply to this kind of file.
+    #[error("The param `{param}` is only for {only}, but the file is {found}. Remove the param.")]
     MeaninglessParam {
         /// The param.
         param: &'static str,
-        /// What it is for.
+        /// The kind of file that it is for.
         only: &'static str,
-        /// What the bytes are.
+        /// What the bytes of the file show.
         found: &'static str,
     },
-    /// An Excel file of before 2007, or one with a password, which looks the same from outside.
-    #[error("The file is an old Excel workbook (.xls) or one with a password. Save it as .xlsx without a password.")]
+    /// An Excel file from before 2007, or a password-protected one: their first bytes look the same.
+    #[error(
+        "The file is an old Excel workbook (.xls) or is protected with a password. Save it as .xlsx without a password."
+    )]
     OldExcel,
-    /// A spreadsheet of another kind.
+    /// A spreadsheet in an unsupported format.
     #[error("The file is {found}, which is not supported. Save it as .xlsx or as CSV.")]
     OtherSpreadsheet {
         /// What it is.
@@ -59,24 +63,26 @@ pub enum FormatError {
     },
     /// An archive of files.
     #[error(
-        "The file is {found}, which may hold many files. Upload the file inside it, compressed with gzip if need be."
+        "The file is {found}, which can contain many files. Upload the file inside it, compressed with gzip if necessary."
     )]
     Archive {
         /// What it is.
         found: &'static str,
     },
-    /// A compression that is not read.
+    /// An unsupported compression.
     #[error("The file is compressed with {found}, which is not supported. Use gzip or zstd.")]
     UnsupportedCompression {
-        /// What it is compressed with.
+        /// The compression.
         found: &'static str,
     },
-    /// A file that is compressed already was compressed once more.
-    #[error("The file holds, compressed with {outer}, {inner}. Decompress it once and upload that.")]
+    /// A compressed file that contains a compressed or binary file instead of text.
+    #[error(
+        "The file is compressed with {outer} but contains {inner} instead of text. Decompress it once and upload that."
+    )]
     Nested {
-        /// What is outside.
+        /// The outer compression.
         outer: &'static str,
-        /// What is inside.
+        /// The content.
         inner: &'static str,
     },
     /// The Parquet file is encrypted.
@@ -85,7 +91,7 @@ pub enum FormatError {
 }
 
 impl FormatError {
-    /// A stable name of the problem, for programs.
+    /// The stable code of the problem, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownFormat { .. } => "unknown_format",

@@ -1,13 +1,16 @@
-//! What clients upload, as the UTF-8 text that Rowmill cuts into chunks.
+//! Decodes uploaded files to the UTF-8 text that Rowmill cuts into chunks.
 //!
-//! [`detect`] tells from the first bytes of a file, and from what its owner says about it, how it is packed;
-//! [`decode_stream`] turns compressed or foreign text into UTF-8 as it flows by, [`decode_file`] a workbook or a Parquet
-//! file that can be read anywhere, and [`decode_prefix`] the beginning of a file, so that its head can be looked at.
+//! - [`detect`] detects from the first bytes of a file and the user's hints how the file is packed.
+//! - [`decode_stream`] decodes compressed text, and text in other charsets, as a stream.
+//! - [`decode_file`] decodes a workbook or a Parquet file, which needs random access.
+//! - [`decode_prefix`] decodes the start of a file, so that its head can be read.
 //!
-//! Files come from anyone, so nothing here takes a file's word for a size: all memory is bounded by [`Limits`] and by a few
-//! fixed buffers, whatever is inflated is counted as it is inflated, and a file that is damaged, hostile or too large ends
-//! in a [`DecodeError`] that says so. Text leaves in [`Block`]s, and the same file always yields the same text: chunks are
-//! cut again after a crash, and must be the same ones.
+//! Files are untrusted, so no declared size is believed. [`Limits`] and a few fixed buffers bound all memory, and
+//! everything is counted while it is decompressed. A file that is damaged, hostile or too large ends in a
+//! [`DecodeError`] that says so.
+//!
+//! The text is passed on in [`Block`]s. The same file always gives the same text: after a crash it is cut into chunks
+//! again, and the chunks must be the same.
 
 #![warn(missing_docs)]
 

@@ -1,29 +1,31 @@
-//! How much a file may take.
+//! Limits for the memory and output of decoding.
 
-/// How much a file may take; what it asks beyond that is an error.
+/// Limits for decoding a file. A file that exceeds a limit is an error.
 ///
-/// The defaults keep a decoder within a function of 256 MiB of memory and its work within minutes.
+/// With the defaults a decoder fits into a function with 256 MiB of memory and finishes within minutes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The most bytes of text that may come out of a file; as many may be inflated on the way. Default 20 GiB.
+    /// Maximum size of the decoded text in bytes. The same limit applies separately to all decompressed data. Default
+    /// 20 GiB.
     pub expanded_max_bytes: u64,
-    /// The most bytes that may come out of a byte of the file. Text compresses to a tenth or a fiftieth, a bomb to a
-    /// thousandth and less. Default 250.
+    /// Maximum ratio of decoded bytes to bytes of the file. Text compresses to between 1/10 and 1/50 of its size, a
+    /// decompression bomb to 1/1000 or less. Default 250.
     pub ratio_max: u64,
-    /// The ratio is looked at only above so many bytes, since small files of repeated text are harmless. Default 64 MiB.
+    /// The ratio is only checked above this number of bytes, because small files with repeated text are harmless.
+    /// Default 64 MiB.
     pub ratio_from_bytes: u64,
-    /// The longest piece of a record that is held in memory at once: a cell of a sheet; twice the elements of a Parquet
-    /// list. Default 1 MiB, as a record of text.
+    /// Maximum size of a part of a record that is held in memory, in bytes: a cell of a sheet, or half the limit as the
+    /// number of elements in a Parquet list. Default 1 MiB, like the limit for a record of text.
     pub record_max_bytes: usize,
-    /// The largest window of zstd, which is held in memory. Default 64 MiB: enough for all levels up to 21 and for
-    /// `--long=26`.
+    /// Maximum zstd window in bytes. The window is held in memory. Default 64 MiB, which is enough for all levels up to
+    /// 21 and for `--long=26`.
     pub zstd_window_max_bytes: u64,
-    /// The most bytes, inflated, of a workbook's shared strings, which are held in memory. Default 32 MiB.
+    /// Maximum decompressed size of a workbook's shared strings in bytes. They are held in memory. Default 32 MiB.
     pub xlsx_shared_strings_max_bytes: u64,
-    /// The most cells of a sheet, empty ones that are there for their formatting included. Default 20 million.
+    /// Maximum number of cells in a sheet, including empty cells that only have formatting. Default 20 million.
     pub xlsx_cells_max: u64,
-    /// The most bytes, decompressed, of the Parquet pages that are open at once: one of each column, and its dictionary.
-    /// Default 128 MiB.
+    /// Maximum decompressed size of the open Parquet pages in bytes: one page and one dictionary per column. Default
+    /// 128 MiB.
     pub parquet_pages_max_bytes: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What a packed file's text would be called, so that its format can be told from that.
+//! The format, name and media type of the decoded text of a packed file.
 
 use rowmill_core::model::packing::Packing;
 use rowmill_core::text::Format;
 
-/// The format of the text that comes out, where the packing alone decides it.
+/// The format of the decoded text, if the packing determines it.
 ///
-/// The text of a workbook is CSV with commas, whatever the cells of its first row hold.
+/// The text of a workbook is CSV with commas, regardless of the content of its first row.
 pub fn text_format(packing: &Packing) -> Option<Format> {
     match packing {
         Packing::Text { .. } => None,
@@ -14,12 +14,13 @@ pub fn text_format(packing: &Packing) -> Option<Format> {
     }
 }
 
-/// The name of a file that held the text: `orders.csv` for `orders.csv.gz` and `orders.xlsx`, `orders.jsonl` for
-/// `orders.parquet`. The ending of a compressed file goes even if its bytes are not compressed, as after a download.
+/// The file name of the decoded text: `orders.csv` for `orders.csv.gz` and `orders.xlsx`, `orders.jsonl` for
+/// `orders.parquet`. An extension such as `.gz` is removed even if the bytes are not compressed: some downloads
+/// decompress the file and keep the name.
 pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
-    let without = |endings: &[&str]| {
-        let (stem, ending) = file_name.rsplit_once('.')?;
-        endings.iter().any(|known| ending.eq_ignore_ascii_case(known)).then_some(stem)
+    let without = |extensions: &[&str]| {
+        let (stem, extension) = file_name.rsplit_once('.')?;
+        extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)).then_some(stem)
     };
     match packing {
         None | Some(Packing::Text { .. }) => without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned(),
@@ -28,7 +29,8 @@ pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
     }
 }
 
-/// The media type of the text; None where the file's own says nothing about it, as `application/gzip` does not.
+/// The media type of the decoded text; `None` if the media type of the file says nothing about it, such as
+/// `application/gzip`.
 pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -> Option<&'a str> {
     match packing {
         Some(Packing::Xlsx { .. }) => Some("text/csv"),
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_file_is_named_after_it() {
+    fn the_name_and_type_of_the_text_are_derived_from_those_of_the_file() {
         let gzip = Packing::Text { compression: Some(Compression::Gzip), charset: None };
         let xlsx = Packing::Xlsx { sheet: None };
         assert_eq!(text_file_name("orders.csv.gz", Some(&gzip)), "orders.csv");

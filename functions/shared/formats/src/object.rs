@@ -1,7 +1,7 @@
-//! An upload as the decoders read it, and its text as the functions read that.
+//! Connects the synchronous decoders with the asynchronous functions.
 //!
-//! Decoders are synchronous and pull; a function is asynchronous. So a decoder runs in a thread of its own, which reads the
-//! object in ranges and hands its blocks over a channel of a few places: whoever is slower waits for the other.
+//! A decoder runs in a thread of its own. It reads the object in ranges and sends its blocks through a small bounded
+//! channel, so the faster side waits for the slower one.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use crate::{DecodeError, Limits, decode_file, decode_stream};
 
-/// How many bytes of the object are read at once; so many are held.
+/// Size of a range read of the object, in bytes. One range is held in memory.
 const RANGE_BYTES: u64 = 2 * 1024 * 1024;
 
-/// How many blocks may wait to be taken.
+/// Capacity of the channel, in blocks.
 const BLOCKS_WAITING: usize = 4;
 
 /// The text of a packed upload, as a stream of blocks.
@@ -27,17 +27,17 @@ pub struct TextStream {
     blocks: mpsc::Receiver<Result<TextBlock, DecodeError>>,
 }
 
-/// A piece of the text.
+/// A piece of the decoded text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextBlock {
-    /// The text. It may end anywhere, within a record or a character too.
+    /// The text. It can end anywhere, even inside a record or a character.
     pub bytes: Bytes,
-    /// How many bytes of the upload are used up, see [`Block`](crate::Block).
+    /// How many bytes of the upload are consumed, see [`Block`](crate::Block).
     pub consumed: u64,
 }
 
 impl TextStream {
-    /// The text of this upload from its beginning. To be called within a tokio runtime.
+    /// Starts to decode this upload. Must be called within a tokio runtime.
     pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits) -> Self {
         let (sender, blocks) = mpsc::channel(BLOCKS_WAITING);
         let (object, packing) = (ObjectReader::new(objects, file.clone(), Handle::current()), packing.clone());
@@ -56,23 +56,24 @@ impl TextStream {
                 Packing::Xlsx { .. } | Packing::Parquet => decode_file(&packing, object, &limits, sink),
             };
             if let Err(error) = decoded {
-                // Nobody may be listening any more.
+                // The receiver may be gone.
                 sender.blocking_send(Err(error)).ok();
             }
         });
         Self { blocks }
     }
 
-    /// The next piece; none at the end.
+    /// The next block; `None` at the end.
     ///
     /// # Errors
-    /// See [`DecodeError`]; [`port_error`] tells those of the object itself.
+    /// See [`DecodeError`]. [`port_error`] extracts the errors of reading the object.
     pub async fn next(&mut self) -> Result<Option<TextBlock>, DecodeError> {
         self.blocks.recv().await.transpose()
     }
 }
 
-/// What went wrong with the object behind a [`TextStream`], where it is that and not what the object holds.
+/// Extracts the error of reading the object behind a [`TextStream`]. Returns all errors about the object's content
+/// unchanged.
 pub fn port_error(error: DecodeError) -> Result<PortError, DecodeError> {
     match error {
         DecodeError::Source(error) => Ok(match error.downcast::<PortError>() {
@@ -83,13 +84,13 @@ pub fn port_error(error: DecodeError) -> Result<PortError, DecodeError> {
     }
 }
 
-/// An object to be read anywhere, in ranges, from a thread that may wait.
+/// A random-access reader of an object. Its thread may block.
 struct ObjectReader {
     objects: Arc<dyn Objects>,
     file: SourceFile,
     runtime: Handle,
     at: u64,
-    /// What was read last, and where it begins.
+    /// The last range read: its offset and its bytes.
     range: (u64, Bytes),
 }
 
@@ -98,8 +99,8 @@ impl ObjectReader {
         Self { objects, file, runtime, at: 0, range: (0, Bytes::new()) }
     }
 
-    /// What is held from the present place on.
-    fn held(&self) -> &[u8] {
+    /// The bytes in memory from the current position on.
+    fn buffered(&self) -> &[u8] {
         let (start, bytes) = &self.range;
         let skipped = self.at.checked_sub(*start).and_then(|skipped| usize::try_from(skipped).ok());
         skipped.and_then(|skipped| bytes.get(skipped..)).unwrap_or_default()
@@ -111,20 +112,20 @@ impl Read for ObjectReader {
         if self.at >= self.file.size || buffer.is_empty() {
             return Ok(0);
         }
-        if self.held().is_empty() {
+        if self.buffered().is_empty() {
             let end = self.at.saturating_add(RANGE_BYTES).min(self.file.size);
             let wanted = self.at..end;
             let read = self.objects.read_range(&self.file.key, &self.file.etag, wanted.clone());
             let bytes = self.runtime.block_on(read).map_err(io::Error::other)?;
             if bytes.len() as u64 != wanted.end - wanted.start {
-                // A pinned object that is shorter than it was is not the same object.
+                // The object is shorter than its pinned version, so it was replaced.
                 return Err(io::Error::other(PortError::Changed));
             }
             self.range = (self.at, bytes);
         }
-        let held = self.held();
-        let count = held.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&held[..count]);
+        let buffered = self.buffered();
+        let count = buffered.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&buffered[..count]);
         self.at += count as u64;
         Ok(count)
     }
@@ -137,7 +138,9 @@ impl Seek for ObjectReader {
             SeekFrom::End(distance) => self.file.size.checked_add_signed(distance),
             SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
         };
-        self.at = place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))?;
+        self.at = place.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "seek to a position before the start of the file")
+        })?;
         Ok(self.at)
     }
 }

@@ -1,11 +1,11 @@
-//! The file's own bytes, counted.
+//! Counts the bytes read from a file.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// The file: counts what is read of it and keeps its errors apart from those of its content.
+/// A reader of the file. It counts the bytes read, and keeps errors of reading apart from errors of the content.
 pub(crate) struct Source<R> {
     inner: R,
     watch: Watch,
@@ -20,7 +20,7 @@ impl<R> Source<R> {
         self.watch.clone()
     }
 
-    fn noted(watch: &Watch, error: io::Error) -> io::Error {
+    fn recorded(watch: &Watch, error: io::Error) -> io::Error {
         match error.kind() {
             io::ErrorKind::Interrupted => error,
             _ => watch.fail(DecodeError::Source(error)),
@@ -30,7 +30,7 @@ impl<R> Source<R> {
 
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer).map_err(|error| Self::noted(&self.watch, error))?;
+        let count = self.inner.read(buffer).map_err(|error| Self::recorded(&self.watch, error))?;
         self.watch.add_read(count as u64);
         Ok(count)
     }
@@ -39,7 +39,7 @@ impl<R: Read> Read for Source<R> {
 impl<R: BufRead> BufRead for Source<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let watch = &self.watch;
-        self.inner.fill_buf().map_err(|error| Self::noted(watch, error))
+        self.inner.fill_buf().map_err(|error| Self::recorded(watch, error))
     }
 
     fn consume(&mut self, count: usize) {
@@ -51,9 +51,9 @@ impl<R: BufRead> BufRead for Source<R> {
 impl<R: Seek> Seek for Source<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.inner.seek(to).map_err(|error| match error.kind() {
-            // To where no file has a byte: its content sent us there.
+            // A position that no file has: it comes from the content of the file, so it is not an error of reading.
             io::ErrorKind::InvalidInput => error,
-            _ => Self::noted(&self.watch, error),
+            _ => Self::recorded(&self.watch, error),
         })
     }
 }

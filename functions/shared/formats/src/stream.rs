@@ -1,4 +1,4 @@
-//! Compressed and foreign text, decoded as it flows by.
+//! Decodes compressed text, and text in other charsets, as a stream.
 
 use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
@@ -13,19 +13,19 @@ use crate::limits::Limits;
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Bytes taken from a decoder at once.
+/// Size of a read from a decoder, in bytes.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// Decodes text to its end, or until `sink` breaks, which ends it well.
+/// Decodes text to its end, or until `sink` returns a break, which is not an error. `sink` gets [`Block`]s.
 ///
-/// All members of a gzip file and all frames of a zstd file are read. Whatever follows the last one, and a file that ends
-/// early, is an error: never a silent end. See [`Block`] for what `sink` gets. UTF-16 loses its byte-order mark; a surrogate
-/// without its other half becomes bytes that are not UTF-8, so that its row fails as an item and nothing is lost silently.
+/// All members of a gzip file and all frames of a zstd file are read. Data after the last one, and a truncated file,
+/// are errors, so no text is lost silently. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
+/// bytes that are not UTF-8, so that its item fails.
 ///
-/// Memory: some 400 KiB, for zstd its window as well, of up to [`Limits::zstd_window_max_bytes`].
+/// Memory: about 400 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
 ///
 /// # Errors
-/// See [`DecodeError`]. What was handed on before is the text up to there.
+/// See [`DecodeError`]. The blocks passed to `sink` before the error are the text up to that point.
 pub fn decode_stream(
     compression: Option<Compression>,
     charset: Option<Charset>,
@@ -41,7 +41,7 @@ pub fn decode_stream(
             blocks.write(text)
         })
     });
-    match decoded.map_err(|error| Stopped::Failed(why(error, compression, &watch))).flatten() {
+    match decoded.map_err(|error| Stopped::Failed(decoder_error(error, compression, &watch))).flatten() {
         Ok(()) => match blocks.finish() {
             Ok(()) | Err(Stopped::Enough) => Ok(()),
             Err(Stopped::Failed(error)) => Err(error),
@@ -51,9 +51,10 @@ pub fn decode_stream(
     }
 }
 
-/// Decodes the first bytes of a file, so that its head can be looked at, and says whether that is all of its text.
+/// Decodes the first bytes of a file, so that its head can be read. Returns the text and whether it is the whole text.
 ///
-/// `whole` says that `prefix` is the whole file; else it may end anywhere. No more than `max_bytes` of text are decoded.
+/// `whole` says that `prefix` is the whole file; otherwise the prefix can end anywhere. At most `max_bytes` of text are
+/// decoded.
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -76,17 +77,17 @@ pub fn decode_prefix(
     let all = match decoded {
         Ok(Ok(())) => whole,
         Ok(Err(Stopped::Enough)) => false,
-        // A character cut in two by the end of the prefix.
+        // The prefix ends inside a character.
         Ok(Err(Stopped::Failed(_))) if !whole => false,
         Ok(Err(Stopped::Failed(error))) => return Err(error),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !whole => false,
-        Err(error) => return Err(why(error, compression, &watch)),
+        Err(error) => return Err(decoder_error(error, compression, &watch)),
     };
     text.truncate(max_bytes);
     Ok((text, all))
 }
 
-/// Runs `with` on a decoder of the source.
+/// Calls `with` with a decoder of the source.
 fn with_decoder<S: BufRead, T>(
     compression: Option<Compression>,
     mut source: Source<S>,
@@ -101,13 +102,13 @@ fn with_decoder<S: BufRead, T>(
             let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
             decoder.window_log_max(limits.zstd_window_max_bytes.max(1024).ilog2())?;
             let done = with(&mut decoder)?;
-            // In an empty file there is no frame that the decoder could miss the end of.
+            // The decoder accepts an empty file because it contains no unfinished frame. It is truncated all the same.
             if watch.read() > 0 { Ok(done) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         }
     }
 }
 
-/// Takes what the decoder gives, turned into UTF-8, to `write`. The outer error is the decoder's.
+/// Passes the output of the decoder, converted to UTF-8, to `write`. The outer error comes from the decoder.
 fn pump(
     decoder: &mut dyn Read,
     charset: Option<Charset>,
@@ -129,8 +130,8 @@ fn pump(
     Ok(transcoder.finish().map_err(Stopped::Failed).and_then(write))
 }
 
-/// What an error that came out of a decoder means.
-fn why(error: io::Error, compression: Option<Compression>, watch: &Watch) -> DecodeError {
+/// Interprets an error of a decoder.
+fn decoder_error(error: io::Error, compression: Option<Compression>, watch: &Watch) -> DecodeError {
     if let Some(failure) = watch.take_failure() {
         return failure;
     }
@@ -141,11 +142,11 @@ fn why(error: io::Error, compression: Option<Compression>, watch: &Watch) -> Dec
     };
     let at = Place::Byte(watch.read());
     let problem = if error.kind() == io::ErrorKind::UnexpectedEof {
-        "it ends before its data does"
+        "it is cut off: data is missing at its end"
     } else if compression == Some(Compression::Zstd) && error.to_string().contains("requires too much memory") {
         return DecodeError::WindowTooLarge { limit: watch.limits().zstd_window_max_bytes };
     } else {
-        "its data cannot be decompressed, or something else follows them"
+        "its data cannot be decompressed, or is followed by other data"
     };
     DecodeError::Corrupt { format, at, problem, source: Some(Box::new(error)) }
 }

@@ -1,7 +1,7 @@
-//! What the layers of a decode share: its limits, what it has used up, and why it failed.
+//! The state that all layers of a decoder share: limits, counters and the reason of a failure.
 //!
-//! Readers are stacked here in ways that let only an `io::Error` through. So whoever stops a decode leaves the reason with
-//! the [`Watch`], where it is looked for before the error that came through the stack.
+//! The layers are stacked readers, which can only pass on an `io::Error`. So a layer that stops decoding stores the
+//! reason in the [`Watch`]. The reason takes precedence over the error that the stack returns.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::DecodeError;
 use crate::limits::Limits;
 
-/// The shared state of one decode.
+/// The shared state of one decoder run.
 #[derive(Clone)]
 pub(crate) struct Watch(Arc<State>);
 
 struct State {
     limits: Limits,
-    /// Bytes of the file that were read.
+    /// Number of bytes read from the file.
     read: AtomicU64,
-    /// Bytes that were inflated on the way to the text.
+    /// Number of decompressed bytes before the conversion to text.
     inflated: AtomicU64,
-    /// Bytes of text.
+    /// Number of bytes of text.
     written: AtomicU64,
-    /// Whether the caller's own code is running.
+    /// Whether the sink of the caller is running.
     in_sink: AtomicBool,
     failure: Mutex<Option<DecodeError>>,
 }
@@ -51,13 +51,13 @@ impl Watch {
         self.0.read.load(Relaxed)
     }
 
-    /// Counts text that comes out of `from` bytes of the file.
+    /// Counts bytes of text that `from` bytes of the file expand to.
     pub(crate) fn add_written(&self, bytes: u64, from: u64) -> Result<(), DecodeError> {
         let written = self.0.written.fetch_add(bytes, Relaxed) + bytes;
         self.check(written, from)
     }
 
-    /// Counts bytes inflated from a file of `from` bytes, which may never become text.
+    /// Counts bytes decompressed from a file of `from` bytes. They do not necessarily become text.
     pub(crate) fn add_inflated(&self, bytes: u64, from: u64) -> Result<(), DecodeError> {
         let inflated = self.0.inflated.fetch_add(bytes, Relaxed) + bytes;
         self.check(inflated, from)
@@ -74,14 +74,14 @@ impl Watch {
         Ok(())
     }
 
-    /// Leaves the reason for which everything has to stop; the first one counts.
+    /// Stores the reason for stopping, unless there is one already, and returns an error for the stack of readers.
     pub(crate) fn fail(&self, reason: DecodeError) -> io::Error {
         let mut failure = self.0.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(reason);
-        io::Error::other("the decode was stopped")
+        io::Error::other("decoding was stopped")
     }
 
-    /// The reason that was left, if there is one.
+    /// Takes the stored reason, if there is one.
     pub(crate) fn take_failure(&self) -> Option<DecodeError> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! How a file is packed.
+//! Detection of how a file is packed.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn plain_text_has_no_packing() {
 }
 
 #[test]
-fn the_first_bytes_tell_the_compression_and_the_mark_the_charset() {
+fn the_first_bytes_determine_the_compression_and_the_byte_order_mark_the_charset() {
     let none = Hints::default();
     let utf16le = utf16("\u{feff}a,b\n", Charset::Utf16Le);
     assert_eq!(detect(&gzip(CSV), &none), Ok(text(Some(Compression::Gzip), None)));
@@ -44,7 +44,7 @@ fn the_first_bytes_tell_the_compression_and_the_mark_the_charset() {
 }
 
 #[test]
-fn an_encoding_is_taken_from_the_params_then_from_the_content_type_and_a_mark_wins() {
+fn a_byte_order_mark_beats_the_param_encoding_which_beats_the_content_type() {
     let none = Hints::default();
     for label in ["latin1", "Latin-1", "ISO-8859-1", "windows-1252", "cp1252"] {
         let hints = Hints { encoding: Some(label), ..none };
@@ -66,7 +66,7 @@ fn an_encoding_is_taken_from_the_params_then_from_the_content_type_and_a_mark_wi
 }
 
 #[test]
-fn params_that_contradict_the_bytes_are_refused() {
+fn params_that_contradict_the_bytes_are_rejected() {
     let none = Hints::default();
     let parquet = b"PAR1\x15\x04";
     let xlsx = b"PK\x03\x04xl/workbook.xml";
@@ -98,7 +98,7 @@ fn params_that_contradict_the_bytes_are_refused() {
 }
 
 #[test]
-fn workbooks_and_parquet_are_told_from_what_only_looks_like_them() {
+fn workbooks_and_parquet_files_are_distinguished_from_similar_files() {
     let none = Hints::default();
     assert_eq!(detect(b"PAR1\x15\x04", &none), Ok(Some(Packing::Parquet)));
     let zip = b"PK\x03\x04............................some/file.txt";
@@ -122,7 +122,7 @@ fn workbooks_and_parquet_are_told_from_what_only_looks_like_them() {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_to_do_instead() {
+fn the_error_for_an_unsupported_file_says_what_to_do() {
     let none = Hints::default();
     assert_eq!(code(b"BZh91AY&SY", &none), "unsupported_compression");
     assert_eq!(code(&gzip(&gzip(CSV)), &none), "unsupported_compression");

@@ -1,4 +1,4 @@
-//! Parquet files that lie: each ends in an error, and in no more memory than a few pages take.
+//! Forged Parquet files: each one ends in an error, with no more memory than a few pages take.
 
 mod support;
 
@@ -27,8 +27,8 @@ const RLE: i64 = 3;
 const UNCOMPRESSED: i64 = 0;
 const GZIP: i64 = 2;
 
-/// A file of one column of one row group, of which everything can be made to lie.
-struct Lie {
+/// A file with one column in one row group. Every number in it can be forged.
+struct Forged {
     kind: i64,
     repetition: i64,
     codec: i64,
@@ -37,7 +37,7 @@ struct Lie {
     pages: Vec<u8>,
 }
 
-impl Lie {
+impl Forged {
     fn new(pages: Vec<u8>) -> Self {
         Self { kind: INT32, repetition: REQUIRED, codec: UNCOMPRESSED, rows: 1, values: 1, pages }
     }
@@ -76,7 +76,7 @@ fn data_page(values: i64, encoding: i64, size: usize, content: &[u8]) -> Vec<u8>
     [header(0, size, content.len()).child(5, data).finish(), content.to_vec()].concat()
 }
 
-/// What comes of the file, if it takes no more memory than it may.
+/// The error of decoding the file. Checks that decoding takes less memory than `peak_max`.
 fn refused(bytes: Vec<u8>, peak_max: usize) -> DecodeError {
     let limits = Limits { ratio_from_bytes: 8 * MIB as u64, ..Limits::default() };
     let (result, peak) = peak_of(|| file_text_bytes(&Packing::Parquet, bytes, &limits));
@@ -89,43 +89,43 @@ fn refused(bytes: Vec<u8>, peak_max: usize) -> DecodeError {
 #[test]
 fn the_honest_form_of_these_files_is_read() {
     let page = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
-    assert_eq!(file_text(&Packing::Parquet, Lie::new(page).bytes(), &Limits::default()).unwrap(), "{\"a\":7}\n");
+    assert_eq!(file_text(&Packing::Parquet, Forged::new(page).bytes(), &Limits::default()).unwrap(), "{\"a\":7}\n");
 }
 
 #[test]
-fn a_page_that_inflates_to_more_than_it_says_is_damage() {
+fn a_page_that_decompresses_to_more_than_it_declares_is_corrupt() {
     let bomb = gzip(&vec![0; 64 * MIB]);
     let page = data_page(1, PLAIN, 4, &bomb);
-    let error = refused(Lie { codec: GZIP, ..Lie::new(page) }.bytes(), MIB);
+    let error = refused(Forged { codec: GZIP, ..Forged::new(page) }.bytes(), MIB);
     assert_eq!(error.code(), "corrupt_file");
 }
 
 #[test]
-fn a_page_of_two_gigabytes_is_refused_before_memory_is_set_aside_for_it() {
+fn a_page_of_two_gigabytes_is_rejected_before_memory_is_allocated() {
     let page = data_page(1, PLAIN, i32::MAX as usize, &gzip(b"abcd"));
-    let error = refused(Lie { codec: GZIP, ..Lie::new(page) }.bytes(), MIB);
+    let error = refused(Forged { codec: GZIP, ..Forged::new(page) }.bytes(), MIB);
     assert_eq!(error.code(), "unsupported_parquet");
     assert!(error.to_string().contains("134217728 bytes of pages"), "{error}");
 }
 
 #[test]
-fn a_page_that_is_not_compressed_takes_what_it_takes_whatever_it_says() {
+fn an_uncompressed_page_counts_with_its_stored_size_not_its_declared_size() {
     let page = data_page(1, PLAIN, 4, &vec![0; MIB]);
     let limits = Limits { parquet_pages_max_bytes: MIB as u64 - 1, ..Limits::default() };
-    let error = file_text_bytes(&Packing::Parquet, Lie::new(page).bytes(), &limits).expect_err("the page lies");
+    let error = file_text_bytes(&Packing::Parquet, Forged::new(page).bytes(), &limits).expect_err("the page lies");
     assert_eq!(error.code(), "unsupported_parquet");
 }
 
 #[test]
-fn pages_that_inflate_to_nothing_but_work_are_stopped_by_their_ratio() {
+fn pages_that_decompress_to_no_text_are_stopped_by_their_ratio() {
     let content = gzip(&vec![0; 4 * MIB]);
     let pages = data_page(1, PLAIN, 4 * MIB, &content).repeat(1000);
-    let error = refused(Lie { codec: GZIP, rows: 1000, values: 1000, ..Lie::new(pages) }.bytes(), 16 * MIB);
+    let error = refused(Forged { codec: GZIP, rows: 1000, values: 1000, ..Forged::new(pages) }.bytes(), 16 * MIB);
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { .. }), "{error}");
 }
 
 #[test]
-fn a_list_of_a_billion_elements_in_a_few_bytes_is_refused() {
+fn a_list_of_a_billion_elements_in_a_few_bytes_is_rejected() {
     // Repetition levels: one 0, then a billion 1s; definition levels: as many 1s.
     let mut rep = vec![2, 0];
     push_varint(&mut rep, 1_000_000_000 << 1);
@@ -140,22 +140,22 @@ fn a_list_of_a_billion_elements_in_a_few_bytes_is_refused() {
     }
     content.extend(7_i32.to_le_bytes());
     let page = data_page(1_000_000_001, PLAIN, content.len(), &content);
-    let error = refused(Lie { repetition: REPEATED, values: 1_000_000_001, ..Lie::new(page) }.bytes(), MIB);
+    let error = refused(Forged { repetition: REPEATED, values: 1_000_000_001, ..Forged::new(page) }.bytes(), MIB);
     assert_eq!(error.code(), "record_too_long");
     assert!(error.to_string().contains("A list in row 1"), "{error}");
 }
 
 #[test]
-fn a_dictionary_of_two_billion_values_in_a_few_bytes_is_refused() {
+fn a_dictionary_of_two_billion_values_in_a_few_bytes_is_rejected() {
     let dictionary = Struct::default().int(1, i32::MAX.into()).int(2, PLAIN);
     let page = [header(2, 4, 4).child(7, dictionary).finish(), b"abcd".to_vec()].concat();
-    let error = refused(Lie { kind: BYTE_ARRAY, ..Lie::new(page) }.bytes(), MIB);
+    let error = refused(Forged { kind: BYTE_ARRAY, ..Forged::new(page) }.bytes(), MIB);
     assert_eq!(error.code(), "unsupported_parquet");
 }
 
 #[test]
-fn two_billion_lengths_in_a_few_bytes_are_refused() {
-    // Blocks of 2^31 values in one part of width 0, each a few bytes long.
+fn two_billion_lengths_in_a_few_bytes_are_rejected() {
+    // Blocks of 2^31 values in one miniblock of width 0, each a few bytes long.
     let mut run = Vec::new();
     for number in [1 << 31, 1, 0x7FFF_FF00, 0, 0] {
         push_varint(&mut run, number);
@@ -163,22 +163,22 @@ fn two_billion_lengths_in_a_few_bytes_are_refused() {
     run.push(0);
     for encoding in [6, 7] {
         let page = data_page(0x7FFF_FF00, encoding, run.len(), &run);
-        let lie = Lie { kind: BYTE_ARRAY, values: 0x7FFF_FF00, rows: 0x7FFF_FF00, ..Lie::new(page) };
+        let lie = Forged { kind: BYTE_ARRAY, values: 0x7FFF_FF00, rows: 0x7FFF_FF00, ..Forged::new(page) };
         let error = refused(lie.bytes(), MIB);
         assert!(["unsupported_parquet", "corrupt_file"].contains(&error.code()), "{error}");
     }
 }
 
 #[test]
-fn values_that_repeat_all_before_them_are_taken_few_at_a_time() {
-    // DELTA_BYTE_ARRAY: 4096 values, the first of 1 MiB, all others its prefix with nothing behind it.
+fn values_that_repeat_everything_before_them_are_read_in_small_batches() {
+    // DELTA_BYTE_ARRAY: 4096 values. The first has 1 MiB, and all others repeat it as their prefix without a suffix.
     let count = 4096_u64;
     let delta = |first: u64, delta_of_second: i64| {
         let mut run = Vec::new();
         for number in [128 * 1024, 1, count, first << 1, 0] {
             push_varint(&mut run, number);
         }
-        // One block of deltas of 0, with the second value's delta where that is one: widths of 32 bits.
+        // One block of deltas of 0, except the delta of the second value if that is not 0: widths of 32 bits.
         if delta_of_second == 0 {
             run.push(0);
         } else {
@@ -196,32 +196,32 @@ fn values_that_repeat_all_before_them_are_taken_few_at_a_time() {
     let suffixes = delta(MIB as u64, -(MIB as i64));
     let content = [prefixes, suffixes, vec![b'x'; MIB]].concat();
     let page = data_page(count as i64, 7, content.len(), &content);
-    let lie = Lie { kind: BYTE_ARRAY, values: count as i64, rows: count as i64, ..Lie::new(page) };
+    let lie = Forged { kind: BYTE_ARRAY, values: count as i64, rows: count as i64, ..Forged::new(page) };
     let error = refused(lie.bytes(), 48 * MIB);
     assert!(["expands_too_far", "corrupt_file"].contains(&error.code()), "{error}");
 }
 
 #[test]
-fn more_rows_or_fewer_than_there_are_is_damage() {
+fn a_wrong_number_of_rows_is_corrupt() {
     let page = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
     for rows in [0, 2, i64::MAX] {
-        let error = refused(Lie { rows, ..Lie::new(page.clone()) }.bytes(), MIB);
+        let error = refused(Forged { rows, ..Forged::new(page.clone()) }.bytes(), MIB);
         assert_eq!(error.code(), "corrupt_file", "{error}");
     }
 }
 
 #[test]
-fn a_page_behind_the_end_of_the_file_is_damage() {
+fn a_page_beyond_the_end_of_the_file_is_corrupt() {
     let mut pages = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
     let data = Struct::default().int(1, 1).int(2, PLAIN).int(3, RLE).int(4, RLE);
     pages.extend(header(0, 1_000_000, 1_000_000).child(5, data).finish());
-    let error = refused(Lie { rows: 2, values: 2, ..Lie::new(pages) }.bytes(), MIB);
+    let error = refused(Forged { rows: 2, values: 2, ..Forged::new(pages) }.bytes(), MIB);
     assert!(error.to_string().contains("a page is longer than the file"), "{error}");
 }
 
 #[test]
-fn a_codec_that_is_not_read_is_named() {
-    let error = refused(Lie { codec: 4, ..Lie::new(Vec::new()) }.bytes(), MIB);
+fn the_error_names_an_unsupported_codec() {
+    let error = refused(Forged { codec: 4, ..Forged::new(Vec::new()) }.bytes(), MIB);
     assert_eq!(
         error.to_string(),
         "The Parquet file is compressed with Brotli, which is not supported. Write it with Snappy, gzip, Zstandard or LZ4, or \
@@ -230,7 +230,7 @@ fn a_codec_that_is_not_read_is_named() {
 }
 
 #[test]
-fn a_schema_nested_without_end_is_refused_before_it_is_walked() {
+fn a_schema_that_is_nested_too_deeply_is_rejected_before_it_is_parsed() {
     let group = || Struct::default().int(3, REQUIRED).text(4, "g").int(5, 1);
     let leaf = Struct::default().int(1, INT32).int(3, REQUIRED).text(4, "a");
     let schema = (0..200_000).map(|_| group()).chain([leaf]);
@@ -240,26 +240,26 @@ fn a_schema_nested_without_end_is_refused_before_it_is_walked() {
 }
 
 #[test]
-fn a_schema_that_promises_two_billion_columns_is_damage() {
+fn a_schema_that_declares_two_billion_columns_is_corrupt() {
     let schema = [Struct::default().text(4, "rows").int(5, i32::MAX.into())];
     let footer = Struct::default().int(1, 1).children(2, schema).int(3, 0).children(4, []);
     assert_eq!(refused(with_footer(Vec::new(), footer), MIB).code(), "corrupt_file");
 }
 
 #[test]
-fn an_encrypted_file_says_so() {
+fn the_error_says_that_a_file_is_encrypted() {
     let schema =
         [Struct::default().text(4, "rows").int(5, 1), Struct::default().int(1, INT32).int(3, REQUIRED).text(4, "a")];
     let algorithm = Struct::default().child(1, Struct::default());
     let footer = Struct::default().int(1, 1).children(2, schema).int(3, 0).children(4, []).child(8, algorithm);
     assert!(refused(with_footer(Vec::new(), footer), MIB).to_string().contains("is encrypted"));
-    let mut bytes = Lie::new(Vec::new()).bytes();
+    let mut bytes = Forged::new(Vec::new()).bytes();
     let end = bytes.len();
     bytes[end - 4..].copy_from_slice(b"PARE");
     assert!(refused(bytes, MIB).to_string().contains("is encrypted"));
 }
 
-/// A small file with a bit of everything, in one of many ways to write it.
+/// The options for writing a small file that contains most features.
 #[derive(Clone, Debug)]
 struct Ways {
     codec: usize,
@@ -322,7 +322,7 @@ proptest! {
             bytes[at] = byte;
         }
         if let Some(cut) = cut {
-            // The tail stays, so that what is before it is looked at.
+            // Keep the tail valid, so that the bytes before it are read.
             bytes.remove(cut.index(bytes.len() - 8));
         }
         let limits = Limits { parquet_pages_max_bytes: 4 * MIB as u64, ..support::tight() };

@@ -1,4 +1,4 @@
-//! Workbooks that lie or are far too large: each ends in an error, and in little memory.
+//! Forged workbooks and workbooks that are far too large: each one ends in an error, with little memory.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn honest() -> Vec<u8> {
     workbook.save_to_buffer().unwrap()
 }
 
-/// The honest workbook with this part in place of its own.
+/// The honest workbook, with one part replaced by this part.
 fn with_part(part: Part) -> Vec<u8> {
     let parts = contents(&honest()).into_iter().filter(|(name, _)| *name != part.name);
     let mut parts: Vec<Part> = parts.map(|(name, content)| Part::deflated(&name, &content)).collect();
@@ -67,10 +67,10 @@ fn the_honest_form_of_these_files_is_read() {
 }
 
 #[test]
-fn shared_strings_that_inflate_to_more_than_is_held_are_refused_whatever_size_they_declare() {
+fn shared_strings_over_the_limit_are_rejected_regardless_of_their_declared_size() {
     let mut part = Part::deflated(STRINGS, &vec![b' '; 64 * MIB]);
     part.size = 100;
-    // White space is one text of the XML, and is stopped as such.
+    // White space is a single text of the XML, so the limit of a text stops it.
     assert_eq!(refused(with_part(part)).code(), "sheet_too_large");
     let mut strings = b"<sst>".to_vec();
     strings.extend(b"<si><t>text</t></si>".repeat(2_000_000));
@@ -78,11 +78,11 @@ fn shared_strings_that_inflate_to_more_than_is_held_are_refused_whatever_size_th
     part.size = 100;
     let limits = Limits { ratio_from_bytes: u64::MAX, ..Limits::default() };
     let error = refused_within(with_part(part), &limits, 40 * MIB);
-    assert!(error.to_string().contains("33554432 bytes of text that its cells share"), "{error}");
+    assert!(error.to_string().contains("33554432 bytes of shared strings"), "{error}");
 }
 
 #[test]
-fn a_count_of_strings_is_not_believed() {
+fn the_declared_count_of_strings_is_ignored() {
     let strings = br#"<sst count="99999999999" uniqueCount="99999999999"><si><t>id</t></si><si><t>name</t></si><si><t>one</t></si></sst>"#;
     let (csv, peak) = decoded(with_content(STRINGS, strings), &Limits::default());
     assert_eq!(csv.unwrap(), "id,name\n1,one\n");
@@ -90,7 +90,7 @@ fn a_count_of_strings_is_not_believed() {
 }
 
 #[test]
-fn a_sheet_of_more_cells_than_are_read_is_refused() {
+fn a_sheet_with_too_many_cells_is_rejected() {
     let rows = "<row><c><v>1</v></c><c s=\"1\"/></row>".repeat(60);
     let limits = Limits { xlsx_cells_max: 100, ..Limits::default() };
     let error = refused_within(with_content(SHEET, &sheet(&rows)), &limits, 4 * MIB);
@@ -102,14 +102,14 @@ fn a_sheet_of_more_cells_than_are_read_is_refused() {
 }
 
 #[test]
-fn rows_without_end_and_without_cells_are_stopped_by_their_ratio() {
+fn endless_rows_without_cells_are_stopped_by_their_ratio() {
     let error = refused(with_content(SHEET, &sheet(&"<row/>".repeat(4_000_000))));
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { .. }), "{error}");
 }
 
 #[test]
-fn cells_that_expand_to_more_than_their_sheet_are_stopped() {
-    // A shared string of 32 KB a few bytes of XML.
+fn cells_that_expand_far_beyond_the_size_of_their_sheet_are_stopped() {
+    // A shared string of 32 KB for a few bytes of XML.
     let long = format!("<sst><si><t>{}</t></si></sst>", "x".repeat(32_000));
     let rows = "<row><c t=\"s\"><v>0</v></c></row>".repeat(10_000);
     let parts = contents(&honest()).into_iter().map(|(name, content)| match name.as_str() {
@@ -119,14 +119,14 @@ fn cells_that_expand_to_more_than_their_sheet_are_stopped() {
     });
     let error = refused(archive(&parts.collect::<Vec<_>>()));
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { .. }), "{error}");
-    // A cell in the last column of each row, with all the others to its left.
+    // Only the last column of each row has a cell, and all columns to its left are padded.
     let rows = "<row><c r=\"XFD1\"><v>1</v></c></row>".repeat(10_000);
     let error = refused(with_content(SHEET, &sheet(&rows)));
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { .. }), "{error}");
 }
 
 #[test]
-fn texts_and_tags_without_end_are_not_gathered() {
+fn endless_texts_and_tags_are_not_held_in_memory() {
     let long = "x".repeat(8 * MIB);
     let entities = "&amp;".repeat(2 * MIB);
     for content in [
@@ -145,7 +145,7 @@ fn texts_and_tags_without_end_are_not_gathered() {
 }
 
 #[test]
-fn entities_of_the_files_own_making_are_refused() {
+fn entities_that_the_file_defines_are_rejected() {
     let bomb = "<!DOCTYPE b [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;&a;\">]><worksheet><sheetData><row><c t=\"str\"><v>&b;</v></c></row></sheetData></worksheet>";
     let error = refused(with_content(SHEET, bomb.as_bytes()));
     assert_eq!(error.code(), "corrupt_file");
@@ -153,7 +153,7 @@ fn entities_of_the_files_own_making_are_refused() {
 }
 
 #[test]
-fn a_part_that_fails_its_checksum_is_damage() {
+fn a_part_with_a_wrong_checksum_is_corrupt() {
     let mut part = Part::deflated(SHEET, &sheet("<row><c><v>1</v></c></row>"));
     part.crc32 ^= 1;
     let error = refused(with_part(part));
@@ -162,8 +162,8 @@ fn a_part_that_fails_its_checksum_is_damage() {
 }
 
 #[test]
-fn what_a_workbook_lacks_is_said() {
-    assert!(refused(with_content(SHEET, b"<worksheet><sheetData><row><c>")).to_string().contains("ends before"));
+fn the_error_says_what_is_missing_in_a_workbook() {
+    assert!(refused(with_content(SHEET, b"<worksheet><sheetData><row><c>")).to_string().contains("cut off"));
     let missing = sheet("<row><c t=\"s\"><v>3</v></c></row>");
     assert!(refused(with_content(SHEET, &missing)).to_string().contains("in row 1 of the sheet"));
     let disordered = sheet("<row r=\"7\"><c r=\"B7\"><v>3</v></c><c r=\"A7\"><v>3</v></c></row>");
@@ -180,12 +180,12 @@ fn what_a_workbook_lacks_is_said() {
 }
 
 #[test]
-fn a_directory_that_lists_more_than_there_is_is_not_believed() {
+fn the_declared_number_of_entries_in_a_directory_is_ignored() {
     let mut bytes = honest();
     let end = bytes.len();
     bytes[end - 14..end - 10].copy_from_slice(&[0xFF; 4]);
     let (csv, peak) = decoded(bytes, &Limits::default());
-    assert_eq!(csv.unwrap(), "id,name\n1,one\n", "its entries say where it ends");
+    assert_eq!(csv.unwrap(), "id,name\n1,one\n", "the entries themselves show the end of the directory");
     assert!(peak < 4 * MIB);
     for (field, value) in [(10, 0x00FF_FFFF_u32), (6, u32::MAX), (6, 1_000_000)] {
         let mut bytes = honest();
@@ -196,11 +196,11 @@ fn a_directory_that_lists_more_than_there_is_is_not_believed() {
 }
 
 #[test]
-fn a_workbook_cut_short_anywhere_is_damaged() {
+fn a_workbook_that_is_cut_off_anywhere_is_corrupt() {
     let whole = honest();
     for end in 0..whole.len() {
         let (result, _) = decoded(whole[..end].to_vec(), &Limits::default());
-        assert_eq!(result.expect_err("the file is cut short").code(), "corrupt_file", "{end}");
+        assert_eq!(result.expect_err("the file is cut off").code(), "corrupt_file", "{end}");
     }
 }
 
@@ -212,7 +212,7 @@ proptest! {
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         part in any::<proptest::sample::Index>(),
     ) {
-        // The archive itself, and the XML within it.
+        // Damage the archive itself, or the XML inside it.
         let honest = honest();
         let mut outside = honest.clone();
         let parts = contents(&honest);
@@ -233,11 +233,11 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_are_no_workbook(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_bytes_are_not_a_workbook(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         for magic in [&b""[..], b"PK\x03\x04", b"PK\x05\x06"] {
             let bytes = [magic, &bytes, magic, &[0; 18]].concat();
             let (result, _) = decoded(bytes, &support::tight());
-            prop_assert!(!result.expect_err("it is no workbook").is_source());
+            prop_assert!(!result.expect_err("it is not a workbook").is_source());
         }
     }
 }

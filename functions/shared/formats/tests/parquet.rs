@@ -1,4 +1,4 @@
-//! Parquet files.
+//! Decoding of Parquet files.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn rows_of(bytes: Vec<u8>) -> Vec<Value> {
 }
 
 #[test]
-fn each_row_is_an_object_with_the_columns_in_their_order() {
+fn each_row_is_an_object_with_the_columns_in_file_order() {
     let schema = "message rows { required int64 id; optional binary name (UTF8); required double share; required boolean paid; }";
     let first = vec![
         required(Values::Int64(vec![i64::MAX, -1])),
@@ -52,7 +52,7 @@ fn each_row_is_an_object_with_the_columns_in_their_order() {
 }
 
 #[test]
-fn every_type_becomes_what_it_means() {
+fn every_type_is_converted_by_its_logical_type() {
     let schema = "message rows {
         required int32 i8 (INTEGER(8, true)); required int32 u32 (INTEGER(32, false)); required int64 u64 (INTEGER(64, false));
         required int32 day (DATE); required int32 ms (TIME(MILLIS, true)); required int64 ns (TIME(NANOS, false));
@@ -115,7 +115,7 @@ fn lists_maps_and_groups_become_json() {
     let columns = |parts: [(Values, &[i16], &[i16]); 9]| -> Vec<Column> {
         parts.map(|(values, def, rep)| Column { values, def: def.to_vec(), rep: rep.to_vec() }).to_vec()
     };
-    // Three rows: full, everything empty, everything null that can be.
+    // Three rows: one full, one with everything empty, one with everything null that can be null.
     let rows = columns([
         (texts(&["a", "b"]), &[3, 2, 3, 1, 0], &[0, 1, 1, 0, 0]),
         (Values::Int32(vec![1, 2]), &[1, 1, 0, 0], &[0, 1, 0, 0]),
@@ -181,7 +181,7 @@ fn all_encodings_are_read_over_many_pages() {
 }
 
 #[test]
-fn rows_longer_than_a_block_come_in_pieces() {
+fn rows_longer_than_a_block_are_split() {
     let text = "0123456789\"\n".repeat(50_000);
     let raw: Vec<u8> = (0..500_000_u32).map(|byte| (byte * 7) as u8).collect();
     let schema = "message rows { required binary text (UTF8); required binary raw; }";
@@ -213,7 +213,7 @@ fn a_file_without_rows_is_an_empty_text() {
 }
 
 #[test]
-fn columns_of_one_name_are_refused() {
+fn columns_with_the_same_name_are_rejected() {
     let schema = "message rows { required int32 a; required int32 a; }";
     let column = required(Values::Int32(vec![1]));
     let error = lines_of(file(schema, v1(), &[vec![column.clone(), column]])).unwrap_err();
@@ -222,21 +222,21 @@ fn columns_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_file_cut_short_says_so() {
+fn the_error_says_that_a_file_is_cut_off() {
     let bytes = file("message rows { required int32 a; }", v1(), &[vec![required(Values::Int32(vec![1]))]]);
     for end in 0..bytes.len() {
         let error = lines_of(bytes[..end].to_vec()).expect_err("the file is cut short");
         assert_eq!(error.code(), "corrupt_file", "{end}");
     }
     let error = lines_of(bytes[..bytes.len() - 1].to_vec()).unwrap_err();
-    assert!(error.to_string().contains("it ends before its footer does"), "{error}");
+    assert!(error.to_string().contains("the end of the footer is missing"), "{error}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn lists_of_any_shape_come_out_as_they_went_in(
+    fn lists_of_any_shape_are_decoded_as_they_were_written(
         rows in proptest::collection::vec(
             proptest::option::weighted(0.9, proptest::collection::vec(
                 proptest::option::weighted(0.8, proptest::collection::vec(any::<i32>(), 0..4)), 0..5)), 0..40),

@@ -1,4 +1,4 @@
-//! Compressed and foreign text.
+//! Decoding of compressed text and of text in other charsets.
 
 mod support;
 
@@ -17,13 +17,13 @@ fn decoded(compression: Option<Compression>, bytes: &[u8]) -> Result<Vec<u8>, De
     stream_text(compression, None, bytes, &Limits::default())
 }
 
-/// Text that does not compress to nothing, so that its blocks are many.
+/// Text that does not compress well, so that it has many compressed blocks.
 fn lines(count: u64) -> Vec<u8> {
     (0..count).flat_map(|row| format!("{row},{}\n", row.wrapping_mul(0x9E37_79B9_7F4A_7C15)).into_bytes()).collect()
 }
 
 #[test]
-fn members_and_frames_that_follow_each_other_are_one_text() {
+fn concatenated_members_or_frames_are_one_text() {
     let (one, two) = (lines(10), lines(50_000));
     let both = [one.clone(), two.clone()].concat();
     assert_eq!(decoded(GZIP, &[gzip(&one), gzip(b""), gzip(&two)].concat()).unwrap(), both);
@@ -43,7 +43,7 @@ fn a_text_of_exactly_full_blocks_ends_with_a_full_block() {
 }
 
 #[test]
-fn a_file_cut_short_anywhere_is_damaged() {
+fn a_file_that_is_cut_off_anywhere_is_corrupt() {
     for (compression, whole) in [(GZIP, gzip(&lines(300))), (ZSTD, zstd(&lines(300)))] {
         for end in 0..whole.len() {
             let error = decoded(compression, &whole[..end]).map(|text| text.len()).expect_err("the file is cut short");
@@ -59,7 +59,7 @@ fn a_file_cut_short_anywhere_is_damaged() {
 }
 
 #[test]
-fn whatever_follows_the_data_is_damage() {
+fn data_after_the_end_is_corrupt() {
     for (compression, whole) in [(GZIP, gzip(b"a\n")), (ZSTD, zstd(b"a\n"))] {
         for rest in [b"garbage and more of it".as_slice(), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"] {
             let error =
@@ -70,7 +70,7 @@ fn whatever_follows_the_data_is_damage() {
 }
 
 #[test]
-fn a_flipped_bit_is_found_by_the_checksum() {
+fn the_checksum_detects_a_flipped_bit() {
     let mut bytes = gzip(&lines(1000));
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -78,7 +78,7 @@ fn a_flipped_bit_is_found_by_the_checksum() {
 }
 
 #[test]
-fn charsets_are_decoded_within_compression_too() {
+fn charsets_are_decoded_in_compressed_files_too() {
     let text = "name;städte\n😀;Zürich\n";
     for (charset, bytes) in [
         (Charset::Utf16Le, utf16(&format!("\u{feff}{text}"), Charset::Utf16Le)),
@@ -107,7 +107,7 @@ fn a_gzip_bomb_is_stopped_by_its_ratio() {
 
 #[test]
 fn a_zstd_bomb_is_stopped_by_its_ratio() {
-    // A frame with an 8 MiB window of blocks that repeat one byte 128 KiB times: 1 GiB in 32 KiB.
+    // A frame with an 8 MiB window whose blocks each repeat one byte 128 KiB times: 1 GiB in 32 KiB.
     let mut bomb = b"\x28\xb5\x2f\xfd\x00\x68".to_vec();
     for block in 0..8192_u32 {
         let header = (128 * 1024) << 3 | 1 << 1 | u32::from(block == 8191);
@@ -119,7 +119,7 @@ fn a_zstd_bomb_is_stopped_by_its_ratio() {
 }
 
 #[test]
-fn a_text_longer_than_is_read_is_refused() {
+fn a_text_over_the_size_limit_is_rejected() {
     let text = lines(100_000);
     let limits = Limits { expanded_max_bytes: text.len() as u64 - 1, ..Limits::default() };
     let error = stream_text(GZIP, None, &gzip(&text), &limits).map(|text| text.len()).unwrap_err();
@@ -129,7 +129,7 @@ fn a_text_longer_than_is_read_is_refused() {
 }
 
 #[test]
-fn a_window_larger_than_is_held_is_refused_with_what_to_do() {
+fn the_error_for_a_window_that_is_too_large_says_what_to_do() {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
     encoder.long_distance_matching(true).unwrap();
     encoder.window_log(27).unwrap();
@@ -140,7 +140,7 @@ fn a_window_larger_than_is_held_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_sink_that_has_seen_enough_ends_the_decode_well() {
+fn a_sink_that_breaks_ends_decoding_without_an_error() {
     let bytes = gzip(&lines(1_000_000));
     let mut blocks = 0;
     let decoded = decode_stream(GZIP, None, bytes.as_slice(), &Limits::default(), |_| {
@@ -152,7 +152,7 @@ fn a_sink_that_has_seen_enough_ends_the_decode_well() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_is_told_from_a_damaged_file() {
+fn an_unreadable_source_is_distinguished_from_a_corrupt_file() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -169,7 +169,7 @@ fn a_source_that_cannot_be_read_is_told_from_a_damaged_file() {
 }
 
 #[test]
-fn the_beginning_of_a_text_is_read_from_the_beginning_of_its_file() {
+fn the_start_of_a_text_is_decoded_from_the_start_of_its_file() {
     let text = lines(100_000);
     for (compression, file) in [(None, text.clone()), (GZIP, gzip(&text)), (ZSTD, zstd(&text))] {
         let (head, whole) = decode_prefix(compression, None, &file[..400_000], false, 1000).unwrap();
@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_compressed_comes_out_again(text in any_text(), pieces in 1..4_usize) {
+    fn compressed_text_is_decoded_to_the_original(text in any_text(), pieces in 1..4_usize) {
         let bytes = text.as_bytes();
         let (first, rest) = bytes.split_at(bytes.len() / pieces);
         let parts = [first, rest];
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_encoded_comes_out_again(text in any_text(), marked in any::<bool>()) {
+    fn encoded_text_is_decoded_to_the_original(text in any_text(), marked in any::<bool>()) {
         let text = text.trim_start_matches('\u{feff}');
         let with_mark = if marked { format!("\u{feff}{text}") } else { text.to_owned() };
         for charset in [Charset::Utf16Le, Charset::Utf16Be] {
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_end_in_text_or_an_error(
+    fn arbitrary_bytes_end_in_text_or_an_error(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..4000),
         magic in prop_oneof![Just(&b""[..]), Just(&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..]), Just(&b"\x28\xb5\x2f\xfd"[..])],
     ) {

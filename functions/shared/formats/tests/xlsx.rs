@@ -1,4 +1,4 @@
-//! Workbooks.
+//! Decoding of workbooks.
 
 mod support;
 
@@ -38,10 +38,10 @@ fn a_sheet_becomes_csv() {
 }
 
 #[test]
-fn rows_are_as_wide_as_the_header_and_longer_ones_stay_longer() {
+fn short_rows_are_padded_to_the_header_and_long_rows_stay_long() {
     let bold = Format::new().set_bold();
     let csv = csv_with(|sheet| {
-        // The header is the first row with a value, and what is only formatted counts for nothing.
+        // The header is the first row with a value. Cells that only have formatting are ignored.
         sheet.write_blank(0, 7, &bold).unwrap();
         sheet.write_row(3, 0, ["a", "b", "c"]).unwrap();
         sheet.write_blank(3, 3, &bold).unwrap();
@@ -78,7 +78,7 @@ fn dates_and_times_are_iso_8601() {
 }
 
 #[test]
-fn formulas_are_their_last_result_and_errors_what_they_show() {
+fn formulas_become_their_last_result_and_errors_their_displayed_text() {
     let csv = csv_with(|sheet| {
         sheet.write_row(0, 0, ["sum", "text", "error", "new error"]).unwrap();
         sheet.write_formula(1, 0, Formula::new("=1+2").set_result("3")).unwrap();
@@ -90,7 +90,7 @@ fn formulas_are_their_last_result_and_errors_what_they_show() {
 }
 
 #[test]
-fn text_keeps_its_white_space_its_fonts_are_dropped_and_escapes_are_resolved() {
+fn text_keeps_its_white_space_loses_its_fonts_and_has_its_escapes_resolved() {
     let (bold, plain) = (Format::new().set_bold(), Format::default());
     let csv = csv_with(|sheet| {
         sheet.write(0, 0, "  kept  ").unwrap();
@@ -102,7 +102,7 @@ fn text_keeps_its_white_space_its_fonts_are_dropped_and_escapes_are_resolved() {
 }
 
 #[test]
-fn a_sheet_is_chosen_by_its_name_or_is_the_first_visible_one() {
+fn a_sheet_is_selected_by_its_name_and_the_default_is_the_first_visible_one() {
     let mut workbook = Workbook::new();
     for (name, hidden) in [("Config", true), ("Orders", false), ("Q3 & more", false)] {
         let sheet = workbook.add_worksheet().set_name(name).unwrap().set_hidden(hidden);
@@ -110,7 +110,7 @@ fn a_sheet_is_chosen_by_its_name_or_is_the_first_visible_one() {
         sheet.set_active(name == "Orders");
     }
     assert_eq!(csv_of(&mut workbook, None).unwrap(), "header of Orders\n");
-    assert_eq!(csv_of(&mut workbook, Some("Config")).unwrap(), "header of Config\n", "a hidden one by its name");
+    assert_eq!(csv_of(&mut workbook, Some("Config")).unwrap(), "header of Config\n", "a hidden sheet, by its name");
     assert_eq!(csv_of(&mut workbook, Some("q3 & MORE")).unwrap(), "header of Q3 & more\n");
     let error = csv_of(&mut workbook, Some("Invoices")).unwrap_err();
     assert_eq!(error.code(), "no_such_sheet");
@@ -138,8 +138,8 @@ fn days_may_be_counted_from_1904_on() {
 }
 
 #[test]
-fn what_is_read_of_a_workbook_is_what_calamine_reads() {
-    // A prefix on every element, cells without references, and a text split by a comment and by character data.
+fn unusual_xml_is_read_in_the_same_way_as_by_calamine() {
+    // A prefix on every element, cells without references, and a text that is split by a comment and by CDATA.
     let mut workbook = Workbook::new();
     workbook.add_worksheet().write(0, 0, "x").unwrap();
     let bytes = workbook.save_to_buffer().unwrap();
@@ -154,7 +154,7 @@ fn what_is_read_of_a_workbook_is_what_calamine_reads() {
 }
 
 #[test]
-fn a_header_can_be_had_without_reading_the_rest() {
+fn the_header_is_available_without_reading_the_rest() {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet_with_constant_memory().unwrap();
     for row in 0..50_000 {
@@ -173,7 +173,7 @@ fn a_header_can_be_had_without_reading_the_rest() {
 }
 
 #[test]
-fn a_panic_of_the_sink_is_the_callers_own() {
+fn a_panic_of_the_sink_reaches_the_caller() {
     let mut workbook = Workbook::new();
     workbook.add_worksheet().write(0, 0, "header").unwrap();
     let bytes = workbook.save_to_buffer().unwrap();
@@ -186,7 +186,7 @@ fn a_panic_of_the_sink_is_the_callers_own() {
     assert_eq!(panic.downcast_ref(), Some(&"the sink's own"));
 }
 
-/// The workbook with one of its parts rewritten.
+/// The workbook with one part rewritten.
 fn rewritten(workbook: &[u8], part: &str, rewrite: impl Fn(String) -> String) -> Vec<u8> {
     support::zip::rewritten(workbook, |name, content| match name == part {
         true => rewrite(String::from_utf8(content).unwrap()).into_bytes(),
@@ -199,7 +199,7 @@ fn records(csv: &str) -> Vec<Vec<String>> {
     reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
 }
 
-/// The same sheet as another reader sees it, rows and cells left out where Rowmill leaves them out.
+/// The same sheet as calamine reads it, with the rows and cells removed that Rowmill omits.
 fn read_by_calamine(bytes: Vec<u8>) -> Vec<Vec<String>> {
     let mut workbook = Xlsx::new(Cursor::new(bytes)).unwrap();
     let mut cells = workbook.worksheet_cells_reader(&workbook.sheet_names()[0].clone()).unwrap();
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_sheet_reads_as_calamine_reads_it(
+    fn any_sheet_is_read_in_the_same_way_as_by_calamine(
         rows in proptest::collection::vec(proptest::collection::vec(any_cell(), 0..6), 0..12),
     ) {
         let mut workbook = Workbook::new();

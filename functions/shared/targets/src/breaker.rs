@@ -1,154 +1,156 @@
-//! When a target is not called at all.
+//! The circuit breaker of a target: it decides whether a call may be sent.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// How many calls in a row go without an answer before the target is left alone for a while.
-pub const SILENT_MAX: u32 = 5;
+/// Number of unanswered calls in a row that opens the circuit.
+pub const UNANSWERED_MAX: u32 = 5;
 
-/// How long it is left alone.
+/// How long the circuit stays open.
 pub const OPEN_FOR: Duration = Duration::from_secs(30);
 
-/// The longest that a target is left alone because it says so.
-pub const HOLD_MAX: Duration = Duration::from_secs(5 * 60);
+/// The longest `Retry-After` that is honoured.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// What is known of a target from its last calls.
+/// The state of a target, derived from its last calls.
 ///
-/// After [`SILENT_MAX`] calls without an answer it is open: nothing is called for [`OPEN_FOR`], so that a target that hangs
-/// does not hold the workers that other jobs need. Then one call goes out to see, and closes it or opens it again.
+/// After [`UNANSWERED_MAX`] unanswered calls in a row the circuit opens: no calls are sent for [`OPEN_FOR`]. A target
+/// that hangs therefore does not block the workers that other jobs need. Then the circuit is half-open: a single probe
+/// call is sent, and its result closes the circuit or opens it again.
 #[derive(Debug, Default)]
 pub struct Breaker {
-    silent: u32,
+    unanswered: u32,
     open_until: Option<Timestamp>,
-    looking: bool,
-    hold_until: Option<Timestamp>,
+    /// Whether a probe call is in flight.
+    probing: bool,
+    retry_after: Option<Timestamp>,
 }
 
-/// What a call goes out as.
+/// A call that may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pass {
-    /// As one of many.
+pub enum Admitted {
+    /// A normal call: the circuit is closed.
     Call,
-    /// As the one that sees whether the target is there again.
-    Look,
+    /// The probe call of a half-open circuit.
+    Probe,
 }
 
-/// Why no call goes out.
+/// Why no call may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shut {
-    /// The target does not answer.
-    Silent,
-    /// The target wants to be asked again after this time.
-    Hold(Duration),
+pub enum Blocked {
+    /// The circuit is open: the target does not answer.
+    CircuitOpen,
+    /// The target asked to be called again only after this time.
+    RetryAfter(Duration),
 }
 
 impl Breaker {
-    /// Why no call may go out now, if none may.
-    pub fn shut(&self, now: Timestamp) -> Option<Shut> {
-        if let Some(wait) = self.hold_until.and_then(|until| after(now, until)) {
-            return Some(Shut::Hold(wait));
+    /// The reason why no call may be sent now; `None` if a call may be sent.
+    pub fn blocked(&self, now: Timestamp) -> Option<Blocked> {
+        if let Some(wait) = self.retry_after.and_then(|until| time_left(now, until)) {
+            return Some(Blocked::RetryAfter(wait));
         }
-        self.open_until.filter(|until| self.looking || now < *until).map(|_| Shut::Silent)
+        self.open_until.filter(|until| self.probing || now < *until).map(|_| Blocked::CircuitOpen)
     }
 
-    /// Lets a call out, unless none may. Who is to look must report what it saw, or that it gave up.
-    pub fn admit(&mut self, now: Timestamp) -> Result<Pass, Shut> {
-        if let Some(shut) = self.shut(now) {
-            return Err(shut);
+    /// Admits a call, unless calls are blocked. A probe call must report its result, or that it was abandoned.
+    pub fn admit(&mut self, now: Timestamp) -> Result<Admitted, Blocked> {
+        if let Some(blocked) = self.blocked(now) {
+            return Err(blocked);
         }
-        self.looking = self.open_until.is_some();
-        Ok(if self.looking { Pass::Look } else { Pass::Call })
+        self.probing = self.open_until.is_some();
+        Ok(if self.probing { Admitted::Probe } else { Admitted::Call })
     }
 
-    /// The target has answered, whatever it said.
+    /// The target answered, with success or with an error: closes the circuit.
     pub const fn answered(&mut self) {
-        (self.silent, self.open_until, self.looking) = (0, None, false);
+        (self.unanswered, self.open_until, self.probing) = (0, None, false);
     }
 
-    /// There was no answer.
-    pub fn silent(&mut self, now: Timestamp) {
-        self.silent = self.silent.saturating_add(1);
-        self.looking = false;
-        if self.silent >= SILENT_MAX {
+    /// The target did not answer.
+    pub fn not_answered(&mut self, now: Timestamp) {
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.probing = false;
+        if self.unanswered >= UNANSWERED_MAX {
             self.open_until = now.checked_add(OPEN_FOR).ok();
         }
     }
 
-    /// The call that was to look was given up, so nothing was seen.
-    pub const fn gave_up(&mut self) {
-        self.looking = false;
+    /// The probe call was abandoned without a result; the next call probes.
+    pub const fn probe_abandoned(&mut self) {
+        self.probing = false;
     }
 
-    /// The target wants to be asked again after this time. Returns how long it is left alone.
-    pub fn hold(&mut self, now: Timestamp, wait: Duration) -> Duration {
-        let wait = wait.min(HOLD_MAX);
-        self.hold_until = self.hold_until.max(now.checked_add(wait).ok());
+    /// The target asked for a pause. Returns the pause that is kept: at most [`RETRY_AFTER_MAX`].
+    pub fn pause(&mut self, now: Timestamp, wait: Duration) -> Duration {
+        let wait = wait.min(RETRY_AFTER_MAX);
+        self.retry_after = self.retry_after.max(now.checked_add(wait).ok());
         wait
     }
 }
 
-fn after(now: Timestamp, until: Timestamp) -> Option<Duration> {
+fn time_left(now: Timestamp, until: Timestamp) -> Option<Duration> {
     Duration::try_from(until.duration_since(now)).ok().filter(|wait| !wait.is_zero())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Pass::{Call, Look};
-    use super::Shut::{Hold, Silent};
+    use super::Admitted::{Call, Probe};
+    use super::Blocked::{CircuitOpen, RetryAfter};
     use super::*;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn silent_for_long() -> Breaker {
+    fn open_breaker() -> Breaker {
         let mut breaker = Breaker::default();
-        for _ in 0..SILENT_MAX {
+        for _ in 0..UNANSWERED_MAX {
             assert_eq!(breaker.admit(START), Ok(Call));
-            breaker.silent(START);
+            breaker.not_answered(START);
         }
         breaker
     }
 
     #[test]
-    fn a_target_that_stays_silent_is_left_alone_for_a_while() {
-        let mut breaker = silent_for_long();
-        assert_eq!(breaker.admit(START), Err(Silent));
-        assert_eq!(breaker.admit(START + OPEN_FOR - Duration::from_millis(1)), Err(Silent));
-        assert_eq!(breaker.admit(START + OPEN_FOR), Ok(Look));
+    fn the_circuit_opens_after_unanswered_calls_and_then_admits_a_probe() {
+        let mut breaker = open_breaker();
+        assert_eq!(breaker.admit(START), Err(CircuitOpen));
+        assert_eq!(breaker.admit(START + OPEN_FOR - Duration::from_millis(1)), Err(CircuitOpen));
+        assert_eq!(breaker.admit(START + OPEN_FOR), Ok(Probe));
     }
 
     #[test]
-    fn an_answer_in_between_begins_the_count_anew() {
+    fn an_answer_resets_the_count_of_unanswered_calls() {
         let mut breaker = Breaker::default();
         for _ in 0..10 {
-            (1..SILENT_MAX).for_each(|_| breaker.silent(START));
+            (1..UNANSWERED_MAX).for_each(|_| breaker.not_answered(START));
             breaker.answered();
             assert_eq!(breaker.admit(START), Ok(Call));
         }
     }
 
     #[test]
-    fn one_call_looks_whether_it_is_there_again_while_the_others_wait() {
+    fn only_one_call_probes_a_half_open_circuit() {
         let later = START + OPEN_FOR;
-        let mut breaker = silent_for_long();
-        assert_eq!([breaker.admit(later), breaker.admit(later)], [Ok(Look), Err(Silent)]);
-        breaker.gave_up();
-        assert_eq!(breaker.admit(later), Ok(Look), "the first look saw nothing");
-        breaker.silent(later);
-        assert_eq!(breaker.admit(later), Err(Silent), "left alone for another while");
-        assert_eq!(breaker.admit(later + OPEN_FOR), Ok(Look));
+        let mut breaker = open_breaker();
+        assert_eq!([breaker.admit(later), breaker.admit(later)], [Ok(Probe), Err(CircuitOpen)]);
+        breaker.probe_abandoned();
+        assert_eq!(breaker.admit(later), Ok(Probe), "the first probe had no result");
+        breaker.not_answered(later);
+        assert_eq!(breaker.admit(later), Err(CircuitOpen), "the circuit is open again");
+        assert_eq!(breaker.admit(later + OPEN_FOR), Ok(Probe));
         breaker.answered();
         assert_eq!([breaker.admit(later), breaker.admit(later)], [Ok(Call); 2]);
     }
 
     #[test]
-    fn a_target_is_not_called_before_the_time_it_asks_for_within_bounds() {
+    fn a_pause_that_the_target_asks_for_is_kept_up_to_a_maximum() {
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.hold(START, Duration::from_secs(7)), Duration::from_secs(7));
-        assert_eq!(breaker.hold(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer wait stays");
-        assert_eq!(breaker.admit(START + Duration::from_secs(4)), Err(Hold(Duration::from_secs(3))));
+        assert_eq!(breaker.pause(START, Duration::from_secs(7)), Duration::from_secs(7));
+        assert_eq!(breaker.pause(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer pause stays");
+        assert_eq!(breaker.admit(START + Duration::from_secs(4)), Err(RetryAfter(Duration::from_secs(3))));
         assert_eq!(breaker.admit(START + Duration::from_secs(7)), Ok(Call));
-        assert_eq!(breaker.hold(START, Duration::MAX), HOLD_MAX);
-        assert_eq!(breaker.admit(START + HOLD_MAX), Ok(Call));
+        assert_eq!(breaker.pause(START, Duration::MAX), RETRY_AFTER_MAX);
+        assert_eq!(breaker.admit(START + RETRY_AFTER_MAX), Ok(Call));
     }
 }

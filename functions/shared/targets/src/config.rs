@@ -1,27 +1,27 @@
-//! The setting `ROWMILL_JOB_TARGETS`: JSON that gives each job type its target.
+//! The setting `ROWMILL_JOB_TARGETS`: a JSON object from job type to target.
 //!
 //! ```json
 //! {"geocode": {"invoke": "arn:aws:lambda:eu-west-1:123456789012:function:geocode", "batchItems": 100, "outputs": true},
 //!  "notify": {"webhook": "https://example.com/hook", "timeoutSeconds": 10, "concurrency": 4}}
 //! ```
 //!
-//! | field | means | from, to | default |
+//! | field | meaning | range | default |
 //! |---|---|---|---|
-//! | `invoke` | the ARN of a Lambda function | | |
-//! | `webhook` | the URL of a web service; one of the two there must be | | |
-//! | `batchItems` | items in a call | 1, 1000 | 100 |
-//! | `concurrency` | calls at once of one chunk | 1, 16 | 1 |
-//! | `timeoutSeconds` | how long a call may take | 1, 60 | 30 of a function, 10 of a web service |
+//! | `invoke` | ARN of a Lambda function | | |
+//! | `webhook` | URL of a web service; exactly one of `invoke` and `webhook` is required | | |
+//! | `batchItems` | maximum number of items in a call | 1–1000 | 100 |
+//! | `concurrency` | maximum concurrent calls for one chunk | 1–16 | 1 |
+//! | `timeoutSeconds` | timeout of a call | 1–60 | 30 for a function, 10 for a webhook |
 //! | `outputs` | whether items have outputs | | false |
-//! | `hostConcurrency` | calls at once to the webhook's host, from one process; of several types at one host the lowest counts | 1, 16 | 10 |
-//! | `allowPrivate` | whether the webhook may be in a private network; then `http://` will do on this machine | | false |
+//! | `hostConcurrency` | maximum concurrent calls from one process to the webhook's host; if several types share a host, the lowest value applies | 1–16 | 10 |
+//! | `allowPrivate` | whether the webhook may have a private address; this also allows `http://` on this machine | | false |
 //!
-//! Of all targets and chunks together a process has at most [`CALLS_MAX`] (16) calls out at once, whatever stands here:
-//! their requests take 96 MB at most, their answers 96 MiB. Beside those it holds the outputs of the chunks that it
-//! works on side by side, ten at most: at most 8 MiB of each.
+//! A process has at most [`CALLS_MAX`] (16) calls in flight, over all targets and chunks. This setting cannot raise
+//! that limit. The requests of those calls take at most 96 MB, their answers at most 96 MiB. In addition the process
+//! holds the outputs of the chunks that it works on at the same time: at most ten chunks, at most 8 MiB each.
 //!
-//! A call that takes longer than `process-items` has left is given up and made again; so `timeoutSeconds` stays well below
-//! the template's `ProcessTimeoutSeconds`.
+//! A call that takes longer than the time that `process-items` has left is cancelled and repeated later. So keep
+//! `timeoutSeconds` well below the template's `ProcessTimeoutSeconds`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -31,43 +31,43 @@ use rowmill_core::job_types::target_type::TargetCalls;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use crate::gate::CALLS_MAX;
+use crate::call_gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
-/// A job type and its target.
+/// The configuration of one job type and its target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TargetConfig {
-    /// What clients call the job type.
+    /// The name of the job type, as clients use it.
     pub name: String,
-    /// How its target is called.
+    /// Batch size, concurrency and outputs of the calls.
     pub calls: TargetCalls,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// What the target is.
-    pub reach: Reach,
+    /// The function or web service to call.
+    pub kind: TargetKind,
 }
 
-/// What a target is.
+/// The function or web service to call.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Reach {
-    /// The Lambda function of this ARN.
+pub enum TargetKind {
+    /// The Lambda function with this ARN.
     Function(String),
     /// A web service.
     Webhook {
-        /// Where it is.
+        /// Its URL.
         endpoint: Endpoint,
-        /// How many calls its host bears at once.
+        /// Maximum concurrent calls from one process to its host.
         host_concurrency: usize,
     },
 }
 
-/// Why the setting cannot be worked with.
+/// Why the setting is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It is no JSON object.
-    #[error("ROWMILL_JOB_TARGETS is not a JSON object of targets by the names of their job types: {0}")]
+    /// It is not a JSON object.
+    #[error("ROWMILL_JOB_TARGETS is not a JSON object from job type to target: {0}")]
     NotJson(serde_json::Error),
-    /// One of the targets is not right.
+    /// One of the targets is invalid.
     #[error("ROWMILL_JOB_TARGETS: `{name}` {problem}")]
     Target {
         /// The job type.
@@ -77,34 +77,34 @@ pub enum ConfigError {
     },
 }
 
-/// What is wrong with a target.
+/// What is wrong with a target. The text completes a sentence that begins with the name of the job type.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// It cannot be a job type's name.
-    #[error("must be a name of 1 to 64 small letters, digits and `-`, with a letter first")]
+    /// The name is not a valid job type name.
+    #[error("must be a name of 1 to 64 lowercase letters, digits and `-`, starting with a letter")]
     Name,
-    /// A type of Rowmill's own has that name.
-    #[error("is the name of a built-in job type; give it another one")]
+    /// A built-in job type has this name.
+    #[error("is the name of a built-in job type; choose another name")]
     BuiltIn,
-    /// It is there twice.
-    #[error("is there twice; give each a name of its own")]
+    /// The name appears twice.
+    #[error("appears twice; give each target a unique name")]
     Repeated,
-    /// A field is unknown or of another type.
-    #[error("is not right: {0}")]
+    /// A field is unknown or has the wrong type.
+    #[error("is invalid: {0}")]
     Field(serde_json::Error),
-    /// It has no target.
-    #[error("must have `invoke`, the ARN of a Lambda function, or `webhook`, a URL")]
+    /// Neither `invoke` nor `webhook` is set.
+    #[error("must have `invoke` (the ARN of a Lambda function) or `webhook` (a URL)")]
     NoTarget,
-    /// It has two targets.
-    #[error("has both `invoke` and `webhook`; make it two job types")]
+    /// Both `invoke` and `webhook` are set.
+    #[error("has both `invoke` and `webhook`; configure two job types")]
     TwoTargets,
-    /// It names no function.
+    /// `invoke` is not the ARN of a function.
     #[error("has an `invoke` that is not the ARN of a Lambda function (`arn:aws:lambda:REGION:ACCOUNT:function:NAME`)")]
-    NoFunction,
-    /// Its URL will not do.
-    #[error("has a `webhook` that will not do: {0}")]
+    NotFunctionArn,
+    /// The URL is not allowed.
+    #[error("has a `webhook` that is not allowed: {0}")]
     Url(UrlRefused),
-    /// A number is out of its bounds.
+    /// A number is out of range.
     #[error("must have a `{field}` from {min} to {max}")]
     OutOfBounds {
         /// The field.
@@ -114,12 +114,12 @@ pub enum Problem {
         /// Its highest value.
         max: u64,
     },
-    /// A field means nothing to a function.
-    #[error("has `{0}`, which only a `webhook` has")]
-    OnlyOfWebhooks(&'static str),
+    /// A field does not apply to a function.
+    #[error("has `{0}`, which is only valid with `webhook`")]
+    WebhookOnly(&'static str),
 }
 
-/// The fields, as they are written.
+/// The fields of a target, as they appear in the JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Fields {
@@ -133,7 +133,7 @@ struct Fields {
     allow_private: Option<bool>,
 }
 
-/// Reads the setting; of an empty one there are no targets. `built_in` are the names that are taken.
+/// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already taken.
 ///
 /// # Errors
 /// See [`ConfigError`].
@@ -180,22 +180,22 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     };
     let seconds =
         number("timeoutSeconds", fields.timeout_seconds, if fields.invoke.is_some() { 30 } else { 10 }, 1..=60)?;
-    let reach = match (fields.invoke, fields.webhook) {
+    let kind = match (fields.invoke, fields.webhook) {
         (None, None) => return Err(Problem::NoTarget),
         (Some(_), Some(_)) => return Err(Problem::TwoTargets),
-        (Some(_), None) if fields.host_concurrency.is_some() => return Err(Problem::OnlyOfWebhooks("hostConcurrency")),
-        (Some(_), None) if fields.allow_private.is_some() => return Err(Problem::OnlyOfWebhooks("allowPrivate")),
-        (Some(arn), None) if is_function_arn(&arn) => Reach::Function(arn),
-        (Some(_), None) => return Err(Problem::NoFunction),
-        (None, Some(url)) => Reach::Webhook {
+        (Some(_), None) if fields.host_concurrency.is_some() => return Err(Problem::WebhookOnly("hostConcurrency")),
+        (Some(_), None) if fields.allow_private.is_some() => return Err(Problem::WebhookOnly("allowPrivate")),
+        (Some(arn), None) if is_function_arn(&arn) => TargetKind::Function(arn),
+        (Some(_), None) => return Err(Problem::NotFunctionArn),
+        (None, Some(url)) => TargetKind::Webhook {
             endpoint: Endpoint::new(&url, fields.allow_private.unwrap_or(false)).map_err(Problem::Url)?,
             host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
     };
-    Ok(TargetConfig { name, calls, timeout: Duration::from_secs(seconds), reach })
+    Ok(TargetConfig { name, calls, timeout: Duration::from_secs(seconds), kind })
 }
 
-/// `arn:aws:lambda:REGION:ACCOUNT:function:NAME`, with an alias or a version or without.
+/// Matches `arn:aws:lambda:REGION:ACCOUNT:function:NAME`, with an optional alias or version.
 fn is_function_arn(arn: &str) -> bool {
     let parts: Vec<&str> = arn.split(':').collect();
     let named = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_graphic() && c != '*');
@@ -203,7 +203,7 @@ fn is_function_arn(arn: &str) -> bool {
         if partition.starts_with("aws") && parts.iter().all(named))
 }
 
-/// The members of an object, in their order, repeated ones too.
+/// The members of a JSON object in their order. Repeated names are kept, so that they can be rejected.
 struct Entries(Vec<(String, serde_json::Value)>);
 
 impl<'de> Deserialize<'de> for Entries {

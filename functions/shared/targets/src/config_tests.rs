@@ -4,16 +4,16 @@ use super::*;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:geocode";
 
-/// What is wrong with this as the only target, named `geocode`.
-fn wrong(target: serde_json::Value) -> String {
-    let error = parse(&json!({ "geocode": target }).to_string(), &[]).expect_err("not right");
-    let told = error.to_string();
-    assert!(told.starts_with("ROWMILL_JOB_TARGETS: `geocode` "), "{told}");
-    told
+/// The error for this target as the only one, named `geocode`.
+fn error_for(target: serde_json::Value) -> String {
+    let error = parse(&json!({ "geocode": target }).to_string(), &[]).expect_err("the target is invalid");
+    let message = error.to_string();
+    assert!(message.starts_with("ROWMILL_JOB_TARGETS: `geocode` "), "{message}");
+    message
 }
 
 #[test]
-fn targets_are_read_with_their_defaults() {
+fn missing_fields_get_their_defaults() {
     let json = format!(
         r#"{{"geocode": {{"invoke": "{FUNCTION}", "batchItems": 7, "outputs": true}},
             "notify": {{"webhook": "https://example.com/hook", "timeoutSeconds": 20, "concurrency": 4}}}}"#
@@ -22,15 +22,15 @@ fn targets_are_read_with_their_defaults() {
     let [geocode, notify] = &configs[..] else { panic!("two targets") };
     assert_eq!((geocode.name.as_str(), notify.name.as_str()), ("geocode", "notify"));
     assert_eq!(geocode.calls, TargetCalls { batch_items: 7, concurrency: 1, outputs: true });
-    assert_eq!((&geocode.reach, geocode.timeout.as_secs()), (&Reach::Function(FUNCTION.into()), 30));
+    assert_eq!((&geocode.kind, geocode.timeout.as_secs()), (&TargetKind::Function(FUNCTION.into()), 30));
     assert_eq!(notify.calls, TargetCalls { batch_items: 100, concurrency: 4, outputs: false });
     let endpoint = Endpoint::new("https://example.com/hook", false).unwrap();
-    assert_eq!(notify.reach, Reach::Webhook { endpoint, host_concurrency: 10 });
+    assert_eq!(notify.kind, TargetKind::Webhook { endpoint, host_concurrency: 10 });
     assert_eq!(notify.timeout.as_secs(), 20);
 }
 
 #[test]
-fn without_the_setting_there_are_no_targets() {
+fn an_empty_setting_means_no_targets() {
     assert_eq!(parse("", &[]).unwrap(), []);
     assert_eq!(parse("  \n", &[]).unwrap(), []);
     assert_eq!(parse("{}", &[]).unwrap(), []);
@@ -40,7 +40,7 @@ fn without_the_setting_there_are_no_targets() {
 }
 
 #[test]
-fn a_name_must_be_one_and_free() {
+fn a_name_must_be_valid_and_not_taken() {
     let with_name = |name: &str| parse(&json!({ name: {"invoke": FUNCTION} }).to_string(), &["import", "validate"]);
     assert!(["geocode", "a", "geo-2", &"g".repeat(64)].iter().all(|name| with_name(name).is_ok()));
     for name in ["", "Geocode", "2geo", "-geo", "geo code", "geo/code", "geö", &"g".repeat(65)] {
@@ -54,15 +54,15 @@ fn a_name_must_be_one_and_free() {
 }
 
 #[test]
-fn a_target_is_a_function_or_a_webhook_and_nothing_else() {
-    assert!(wrong(json!({})).contains("must have `invoke`"));
-    assert!(wrong(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("both"));
-    assert!(wrong(json!({ "invoke": FUNCTION, "batchitems": 1 })).contains("unknown field `batchitems`"));
-    assert!(wrong(json!({ "invoke": FUNCTION, "batchItems": "1" })).contains("is not right"));
-    assert!(wrong(json!("https://example.com/")).contains("is not right"));
+fn a_target_is_either_a_function_or_a_webhook() {
+    assert!(error_for(json!({})).contains("must have `invoke`"));
+    assert!(error_for(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("both"));
+    assert!(error_for(json!({ "invoke": FUNCTION, "batchitems": 1 })).contains("unknown field `batchitems`"));
+    assert!(error_for(json!({ "invoke": FUNCTION, "batchItems": "1" })).contains("is invalid"));
+    assert!(error_for(json!("https://example.com/")).contains("is invalid"));
     for field in ["hostConcurrency", "allowPrivate"] {
         let value = if field == "allowPrivate" { json!(true) } else { json!(1) };
-        assert!(wrong(json!({ "invoke": FUNCTION, field: value })).contains(field));
+        assert!(error_for(json!({ "invoke": FUNCTION, field: value })).contains(field));
     }
 }
 
@@ -83,25 +83,25 @@ fn a_function_is_named_by_its_arn() {
         "https://example.com/",
     ];
     for arn in bad {
-        assert!(wrong(json!({ "invoke": arn })).contains("`invoke`"), "{arn}");
+        assert!(error_for(json!({ "invoke": arn })).contains("`invoke`"), "{arn}");
     }
 }
 
 #[test]
-fn a_webhook_is_encrypted_unless_it_is_on_this_machine_and_wanted_so() {
+fn a_webhook_must_use_https_unless_it_is_local_and_allow_private_is_set() {
     let webhook = |url: &str, allow_private: bool| json!({ "webhook": url, "allowPrivate": allow_private });
     let local = json!({ "geocode": webhook("http://127.0.0.1:8080/", true) });
     assert!(parse(&local.to_string(), &[]).is_ok());
-    assert!(wrong(webhook("http://127.0.0.1:8080/", false)).contains("https://"));
-    assert!(wrong(webhook("http://10.0.0.1/", true)).contains("https://"));
-    assert!(wrong(webhook("https://10.0.0.1/", false)).contains("allowPrivate"));
-    let told = wrong(webhook("https://user:sesame@example.com/", false));
-    assert!(told.contains("password") && !told.contains("sesame"), "{told}");
-    assert!(wrong(webhook("example.com", false)).contains("not a URL"));
+    assert!(error_for(webhook("http://127.0.0.1:8080/", false)).contains("https://"));
+    assert!(error_for(webhook("http://10.0.0.1/", true)).contains("https://"));
+    assert!(error_for(webhook("https://10.0.0.1/", false)).contains("allowPrivate"));
+    let message = error_for(webhook("https://user:sesame@example.com/", false));
+    assert!(message.contains("password") && !message.contains("sesame"), "{message}");
+    assert!(error_for(webhook("example.com", false)).contains("not a URL"));
 }
 
 #[test]
-fn numbers_have_bounds_and_the_error_names_them() {
+fn an_error_for_a_number_out_of_range_names_the_range() {
     let bounds = [("batchItems", 1000), ("concurrency", 16), ("timeoutSeconds", 60), ("hostConcurrency", 16)];
     for (field, max) in bounds {
         let with = |value: i64| json!({ "webhook": "https://example.com/", field: value });
@@ -109,9 +109,9 @@ fn numbers_have_bounds_and_the_error_names_them() {
             assert!(parse(&json!({ "geocode": with(good) }).to_string(), &[]).is_ok(), "{field}: {good}");
         }
         for bad in [0, max + 1] {
-            let told = wrong(with(bad));
-            assert!(told.contains(&format!("`{field}` from 1 to {max}")), "{told}");
+            let message = error_for(with(bad));
+            assert!(message.contains(&format!("`{field}` from 1 to {max}")), "{message}");
         }
-        assert!(wrong(with(-1)).contains("is not right"));
+        assert!(error_for(with(-1)).contains("is invalid"));
     }
 }

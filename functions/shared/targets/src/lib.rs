@@ -1,22 +1,22 @@
-//! Job types in any language: which there are, and how webhooks are called.
+//! Job types in any language: their configuration, and the calls to webhooks.
 //!
-//! A job type can name a target in the place of Rust code: a Lambda function, or a web service. They are configured in
-//! the setting `ROWMILL_JOB_TARGETS` of the functions, see [`config`]; [`Targets`] makes job types of them. What a
-//! target is sent and answers, and what is made of an answer, is in [`rowmill_core::job_types::target_type`].
+//! A job type can be implemented by a target instead of Rust code: by a Lambda function or a web service. The setting
+//! `ROWMILL_JOB_TARGETS` of the functions configures targets, see [`config`]. [`Targets`] turns the configuration into
+//! job types. [`rowmill_core::job_types::target_type`] describes requests, answers, and how answers are interpreted.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`config`] | the setting, read and checked |
-//! | [`gate`] | what stands before every target: how many calls at once, when to call again, when not to call at all |
-//! | [`webhook`] | the call of a web service |
-//! | [`addresses`], [`lookup`] | which addresses may be connected to |
-//! | [`signature`] | what a web service knows Rowmill by |
+//! | [`config`] | parses and checks the setting |
+//! | [`call_gate`] | concurrency limit, circuit breaker and retries in front of every target |
+//! | [`webhook`] | calls to a web service |
+//! | [`addresses`], [`lookup`] | the addresses that Rowmill may connect to |
+//! | [`signature`] | the signature by which a web service recognises Rowmill |
 
 #![warn(missing_docs)]
 
 pub mod addresses;
+pub mod call_gate;
 pub mod config;
-pub mod gate;
 pub mod lookup;
 pub mod signature;
 pub mod webhook;

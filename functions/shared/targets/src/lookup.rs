@@ -1,7 +1,7 @@
-//! Names to addresses, and only those that may be connected to.
+//! DNS lookup that returns only allowed addresses.
 //!
-//! The check is in the resolver that the connection itself is made by: the very addresses that were checked are connected
-//! to, and no second lookup can put others in their place.
+//! The check runs inside the resolver of the HTTP client: the client connects to exactly the addresses that were
+//! checked. So a second lookup cannot replace them (DNS rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +14,13 @@ use rowmill_core::ports::BoxError;
 
 use crate::addresses::AddressKind;
 
-/// Where the addresses of a host come from.
+/// Resolves host names to addresses.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// The addresses of a host.
+    /// Returns the addresses of a host.
     ///
     /// # Errors
-    /// Where they cannot be had.
+    /// If the lookup fails.
     async fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -35,23 +35,23 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// A host that is at no address where a webhook may be.
+/// The error for a host without an allowed address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the host is at a private or reserved address")]
+#[error("the host has a private or reserved address")]
 pub struct AddressRefused;
 
-/// Resolves names to the addresses that may be connected to.
+/// Resolves names and keeps the allowed addresses only.
 #[derive(Clone)]
 pub(crate) struct CheckedLookup {
     pub lookup: Arc<dyn Lookup>,
-    pub private_too: bool,
+    pub allow_private: bool,
 }
 
 impl CheckedLookup {
     async fn checked(&self, host: &str) -> Result<Vec<IpAddr>, BoxError> {
         let mut addresses = self.lookup.addresses(host).await?;
         let found = addresses.len();
-        addresses.retain(|address| AddressKind::of(*address).is_allowed(self.private_too));
+        addresses.retain(|address| AddressKind::of(*address).is_allowed(self.allow_private));
         if addresses.is_empty() && found > 0 { Err(AddressRefused.into()) } else { Ok(addresses) }
     }
 }
@@ -61,7 +61,7 @@ impl Resolve for CheckedLookup {
         let this = self.clone();
         Box::pin(async move {
             let addresses = this.checked(name.as_str()).await?;
-            // The port is the URL's.
+            // Port 0: the client takes the port from the URL.
             let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })

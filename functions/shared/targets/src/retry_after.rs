@@ -1,11 +1,11 @@
-//! The header `Retry-After`, as RFC 9110 has it: seconds, or a date.
+//! The header `Retry-After` of RFC 9110: seconds or a date.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// How long to wait from now on, where the header can be read. A date that is past means: at once.
+/// Parses the header into a wait from `now`; `None` if it is malformed. A date in the past means no wait.
 pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_dates_are_read_and_nothing_else() {
+    fn only_seconds_and_dates_are_parsed() {
         let now: Timestamp = "2015-10-21T07:28:00Z".parse().unwrap();
         let seconds = |header| retry_after(header, now).map(|wait| wait.as_secs());
         assert_eq!([seconds("0"), seconds(" 120 ")], [Some(0), Some(120)]);

@@ -1,4 +1,4 @@
-//! From the setting to job types.
+//! Turns the setting into job types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,34 +8,34 @@ use rowmill_core::job_types::TargetType;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Target};
 
-use crate::config::{self, ConfigError, Reach, TargetConfig};
-use crate::gate::{CALLS_MAX, Gate, GatedTarget, ProcessTurns};
+use crate::call_gate::{CALLS_MAX, CallGate, GatedTarget, ProcessPermits};
+use crate::config::{self, ConfigError, TargetConfig, TargetKind};
 use crate::lookup::{Lookup, SystemLookup};
 use crate::signature::{SECRET_MIN_CHARS, WebhookSecret};
 use crate::webhook::{WebhookClient, WebhookTarget};
 
-/// How many calls of one function go out at once, from one process: as many as of all there are. The function's own limits
-/// are Lambda's to keep.
+/// Maximum concurrent calls to one function from one process: the limit of the process. Lambda itself enforces the
+/// limits of the function.
 const FUNCTION_CONCURRENCY: usize = CALLS_MAX;
 
-/// The targets there are.
+/// The configured targets.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Targets(Vec<TargetConfig>);
 
-/// What targets are connected with.
+/// The adapters and secrets that connect targets.
 pub struct Connections<'a> {
-    /// Makes a target of a function's ARN, with the time that a call may take.
+    /// Makes a target from the ARN of a function and the timeout of a call.
     pub function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
-    /// What `ROWMILL_WEBHOOK_SECRET` holds.
+    /// The value of `ROWMILL_WEBHOOK_SECRET`.
     pub webhook_secret: &'a str,
-    /// Where the addresses of hosts come from.
+    /// Resolves host names.
     pub lookup: Arc<dyn Lookup>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 impl<'a> Connections<'a> {
-    /// Connections by way of the system's resolver.
+    /// Connections that use the system's DNS resolver.
     pub fn new(
         function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
         webhook_secret: &'a str,
@@ -48,19 +48,20 @@ impl<'a> Connections<'a> {
 /// Why targets cannot be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// There is a webhook, and no secret to sign its calls with.
+    /// There is a webhook, but no secret to sign its calls.
     #[error(
-        "ROWMILL_JOB_TARGETS has webhooks, whose calls are signed: ROWMILL_WEBHOOK_SECRET must be a secret of at least \
-         {SECRET_MIN_CHARS} characters (set the template's WebhookSecret)"
+        "ROWMILL_JOB_TARGETS has webhooks, and their calls must be signed: set ROWMILL_WEBHOOK_SECRET (the template's \
+         WebhookSecret) to a secret of at least {SECRET_MIN_CHARS} characters"
     )]
     NoSecret,
     /// TLS cannot be set up.
-    #[error("the client for webhooks cannot be made")]
+    #[error("the HTTP client for webhooks cannot be created")]
     Client(#[source] reqwest::Error),
 }
 
 impl Targets {
-    /// Reads the setting; of an empty one there are none. `built_in` are the names of job types that are taken.
+    /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already
+    /// taken.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -68,31 +69,31 @@ impl Targets {
         config::parse(json, built_in).map(Self)
     }
 
-    /// Their job types, for a function that checks params and never processes.
+    /// The job types without connections, for a function that only checks params.
     pub fn types(&self) -> Vec<Arc<dyn JobType>> {
         self.0.iter().map(|config| job_type(config, None)).collect()
     }
 
-    /// Their job types, connected.
+    /// The job types, connected to their targets.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub fn connected_types(&self, connections: &Connections<'_>) -> Result<Vec<Arc<dyn JobType>>, ConnectError> {
         let Connections { function, webhook_secret, lookup, clock } = connections;
         let mut webhooks = None;
-        if self.0.iter().any(|config| matches!(config.reach, Reach::Webhook { .. })) {
+        if self.0.iter().any(|config| matches!(config.kind, TargetKind::Webhook { .. })) {
             let secret = WebhookSecret::new(*webhook_secret).ok_or(ConnectError::NoSecret)?;
             let client = WebhookClient::new(secret, Arc::clone(lookup), Arc::clone(clock));
             webhooks = Some(Arc::new(client.map_err(ConnectError::Client)?));
         }
         let gates = self.gates(clock);
         let connect = |config: &TargetConfig| {
-            let target: Arc<dyn Target> = match (&config.reach, &webhooks) {
-                (Reach::Function(arn), _) => function(arn, config.timeout),
-                (Reach::Webhook { endpoint, .. }, Some(client)) => {
+            let target: Arc<dyn Target> = match (&config.kind, &webhooks) {
+                (TargetKind::Function(arn), _) => function(arn, config.timeout),
+                (TargetKind::Webhook { endpoint, .. }, Some(client)) => {
                     Arc::new(WebhookTarget::new(Arc::clone(client), endpoint.clone(), config.timeout))
                 }
-                (Reach::Webhook { .. }, None) => return None,
+                (TargetKind::Webhook { .. }, None) => return None,
             };
             let gate = gates.get(&gate_name(config)).map(Arc::clone)?;
             Some(job_type(config, Some(Arc::new(GatedTarget::new(gate, target)))))
@@ -100,27 +101,27 @@ impl Targets {
         Ok(self.0.iter().filter_map(connect).collect())
     }
 
-    /// A gate for every host and every function. What a host bears is the least that any of its types says; all gates
-    /// together let [`CALLS_MAX`] calls through.
-    fn gates(&self, clock: &Arc<dyn Clock>) -> HashMap<String, Arc<Gate>> {
-        let mut at_once: HashMap<String, usize> = HashMap::new();
+    /// One gate for each host and each function. The concurrency of a host is the lowest `hostConcurrency` of its job
+    /// types. All gates together admit at most [`CALLS_MAX`] calls.
+    fn gates(&self, clock: &Arc<dyn Clock>) -> HashMap<String, Arc<CallGate>> {
+        let mut concurrency: HashMap<String, usize> = HashMap::new();
         for config in &self.0 {
-            let own = match config.reach {
-                Reach::Function(_) => FUNCTION_CONCURRENCY,
-                Reach::Webhook { host_concurrency, .. } => host_concurrency,
+            let own = match config.kind {
+                TargetKind::Function(_) => FUNCTION_CONCURRENCY,
+                TargetKind::Webhook { host_concurrency, .. } => host_concurrency,
             };
-            at_once.entry(gate_name(config)).and_modify(|least| *least = own.min(*least)).or_insert(own);
+            concurrency.entry(gate_name(config)).and_modify(|lowest| *lowest = own.min(*lowest)).or_insert(own);
         }
-        let process = ProcessTurns::default();
-        let gate = |(name, at_once)| (name, Arc::new(Gate::new(Arc::clone(clock), at_once, process.clone())));
-        at_once.into_iter().map(gate).collect()
+        let process = ProcessPermits::default();
+        let gate = |(name, limit)| (name, Arc::new(CallGate::new(Arc::clone(clock), limit, process.clone())));
+        concurrency.into_iter().map(gate).collect()
     }
 }
 
 fn gate_name(config: &TargetConfig) -> String {
-    match &config.reach {
-        Reach::Function(arn) => arn.clone(),
-        Reach::Webhook { endpoint, .. } => endpoint.host(),
+    match &config.kind {
+        TargetKind::Function(arn) => arn.clone(),
+        TargetKind::Webhook { endpoint, .. } => endpoint.host(),
     }
 }
 
@@ -136,17 +137,17 @@ mod tests {
 
     use super::*;
 
-    struct Never;
+    struct NeverAnswers;
 
     #[async_trait::async_trait]
-    impl Target for Never {
+    impl Target for NeverAnswers {
         async fn call(&self, _request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
-            Err(TargetError::silent("never"))
+            Err(TargetError::no_answer("never"))
         }
     }
 
     fn function(_arn: &str, _timeout: Duration) -> Arc<dyn Target> {
-        Arc::new(Never)
+        Arc::new(NeverAnswers)
     }
 
     fn targets() -> Targets {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_target_is_a_job_type_connected_or_not() {
+    fn each_target_becomes_a_job_type_with_or_without_a_connection() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let secret = "correct horse battery staple";
         let connected = targets().connected_types(&Connections::new(&function, secret, clock)).unwrap();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_want_a_secret_and_functions_do_not() {
+    fn webhooks_need_a_secret_and_functions_do_not() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         for secret in ["", "too short"] {
             let refused = targets().connected_types(&Connections::new(&function, secret, Arc::clone(&clock)));
@@ -184,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn types_at_one_host_share_a_gate_of_the_least_that_either_says() {
+    fn job_types_of_one_host_share_a_gate_with_the_lowest_concurrency() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let gates = targets().gates(&clock);
         assert_eq!(gates.len(), 2);
-        assert_eq!(gates["example.com:443"].free_turns(), 3);
+        assert_eq!(gates["example.com:443"].free_permits(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! The example of a target in Python, run by Python.
+//! Runs the Python example of a target.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ const CALL_HANDLER: &str = "import json, runpy, sys\n\
     handler = runpy.run_path(sys.argv[1])['handler']\n\
     json.dump(handler(json.load(sys.stdin), None), sys.stdout)";
 
-/// A function in Python, a process a call.
+/// A function in Python; each call starts a process.
 struct Python;
 
 #[async_trait]
@@ -62,7 +62,7 @@ async fn the_example_fails_items_without_a_name_and_measures_the_others() {
 }
 
 #[test]
-fn the_example_is_as_short_as_the_readme_says() {
+fn the_example_has_at_most_the_ten_lines_that_the_docs_promise() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples/measure.py");
     assert!(std::fs::read_to_string(example).unwrap().lines().count() <= 10);
 }

@@ -1,7 +1,7 @@
-//! `export`: the records of a dataset as a CSV or JSON lines file.
+//! `export`: writes the records of a dataset to a CSV or JSON Lines file.
 //!
-//! The split reads the dataset, partition by partition, and stores each chunk's records as it found them; so the items are
-//! as many as the records, and a chunk that is processed again gives the same rows.
+//! The split reads the dataset partition by partition and stores a copy of each chunk's records. So there is one item
+//! per record, and a chunk that is processed again gives the same rows.
 
 use std::sync::Arc;
 
@@ -18,10 +18,17 @@ use crate::text::{Format, Record, RowSchema};
 
 /// The job type `export`.
 ///
-/// Params: `dataset`, one of the owner's; `format`, `jsonl` (default) or `csv`; `columns`, the fields to write, in this
-/// order (of CSV required, by default all that a record has); `keyColumn`, a column for the record's key; `filter`, a
-/// JSON Schema (2020-12): records that do not keep it are left out; `compress`, `gzip`; `escapeFormulas`, for CSV that
-/// people open. Every record counts as an item, written or left out.
+/// | param | meaning |
+/// |---|---|
+/// | `dataset` | a dataset of the owner |
+/// | `format` | `jsonl` (default) or `csv` |
+/// | `columns` | the fields to write, in this order; required for CSV, default for JSON Lines: all fields of the record |
+/// | `keyColumn` | the name of a column that gets the record's key |
+/// | `filter` | a JSON Schema (2020-12): records that violate it are not written |
+/// | `compress` | `gzip` |
+/// | `escapeFormulas` | whether cells that look like formulas are escaped, for CSV that people open in a spreadsheet |
+///
+/// Every record counts as an item, even if the filter excludes it.
 pub struct Export;
 
 impl JobType for Export {
@@ -39,11 +46,11 @@ impl JobType for Export {
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let dataset = dataset(spec)?;
-        let wish =
-            RowParams { params: &spec.params, format: "format", default_format: Format::Jsonl, default_columns: None };
+        let params =
+            RowParams { all: &spec.params, format: "format", default_format: Format::Jsonl, default_columns: None };
         Ok(Arc::new(RecordExport {
             dataset,
-            rows: RowWriter::of(wish)?,
+            rows: RowWriter::of(params)?,
             key_column: key_column(&spec.params)?,
             filter: filter(&spec.params)?,
             gzip: gzip(&spec.params)?,
@@ -59,8 +66,8 @@ fn key_column(params: &Map<String, Value>) -> Result<Option<String>, ParamsError
     }
 }
 
-/// What a schema of an object may hold. A schema ignores every other word, so a filter `{"city": "Rome"}` would let all
-/// pass.
+/// The keywords that a schema of an object may have. JSON Schema ignores unknown keywords, so the filter
+/// `{"city": "Rome"}` would match every record.
 const KEYWORDS: [&str; 34] = [
     "$anchor",
     "$comment",
@@ -100,11 +107,11 @@ const KEYWORDS: [&str; 34] = [
 
 fn filter(params: &Map<String, Value>) -> Result<Option<RowSchema>, ParamsError> {
     let Some(schema) = params.get("filter").filter(|schema| !schema.is_null()) else { return Ok(None) };
-    let mut words = schema.as_object().into_iter().flat_map(Map::keys);
-    if let Some(word) = words.find(|word| !KEYWORDS.contains(&word.as_str())) {
+    let mut keywords = schema.as_object().into_iter().flat_map(Map::keys);
+    if let Some(keyword) = keywords.find(|keyword| !KEYWORDS.contains(&keyword.as_str())) {
         let message = format!(
-            "is a JSON Schema, in which `{word}` means nothing; records by a field: \
-             {{\"properties\": {{\"{word}\": {{\"const\": …}}}}, \"required\": [\"{word}\"]}}"
+            "must be a JSON Schema, but `{keyword}` is not a keyword of JSON Schema; to filter by a field, use \
+             {{\"properties\": {{\"{keyword}\": {{\"const\": …}}}}, \"required\": [\"{keyword}\"]}}"
         );
         return Err(ParamsError::new("params.filter", message));
     }
@@ -116,7 +123,7 @@ fn gzip(params: &Map<String, Value>) -> Result<bool, ParamsError> {
     match params.get("compress") {
         None | Some(Value::Null) => Ok(false),
         Some(Value::String(how)) if how == "gzip" => Ok(true),
-        Some(_) => Err(ParamsError::new("params.compress", "must be `gzip`; leave it out for a plain file")),
+        Some(_) => Err(ParamsError::new("params.compress", "must be `gzip`; omit it for an uncompressed file")),
     }
 }
 
@@ -142,20 +149,20 @@ impl ItemProcessor for RecordExport {
             let key = Value::String(key);
             if fields.insert(column.clone(), key.clone()).is_some_and(|field| field != key) {
                 let message =
-                    format!("the record has a field `{column}` that is not its key; choose another keyColumn");
+                    format!("the record already has a field `{column}`, with another value; choose another keyColumn");
                 return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(column.clone()));
             }
         }
         self.rows.row(fields).map(ItemOutcome::Output)
     }
 
-    /// Nothing is written to anywhere but the file.
+    /// The only effect is the output file, so a dry run does the same.
     async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
 
     fn output(&self) -> Option<OutputFile> {
-        // The files of the results have names of their own.
+        // The result files of every job have these names, so a dataset with such a name gets a prefix.
         let name = match self.dataset.as_str() {
             FAILED_ROWS | UNPROCESSED_ROWS => format!("dataset-{}", self.dataset),
             dataset => dataset.to_owned(),
@@ -163,12 +170,12 @@ impl ItemProcessor for RecordExport {
         Some(self.rows.output(&name, self.gzip))
     }
 
-    /// A row takes microseconds.
+    /// An item takes microseconds.
     fn batch_items(&self) -> usize {
         64
     }
 }
 
 fn not_a_record() -> ItemError {
-    ItemError::permanent("not_a_record", "the item is no record of a dataset")
+    ItemError::permanent("not_a_record", "the item is not a record of a dataset")
 }

@@ -1,8 +1,8 @@
 //! `import`: checks every row and upserts it into the records table.
 //!
-//! Of two rows with one key the later one wins, by (job creation, row), whatever order chunks run in and however often
-//! they are repeated: each record carries the [`RecordVersion`] it comes from, and is only written over an earlier one.
-//! What a row costs is written down in `docs/decisions/`.
+//! Of two rows with the same key the later one wins, ordered by job creation time and then row number. The order in
+//! which chunks run, and repeated runs, do not matter: each record stores its [`RecordVersion`], and a write only
+//! replaces an older version. `docs/decisions/` has the cost per row.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,25 +19,28 @@ use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobTy
 use crate::ports::{PortError, RecordStore};
 use crate::text::{Format, RowSchema};
 
-/// Rows handed to the record store at once. A multiple of the 25 that one batch request of DynamoDB takes.
+/// Number of rows in a call to the record store. A multiple of 25, the limit of one DynamoDB batch request.
 const BATCH_ITEMS: usize = 250;
 
 /// The longest key, in bytes: DynamoDB's limit for a sort key.
 const KEY_MAX_BYTES: usize = 1024;
 
-/// The largest record, in bytes of its JSON: DynamoDB's limit of 400 KB for an item, less its keys.
+/// The largest record, in bytes of its JSON: DynamoDB's item limit of 400 KB, minus space for the keys.
 const RECORD_MAX_BYTES: usize = 390 * 1024;
 
 /// The job type `import`.
 ///
-/// Params: `dataset`, where the records go, one of the owner's; `key`, the columns whose values name a record (one name
-/// or a list; default: the row number); `schema`, as of `validate`.
+/// | param | meaning |
+/// |---|---|
+/// | `dataset` | the dataset of the owner that receives the records |
+/// | `key` | the columns that make up the key of a record: a name or a list of names; default: the row number |
+/// | `schema` | a JSON Schema, as for `validate` |
 pub struct Import {
     records: Option<Arc<dyn RecordStore>>,
 }
 
 impl Import {
-    /// The type, writing to these records; `None` where params are only checked.
+    /// The type that writes to this store. Without a store (`None`) it can only check params.
     pub fn new(records: Option<Arc<dyn RecordStore>>) -> Self {
         Self { records }
     }
@@ -63,16 +66,16 @@ impl JobType for Import {
     }
 }
 
-/// The dataset that the params name.
+/// The dataset name in the params.
 pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match spec.params.get("dataset") {
         Some(Value::String(name)) if (1..=128).contains(&name.len()) && name.chars().all(allowed) => Ok(name.clone()),
         Some(_) => Err(ParamsError::new(
             "params.dataset",
-            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`; give one such as \"customers\"",
+            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as \"customers\"",
         )),
-        None => Err(ParamsError::new("params.dataset", "is missing; say which dataset the rows go to")),
+        None => Err(ParamsError::new("params.dataset", "is missing; set the name of a dataset")),
     }
 }
 
@@ -87,9 +90,9 @@ fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
         },
     };
     if names.is_empty() {
-        return error("must name at least one column; leave it out to use the row number".into());
+        return error("must name at least one column; omit it to use the row number".into());
     }
-    // An empty file has no columns and no rows: any key will do.
+    // An empty file has no columns and no rows, so any key is accepted.
     let columns = &spec.head.columns;
     let known = |name: &String| spec.head.dialect.format != Format::Csv || columns.is_empty() || columns.contains(name);
     match names.iter().find(|name| !known(name)) {
@@ -122,19 +125,19 @@ impl ItemProcessor for RowImport {
         BATCH_ITEMS
     }
 
-    /// Writes the batch with few requests: of several rows with one key the last, and one before it only where that one is
-    /// refused for good.
+    /// Writes the batch with few requests. Of several rows with the same key it writes only the last one. It writes an
+    /// earlier row only if the store permanently refuses the later one.
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let mut outcomes: Vec<Option<Result<ItemOutcome, ItemError>>> = vec![None; items.len()];
-        // The rows of each key in the order of their versions, which is that of the file.
-        let mut open: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
+        // The rows of each key, ordered by version. Within a batch that is the order of the file.
+        let mut by_key: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
             match self.upsert_of(item) {
-                Ok(upsert) => open.entry(upsert.key.clone()).or_default().push((place, upsert)),
+                Ok(upsert) => by_key.entry(upsert.key.clone()).or_default().push((place, upsert)),
                 Err(error) => outcomes[place] = Some(Err(error)),
             }
         }
-        let mut rows: Vec<Vec<(usize, Upsert)>> = open.into_values().collect();
+        let mut rows: Vec<Vec<(usize, Upsert)>> = by_key.into_values().collect();
         while !rows.is_empty() {
             let (places, upserts): (Vec<usize>, Vec<Upsert>) = rows.iter_mut().filter_map(Vec::pop).unzip();
             let written = self.write(&upserts).await;
@@ -142,8 +145,8 @@ impl ItemProcessor for RowImport {
             for ((mut earlier, place), result) in rows.into_iter().zip(places).zip(written) {
                 match &result {
                     Err(error) if !error.transient && !earlier.is_empty() => refused.push(earlier),
-                    // Written, or to be tried again: either way nothing is left to do for the rows before it, but theirs
-                    // is to be tried again with it.
+                    // If the row was written, it supersedes the earlier rows of its key. If its error is transient, the
+                    // earlier rows get the same error and are retried with it.
                     _ => earlier.drain(..).for_each(|(place, _)| {
                         outcomes[place] = Some(result.clone().map(|_| ItemOutcome::Superseded));
                     }),
@@ -162,7 +165,7 @@ impl RowImport {
         let key = self.key_of(&fields, item.row)?;
         let size = json_bytes(&fields);
         if size > RECORD_MAX_BYTES {
-            let message = format!("the record takes {size} bytes, more than the {RECORD_MAX_BYTES} a record may have");
+            let message = format!("the record has {size} bytes, but at most {RECORD_MAX_BYTES} are allowed");
             return Err(ItemError::permanent("record_too_large", message));
         }
         let version = RecordVersion::new(self.job_created_at, item.job_guid, item.row);
@@ -173,14 +176,14 @@ impl RowImport {
         let key = match self.key.as_slice() {
             [] => format!("{row:012}"),
             [column] => key_part(fields, column)?,
-            // Several values become a JSON list, in which no two different keys can look the same.
+            // Several values become a JSON list, so that different keys never have the same text.
             columns => {
                 let parts = columns.iter().map(|column| key_part(fields, column)).collect::<Result<Vec<_>, _>>()?;
                 Value::from(parts).to_string()
             }
         };
         if key.len() > KEY_MAX_BYTES {
-            let message = format!("the key takes {} bytes, more than the {KEY_MAX_BYTES} a key may have", key.len());
+            let message = format!("the key has {} bytes, but at most {KEY_MAX_BYTES} are allowed", key.len());
             return Err(ItemError::permanent("key_too_long", message));
         }
         Ok(key)
@@ -205,16 +208,16 @@ impl From<Upserted> for ItemOutcome {
     }
 }
 
-/// A store that cannot be reached may be back soon; a record it does not understand will not be understood later.
+/// An invalid record stays invalid, so its error is permanent. All other errors of the store are transient.
 fn item_error(error: &PortError) -> ItemError {
     match error {
-        PortError::Invalid { .. } => ItemError::permanent("record_refused", "the records table does not take this row"),
+        PortError::Invalid { .. } => ItemError::permanent("record_refused", "the records table rejects this row"),
         _ => ItemError::transient("records_unavailable", error.to_string()),
     }
 }
 
 fn no_answer() -> ItemError {
-    ItemError::transient("records_unavailable", "the records table gave no answer for this row")
+    ItemError::transient("records_unavailable", "the records table returned no result for this row")
 }
 
 fn key_part(fields: &Map<String, Value>, column: &str) -> Result<String, ItemError> {
@@ -224,6 +227,8 @@ fn key_part(fields: &Map<String, Value>, column: &str) -> Result<String, ItemErr
         Some(Value::String(text)) if text.is_empty() => Err(missing()),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
-        Some(_) => Err(ItemError::permanent("invalid_key", "a key is a text, number or boolean").in_column(column)),
+        Some(_) => {
+            Err(ItemError::permanent("invalid_key", "a key must be a string, number or boolean").in_column(column))
+        }
     }
 }

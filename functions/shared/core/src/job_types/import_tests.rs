@@ -1,18 +1,16 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Import;
-use crate::fixtures;
+use super::test_spec::spec;
 use crate::model::records::{RecordPage, Upsert, Upserted};
-use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
 use crate::ports::{PortError, RecordStore};
-use crate::text::Record;
+use crate::text::{Format, Record};
 
-/// Writes down what it is given, and answers by the field `then` of each record.
+/// Records what it receives. The field `then` of each record decides the answer.
 #[derive(Default)]
 struct Recording(Mutex<Vec<Value>>);
 
@@ -37,7 +35,7 @@ impl RecordStore for Recording {
 
 async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, Vec<Value>) {
     let records = Arc::new(Recording::default());
-    let spec = spec();
+    let spec = spec("import", Format::Jsonl, &[], &json!({ "dataset": "d", "key": "key" }));
     let processor = Import::new(Some(records.clone())).prepare(&spec).unwrap();
     let item = |(row, (key, then)): (u64, &(&str, &str))| Item {
         job_guid: spec.job_guid,
@@ -51,13 +49,8 @@ async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, 
     (outcomes, written)
 }
 
-fn spec() -> Spec {
-    let params = Map::from_iter([("dataset".to_owned(), json!("d")), ("key".to_owned(), json!("key"))]);
-    Spec { params, ..fixtures::spec() }
-}
-
 #[tokio::test]
-async fn of_several_rows_with_one_key_only_the_last_is_written() {
+async fn of_several_rows_with_the_same_key_only_the_last_is_written() {
     let (outcomes, written) = import(&[("a", ""), ("b", ""), ("a", ""), ("a", "")]).await;
     let (superseded, succeeded) = (Ok(ItemOutcome::Superseded), Ok(ItemOutcome::Succeeded));
     assert_eq!(outcomes, [superseded.clone(), succeeded.clone(), superseded, succeeded]);
@@ -65,22 +58,22 @@ async fn of_several_rows_with_one_key_only_the_last_is_written() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_refused_does_not_take_the_row_before_it_along() {
+async fn if_a_row_is_refused_the_earlier_row_with_its_key_is_written() {
     let (outcomes, written) = import(&[("a", ""), ("a", ""), ("a", "refuse")]).await;
     assert_eq!(outcomes[..2], [Ok(ItemOutcome::Superseded), Ok(ItemOutcome::Succeeded)]);
     assert_eq!(outcomes[2].as_ref().unwrap_err().code, "record_refused");
-    assert_eq!(written, [2, 3], "the one before is written in its place");
+    assert_eq!(written, [2, 3], "the earlier row is written instead");
 }
 
 #[tokio::test]
-async fn in_an_outage_all_rows_of_the_key_are_tried_again() {
+async fn in_an_outage_all_rows_of_the_key_are_retried() {
     let (outcomes, _) = import(&[("a", ""), ("a", "outage"), ("b", "")]).await;
     let transient = |outcome: &Result<ItemOutcome, ItemError>| outcome.as_ref().is_err_and(|error| error.transient);
     assert_eq!(outcomes.iter().map(transient).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[tokio::test]
-async fn a_row_without_a_key_fails_and_says_in_which_column() {
+async fn a_row_without_a_key_fails_with_the_name_of_the_column() {
     let (outcomes, written) = import(&[("", ""), ("b", "")]).await;
     let error = outcomes[0].as_ref().unwrap_err();
     assert_eq!((error.code.as_str(), error.column.as_deref()), ("missing_key", Some("key")));

@@ -1,4 +1,4 @@
-//! The job types that come with Rowmill, and the register of all there are.
+//! The built-in job types, and the register of all job types.
 
 mod export;
 mod import;
@@ -12,6 +12,8 @@ mod validate;
 mod import_tests;
 #[cfg(test)]
 mod output_tests;
+#[cfg(test)]
+mod test_spec;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +32,9 @@ use crate::ports::processor::JobType;
 pub struct JobTypes(BTreeMap<String, Arc<dyn JobType>>);
 
 impl JobTypes {
-    /// All job types. A new one is one line here.
+    /// All built-in job types. To add one, add one line here.
     ///
-    /// `records` is where `import` writes; a function that only checks params and never processes has none.
+    /// `import` writes to `records`. Functions that only check params pass `None`.
     pub fn built_in(records: Option<Arc<dyn RecordStore>>) -> Self {
         let types: [Arc<dyn JobType>; 4] =
             [Arc::new(Import::new(records)), Arc::new(Validate), Arc::new(Transform), Arc::new(Export)];
@@ -51,12 +53,12 @@ impl JobTypes {
         self
     }
 
-    /// The type of this name, if there is one.
+    /// The type with this name, if there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn JobType>> {
         self.0.get(name)
     }
 
-    /// The names of all types, in order.
+    /// The names of all types, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }

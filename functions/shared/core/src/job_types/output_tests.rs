@@ -1,19 +1,15 @@
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::test_spec::{self, job_guid};
 use super::{Export, Transform};
-use crate::fixtures;
-use crate::model::ids::JobGuid;
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{Chunk, ChunkMode, Dialect, Format, Head, Record, read_items};
+use crate::text::{Chunk, ChunkMode, Format, Record, read_items};
 
 fn spec(format: Format, columns: &[&str], params: Value) -> Spec {
-    let params: Map<String, Value> = params.as_object().cloned().unwrap();
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    let head = Head { dialect: Dialect { format, delimiter: b',' }, columns, data_start: 0 };
-    Spec { job_type: "transform".into(), head, params, ..fixtures::spec() }
+    test_spec::spec("transform", format, columns, &params)
 }
 
 fn refused(job_type: &dyn JobType, spec: &Spec) -> ParamsError {
@@ -21,7 +17,7 @@ fn refused(job_type: &dyn JobType, spec: &Spec) -> ParamsError {
 }
 
 async fn outputs(processor: &Arc<dyn ItemProcessor>, records: Vec<Record>) -> Vec<String> {
-    let job_guid = JobGuid(uuid::Uuid::nil());
+    let job_guid = job_guid();
     let items: Vec<Item> = (1..).zip(records).map(|(row, record)| Item { job_guid, row, record }).collect();
     let outcomes = processor.process_batch(&items).await;
     let output = |outcome| match outcome {
@@ -38,7 +34,7 @@ fn records(spec: &Spec, text: &str) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn steps_are_taken_in_their_order() {
+async fn steps_run_in_the_order_of_the_mapping() {
     let mapping = json!([
         { "rename": "first", "to": "given" },
         { "set": "name", "template": "{given} {{{last}}}" },
@@ -56,7 +52,7 @@ async fn steps_are_taken_in_their_order() {
 }
 
 #[tokio::test]
-async fn rows_go_from_either_format_to_either() {
+async fn rows_can_be_converted_between_csv_and_json_lines() {
     let to_json = spec(Format::Csv, &["a", "b"], json!({ "outputFormat": "jsonl", "columns": ["b"] }));
     let processor = Transform.prepare(&to_json).unwrap();
     assert_eq!(processor.output().unwrap().header, None);
@@ -69,7 +65,7 @@ async fn rows_go_from_either_format_to_either() {
 }
 
 #[test]
-fn a_mapping_that_cannot_work_is_refused_with_its_step() {
+fn the_error_for_an_invalid_mapping_names_the_step() {
     let refused = |params| refused(&Transform, &spec(Format::Csv, &["a", "b"], params));
     let of_step = |step| refused(json!({ "mapping": [{ "drop": "a" }, step] }));
     for step in [
@@ -94,7 +90,7 @@ fn a_mapping_that_cannot_work_is_refused_with_its_step() {
 }
 
 #[tokio::test]
-async fn an_export_writes_the_fields_that_are_asked_for_of_the_records_that_are() {
+async fn an_export_writes_the_selected_fields_of_the_records_that_pass_the_filter() {
     let records = || {
         let record = |key: &str, fields: Value| Record::Json(json!({ "key": key, "fields": fields }));
         vec![
@@ -117,11 +113,11 @@ async fn an_export_writes_the_fields_that_are_asked_for_of_the_records_that_are(
     let chosen = Export.prepare(&spec(Format::Jsonl, &[], params)).unwrap();
     assert_eq!(chosen.output().unwrap().header.as_deref(), Some("id,b,nested,gone"));
     let rows = outputs(&chosen, records()).await;
-    assert_eq!(rows, ["k1,\"x\"\"y\",\"{\"\"c\"\":null}\",", "Ok(Succeeded)"], "what the filter leaves out has no row");
+    assert_eq!(rows, ["k1,\"x\"\"y\",\"{\"\"c\"\":null}\",", "Ok(Succeeded)"], "a filtered record has no row");
 }
 
 #[test]
-fn an_export_that_cannot_work_is_refused() {
+fn an_export_with_invalid_params_is_refused() {
     let field = |params| refused(&Export, &spec(Format::Jsonl, &[], params)).field;
     assert_eq!(field(json!({})), "params.dataset");
     assert_eq!(field(json!({ "dataset": "d", "format": "csv" })), "params.columns");
@@ -134,7 +130,7 @@ fn an_export_that_cannot_work_is_refused() {
 }
 
 #[tokio::test]
-async fn no_field_is_written_over_another() {
+async fn no_field_overwrites_another_field() {
     let mapping = json!({ "mapping": [{ "rename": "a", "to": "b" }] });
     let renamed = Transform.prepare(&spec(Format::Jsonl, &[], mapping)).unwrap();
     let found = outputs(&renamed, vec![Record::Json(json!({ "a": 1 })), Record::Json(json!({ "a": 1, "b": 2 }))]).await;

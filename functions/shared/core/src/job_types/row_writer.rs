@@ -1,4 +1,4 @@
-//! Rows of an output file, as CSV or JSON lines.
+//! Writes the rows of an output file as CSV or JSON Lines.
 
 use csv::{Terminator, WriterBuilder};
 use serde_json::{Map, Value};
@@ -8,57 +8,57 @@ use crate::ports::processor::{ItemError, ParamsError};
 use crate::model::spec::OutputFile;
 use crate::text::{Format, escape_formula};
 
-/// Code of an item with a field where another one is to go.
+/// The code of an item that already has the field to be written.
 pub(super) const FIELD_EXISTS: &str = "field_exists";
 
-/// The params that say what a [`RowWriter`] writes.
+/// The params that configure a [`RowWriter`].
 pub(super) struct RowParams<'a> {
     /// All params of the job.
-    pub params: &'a Map<String, Value>,
-    /// The param that says in which format.
+    pub all: &'a Map<String, Value>,
+    /// The name of the param with the format.
     pub format: &'static str,
-    /// The format where it does not.
+    /// The format if that param is missing.
     pub default_format: Format,
-    /// The columns where the param `columns` does not say which, if they are known.
+    /// The columns if the param `columns` is missing; `None` if they are unknown.
     pub default_columns: Option<Vec<String>>,
 }
 
-/// Writes rows in one format, with the same columns each.
+/// Writes all rows in the same format and with the same columns.
 pub(super) struct RowWriter {
     format: Format,
-    /// The columns in their order; all a row has where there are none.
+    /// The columns in their order; `None` means all fields of each row.
     columns: Option<Vec<String>>,
-    /// Whether cells that a spreadsheet would run are escaped.
+    /// Whether cells that a spreadsheet would run as formulas are escaped.
     escape_formulas: bool,
 }
 
 impl RowWriter {
-    /// The writer that the params ask for: `columns`, `escapeFormulas` and the format.
-    pub(super) fn of(wish: RowParams<'_>) -> Result<Self, ParamsError> {
-        let format = match wish.params.get(wish.format) {
-            None | Some(Value::Null) => wish.default_format,
+    /// Builds a writer from the params `columns`, `escapeFormulas` and the format.
+    pub(super) fn of(params: RowParams<'_>) -> Result<Self, ParamsError> {
+        let format = match params.all.get(params.format) {
+            None | Some(Value::Null) => params.default_format,
             Some(Value::String(name)) if name == "csv" => Format::Csv,
             Some(Value::String(name)) if name == "jsonl" => Format::Jsonl,
-            Some(_) => return Err(ParamsError::new(format!("params.{}", wish.format), "must be `csv` or `jsonl`")),
+            Some(_) => return Err(ParamsError::new(format!("params.{}", params.format), "must be `csv` or `jsonl`")),
         };
-        let escape_formulas = match wish.params.get("escapeFormulas") {
+        let escape_formulas = match params.all.get("escapeFormulas") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(escape)) => *escape,
             Some(_) => return Err(ParamsError::new("params.escapeFormulas", "must be true or false")),
         };
-        let columns = columns(wish.params)?.or(wish.default_columns);
+        let columns = columns(params.all)?.or(params.default_columns);
         if format == Format::Csv && columns.is_none() {
             return Err(ParamsError::new(
                 "params.columns",
-                "is missing; CSV has the same columns in every row: list them",
+                "is missing; CSV needs the same columns in every row: list them",
             ));
         }
         Ok(Self { format, columns, escape_formulas })
     }
 
-    /// The file that the rows make up, called `name` with the ending of its format.
+    /// Describes the output file: `name` plus the file extension of the format.
     pub(super) fn output(&self, name: &str, gzip: bool) -> OutputFile {
-        let (ending, content_type) = match self.format {
+        let (extension, content_type) = match self.format {
             Format::Csv => ("csv", "text/csv"),
             Format::Jsonl => ("jsonl", "application/x-ndjson"),
         };
@@ -67,14 +67,14 @@ impl RowWriter {
             _ => None,
         };
         OutputFile {
-            name: format!("{name}.{ending}{}", if gzip { ".gz" } else { "" }),
+            name: format!("{name}.{extension}{}", if gzip { ".gz" } else { "" }),
             content_type: if gzip { "application/gzip" } else { content_type }.to_owned(),
             header,
             gzip,
         }
     }
 
-    /// A row of these fields.
+    /// Writes a row with these fields.
     pub(super) fn row(&self, mut fields: Map<String, Value>) -> Result<String, ItemError> {
         let line = match (&self.columns, self.format) {
             (columns, Format::Jsonl) => {
@@ -107,7 +107,7 @@ fn columns(params: &Map<String, Value>) -> Result<Option<Vec<String>>, ParamsErr
     };
     let twice = columns.iter().enumerate().any(|(place, column)| columns[..place].contains(column));
     match (columns.is_empty(), twice) {
-        (true, _) => error("must name at least one column; leave it out for all of them"),
+        (true, _) => error("must name at least one column; omit it for all columns"),
         (_, true) => error("names a column twice"),
         _ => Ok(Some(columns)),
     }
@@ -121,7 +121,7 @@ fn cell_text(value: Option<Value>) -> String {
     }
 }
 
-/// The cells as a CSV record without its end.
+/// Writes the cells as a CSV record without the line end.
 fn csv_line(cells: impl Iterator<Item = String>) -> Option<String> {
     let mut writer = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
     writer.write_record(cells.map(String::into_bytes)).ok()?;

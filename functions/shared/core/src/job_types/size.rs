@@ -2,7 +2,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// How many bytes a value takes as JSON, found out without writing it anywhere.
+/// The size of a value as JSON, in bytes, counted without storing the JSON.
 pub(super) fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl Write for Count {

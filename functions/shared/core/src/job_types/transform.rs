@@ -1,4 +1,4 @@
-//! `transform`: rows through a small mapping into a file, in the order of the input. The example of a type with outputs.
+//! `transform`: maps rows into an output file, in the order of the input. It is the example of a job type with outputs.
 
 use std::sync::Arc;
 
@@ -13,11 +13,16 @@ use crate::text::{Format, Record};
 
 /// The job type `transform`.
 ///
-/// Params: `mapping`, a list of steps that are taken in order, each `{"rename": "old", "to": "new"}`,
-/// `{"drop": "column"}`, `{"set": "column", "value": …}` or `{"set": "column", "template": "{first} {last}"}` (a
-/// column's name in braces stands for its value, a doubled brace for itself); `outputFormat`, `csv` or `jsonl`
-/// (default: as the input); `columns`, those to write, in this order (default: all; required from JSON lines to CSV);
-/// `escapeFormulas`, for CSV that people open.
+/// | param | meaning |
+/// |---|---|
+/// | `mapping` | a list of steps that run in order, see below; default: no steps |
+/// | `outputFormat` | `csv` or `jsonl`; default: the format of the input |
+/// | `columns` | the columns to write, in this order; default: all; required to convert JSON Lines to CSV |
+/// | `escapeFormulas` | whether cells that look like formulas are escaped, for CSV that people open in a spreadsheet |
+///
+/// A step is one of `{"rename": "old", "to": "new"}`, `{"drop": "column"}`, `{"set": "column", "value": …}` and
+/// `{"set": "column", "template": "{first} {last}"}`. In a template, a column name in braces is replaced by the value
+/// of the column; write `{{` and `}}` for literal braces.
 pub struct Transform;
 
 impl JobType for Transform {
@@ -36,26 +41,26 @@ impl JobType for Transform {
         let steps =
             (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
         if known.as_ref().is_some_and(Vec::is_empty) && !spec.head.columns.is_empty() {
-            return Err(ParamsError::new("params.mapping", "drops all columns; leave one at least"));
+            return Err(ParamsError::new("params.mapping", "drops all columns; keep at least one"));
         }
         let rows = RowWriter::of(RowParams {
-            params: &spec.params,
+            all: &spec.params,
             format: "outputFormat",
             default_format: format,
             default_columns: known.clone(),
         })?;
         if let (Some(known), Some(wanted)) = (&known, spec.params.get("columns").and_then(Value::as_array))
-            && let Some(stranger) =
-                wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
+            && let Some(unknown) = wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
         {
-            let message = format!("there is no column `{stranger}` after the mapping; there are {}", known.join(", "));
+            let message =
+                format!("the rows have no column `{unknown}` after the mapping; they have {}", known.join(", "));
             return Err(ParamsError::new("params.columns", message));
         }
         Ok(Arc::new(Mapping { steps, rows }))
     }
 }
 
-/// A step as the params have it.
+/// A step as it appears in the params.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StepParams {
@@ -105,12 +110,13 @@ fn steps(mapping: Option<&Value>) -> Result<Vec<StepParams>, ParamsError> {
 }
 
 impl StepParams {
-    /// The step, checked against the columns there are before it, which become those behind it.
+    /// Checks the step against the columns before it, and updates `known` to the columns after it. `known` is `None` if
+    /// the columns are unknown.
     fn compile(self, place: usize, known: Option<&mut Vec<String>>) -> Result<Step, ParamsError> {
         let field = format!("params.mapping[{place}]");
         let find = |known: &[String], name: &str| {
             known.iter().position(|column| column == name).ok_or_else(|| {
-                let message = format!("there is no column `{name}` at this step; there are {}", known.join(", "));
+                let message = format!("the rows have no column `{name}` at this step; they have {}", known.join(", "));
                 ParamsError::new(field.clone(), message)
             })
         };
@@ -135,7 +141,7 @@ impl StepParams {
             Step::Rename { from, to } => {
                 let place = find(known, from)?;
                 if from != to && known.contains(to) {
-                    return Err(ParamsError::new(field, format!("there is a column `{to}` already; drop it before")));
+                    return Err(ParamsError::new(field, format!("there is already a column `{to}`; drop it first")));
                 }
                 known[place].clone_from(to);
             }
@@ -178,9 +184,9 @@ enum Part {
     Column(String),
 }
 
-/// Reads `{first} {last}`, with `{{` and `}}` for the braces themselves.
+/// Parses a template such as `{first} {last}`; `{{` and `}}` are literal braces.
 fn template_parts(template: &str) -> Result<Vec<Part>, &'static str> {
-    const UNBALANCED: &str = "the template has a brace without its partner; double it to have the brace itself";
+    const UNBALANCED: &str = "the template has an unmatched brace; write it twice for a literal brace";
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template.chars().peekable());
     while let Some(c) = rest.next() {
         match c {
@@ -216,12 +222,12 @@ impl ItemProcessor for Mapping {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut fields = fields_of(&item.record)?;
         for step in &self.steps {
-            step.take(&mut fields)?;
+            step.apply(&mut fields)?;
         }
         self.rows.row(fields).map(ItemOutcome::Output)
     }
 
-    /// Nothing is written to anywhere but the file.
+    /// The only effect is the output file, so a dry run does the same.
     async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
@@ -230,21 +236,21 @@ impl ItemProcessor for Mapping {
         Some(self.rows.output("transformed", false))
     }
 
-    /// A row takes microseconds.
+    /// An item takes microseconds.
     fn batch_items(&self) -> usize {
         64
     }
 }
 
 impl Step {
-    fn take(&self, fields: &mut Map<String, Value>) -> Result<(), ItemError> {
+    fn apply(&self, fields: &mut Map<String, Value>) -> Result<(), ItemError> {
         match self {
             Self::Rename { from, to } => {
                 if let Some(value) = fields.remove(from)
                     && fields.insert(to.clone(), value).is_some()
                 {
                     let message =
-                        format!("`{from}` cannot be called `{to}`: the row has that field too; drop it before");
+                        format!("`{from}` cannot be renamed to `{to}`: the row already has that field; drop it first");
                     return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(to.clone()));
                 }
             }
@@ -264,7 +270,7 @@ impl Step {
 }
 
 impl Part {
-    /// What stands for this piece in a row; nothing for a value that the row has not.
+    /// The text of this part for a row; empty if the row has no such value.
     fn text(&self, fields: &Map<String, Value>) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -283,6 +289,6 @@ fn fields_of(record: &Record) -> Result<Map<String, Value>, ItemError> {
             Ok(cells.iter().map(|(column, cell)| (column.to_owned(), Value::String(cell.to_owned()))).collect())
         }
         Record::Json(Value::Object(fields)) => Ok(fields.clone()),
-        Record::Json(_) => Err(ItemError::permanent("invalid_json", "the row is no JSON object")),
+        Record::Json(_) => Err(ItemError::permanent("invalid_json", "the row is not a JSON object")),
     }
 }

@@ -1,4 +1,4 @@
-//! `validate`: checks every row as `import` would, and writes nothing.
+//! `validate`: checks every row in the same way as `import`, and writes nothing.
 
 use std::sync::Arc;
 
@@ -9,8 +9,10 @@ use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::RowSchema;
 
-/// The job type `validate`. Params: `schema`, a JSON Schema (2020-12) for the row as an object; without one every
-/// well-formed row is good.
+/// The job type `validate`.
+///
+/// Its param `schema` is a JSON Schema (2020-12) for the row as an object. Without a schema every well-formed row is
+/// valid.
 pub struct Validate;
 
 impl JobType for Validate {
@@ -51,12 +53,12 @@ impl ItemProcessor for RowCheck {
     }
 }
 
-/// The schema of the job's params.
+/// Compiles the schema in the job's params.
 pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
     RowSchema::compile(spec.params.get("schema")).map_err(|error| ParamsError::new("params.schema", error.to_string()))
 }
 
-/// The row as the object the schema describes.
+/// Checks the row and returns it as an object with typed values.
 pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value>, ItemError> {
     schema.check(item.record.clone()).map_err(|violation| ItemError {
         column: violation.column,

@@ -10,23 +10,23 @@ use crate::model::ids::JobGuid;
 use crate::ports::processor::Item;
 use crate::text::Record;
 
-/// Code outside of Rowmill that processes items: a function in any language, a web service.
+/// Code outside of Rowmill that processes items: a Lambda function in any language, or a web service.
 #[async_trait]
 pub trait Target: Send + Sync {
-    /// Sends the items, and answers with the bytes that came back: at most [`ANSWER_MAX_BYTES`].
+    /// Sends the items and returns the bytes of the answer: at most [`ANSWER_MAX_BYTES`].
     ///
     /// # Errors
     /// See [`TargetError`].
     async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError>;
 }
 
-/// The most bytes of JSON that a target is sent at once. Lambda takes 6 MB.
+/// Maximum size of a request to a target, in bytes of JSON: Lambda accepts 6 MB.
 pub const REQUEST_MAX_BYTES: usize = 6_000_000;
 
-/// The most bytes of JSON that a target may answer with: Lambda's limit of 6 MB.
+/// Maximum size of an answer of a target, in bytes of JSON: Lambda's limit of 6 MB.
 pub const ANSWER_MAX_BYTES: usize = 6 * 1024 * 1024;
 
-/// Items for a target. As JSON it is what the target is sent:
+/// A request to a target. The target receives it as JSON:
 ///
 /// ```json
 /// {"jobGuid": "…", "jobType": "geocode", "params": {…},
@@ -35,29 +35,29 @@ pub const ANSWER_MAX_BYTES: usize = 6 * 1024 * 1024;
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRequest<'a> {
-    /// The job the items are processed for.
+    /// The job of the items.
     pub job_guid: JobGuid,
-    /// Its type: the name that the target is configured under.
+    /// The job type: the name under which the target is configured.
     pub job_type: &'a str,
-    /// What the client gave the job.
+    /// The job's params, as the client sent them.
     pub params: &'a Map<String, Value>,
     /// The items.
     pub items: Vec<TargetItem<'a>>,
 }
 
-/// One item for a target.
+/// One item of a request.
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetItem<'a> {
-    /// The same text every time this item is processed for this job; by it the answer names the item.
+    /// Identifies the item in the answer. It is the same every time this item is processed for this job.
     pub item_identifier: String,
-    /// Its number in the file, the first one being 1.
+    /// Its 1-based number in the file.
     pub row: u64,
-    /// What it holds.
+    /// Its content.
     pub record: RecordObject<'a>,
 }
 
-/// A record as a JSON object: the cells of a CSV record are strings under the names of their columns.
+/// A record as a JSON object. For a CSV record, the column names are the keys and the cells are strings.
 #[derive(Clone, Copy)]
 pub struct RecordObject<'a>(pub &'a Record);
 
@@ -76,75 +76,76 @@ impl<'a> From<&'a Item> for TargetItem<'a> {
     }
 }
 
-/// Why a call has no answer, by what the caller does about it. What is told goes to the user who runs the job: it names
-/// what happened and quotes neither items nor secrets.
+/// Why a call failed, classified by what the caller does about it.
+///
+/// `detail` is shown to the user who runs the job. It says what happened and quotes neither items nor secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// There is no answer: it cannot be reached, takes too long, or broke off. The items are tried again later.
-    #[error("the target does not answer: {told}")]
+    /// No answer: the target cannot be reached, timed out, or closed the connection. The items are retried later.
+    #[error("the target does not answer: {detail}")]
     Unreachable {
         /// What happened.
-        told: Cow<'static, str>,
-        /// The cause, if it is an error of its own.
+        detail: Cow<'static, str>,
+        /// The underlying error, if there is one.
         #[source]
         source: Option<BoxError>,
     },
-    /// It says that it cannot answer now. The items are tried again later.
-    #[error("the target is busy: {told}")]
+    /// The target says that it is overloaded or unavailable. The items are retried later.
+    #[error("the target is busy: {detail}")]
     Busy {
         /// What happened.
-        told: Cow<'static, str>,
-        /// After what time it wants to be asked again, if it says so.
+        detail: Cow<'static, str>,
+        /// The pause before the next call, if the target asked for one (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// It was reached and failed on the items as a whole. One of them may be the reason, or something of its own.
-    #[error("the target failed: {told}")]
+    /// The target ran and failed the call as a whole. The cause may be one of the items or the target itself.
+    #[error("the target failed: {detail}")]
     Failed {
         /// What happened.
-        told: Cow<'static, str>,
+        detail: Cow<'static, str>,
     },
-    /// It does not take this call, and will not later.
-    #[error("the target refuses the call: {told}")]
+    /// The target refuses this call permanently.
+    #[error("the target refuses the call: {detail}")]
     Refused {
         /// What happened, and what to do.
-        told: Cow<'static, str>,
+        detail: Cow<'static, str>,
     },
-    /// What it answered is not to be understood.
-    #[error("the target's answer is no good: {told}")]
+    /// The answer is invalid.
+    #[error("the target's answer is invalid: {detail}")]
     BadAnswer {
         /// What is wrong with it.
-        told: Cow<'static, str>,
+        detail: Cow<'static, str>,
     },
 }
 
 impl TargetError {
-    /// No answer, for this reason alone.
-    pub fn silent(told: impl Into<Cow<'static, str>>) -> Self {
-        Self::Unreachable { told: told.into(), source: None }
+    /// [`Unreachable`](Self::Unreachable) without an underlying error.
+    pub fn no_answer(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Unreachable { detail: detail.into(), source: None }
     }
 
-    /// No answer, with the error that says so.
-    pub fn unreachable(told: impl Into<Cow<'static, str>>, source: impl Into<BoxError>) -> Self {
-        Self::Unreachable { told: told.into(), source: Some(source.into()) }
+    /// [`Unreachable`](Self::Unreachable) with its underlying error.
+    pub fn unreachable(detail: impl Into<Cow<'static, str>>, source: impl Into<BoxError>) -> Self {
+        Self::Unreachable { detail: detail.into(), source: Some(source.into()) }
     }
 
-    /// No time for an answer.
-    pub fn busy(told: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {
-        Self::Busy { told: told.into(), retry_after }
+    /// [`Busy`](Self::Busy).
+    pub fn busy(detail: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {
+        Self::Busy { detail: detail.into(), retry_after }
     }
 
-    /// Reached, and failed.
-    pub fn failed(told: impl Into<Cow<'static, str>>) -> Self {
-        Self::Failed { told: told.into() }
+    /// [`Failed`](Self::Failed).
+    pub fn failed(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Failed { detail: detail.into() }
     }
 
-    /// Not taken, now or later.
-    pub fn refused(told: impl Into<Cow<'static, str>>) -> Self {
-        Self::Refused { told: told.into() }
+    /// [`Refused`](Self::Refused).
+    pub fn refused(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Refused { detail: detail.into() }
     }
 
-    /// Answered, and not to be understood.
-    pub fn bad_answer(told: impl Into<Cow<'static, str>>) -> Self {
-        Self::BadAnswer { told: told.into() }
+    /// [`BadAnswer`](Self::BadAnswer).
+    pub fn bad_answer(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::BadAnswer { detail: detail.into() }
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-/// The cells of a record under the names of their columns, as many of one as of the other.
+/// The cells of a record with the names of their columns. There are as many cells as columns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cells {
     columns: Arc<[String]>,
-    /// All cells one after the other.
+    /// All cells, concatenated.
     text: String,
-    /// Where each cell ends in `text`, always on a character's border.
+    /// The end of each cell in `text`, always on a character boundary.
     ends: Box<[usize]>,
 }
 
@@ -25,25 +25,25 @@ impl Cells {
         self.ends.len()
     }
 
-    /// Whether there is no cell at all.
+    /// Whether there are no cells.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The cell at `index`, the first one being 0.
+    /// The cell at this 0-based index.
     pub fn at(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         Some(&self.text[start..end])
     }
 
-    /// The cell under a column.
+    /// The cell in this column.
     pub fn get(&self, column: &str) -> Option<&str> {
         let index = self.columns.iter().position(|name| name == column)?;
         self.at(index)
     }
 
-    /// Each column's name with its cell, in the order of the file.
+    /// The column names with their cells, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut start = 0;
         self.columns.iter().zip(&self.ends).map(move |(column, &end)| {
@@ -57,13 +57,13 @@ impl Cells {
 /// A cell that is not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadCell {
-    /// Number of the cell, the first one being 0.
+    /// The 0-based number of the cell.
     pub index: usize,
-    /// Its first bad byte, counted in the cell without its quotes, the first one being 0.
+    /// The 0-based position of its first invalid byte, in the cell without its quotes.
     pub byte: usize,
 }
 
-/// The cells of one record, which `raw` is without its terminator; bytes that are no UTF-8 are shown as U+FFFD.
+/// Splits one record into its cells. `raw` is the record without its terminator. Invalid UTF-8 is replaced by U+FFFD.
 pub fn split_cells(raw: &[u8], delimiter: u8) -> Vec<String> {
     if raw.is_empty() {
         return Vec::new();
@@ -95,9 +95,9 @@ impl CellReader {
         reader
     }
 
-    /// Reads the record that `input` begins with and answers how long it is without its terminator.
+    /// Reads the record at the start of `input` and returns its length in bytes, without its terminator.
     ///
-    /// `input` must begin with the record's first byte, so not with a line end.
+    /// `input` must start with the first byte of the record, so not with a line end.
     pub(super) fn read(&mut self, input: &[u8]) -> usize {
         (self.text_length, self.cells) = (0, 0);
         let mut consumed = 0;
@@ -109,7 +109,8 @@ impl CellReader {
             self.text_length += written;
             self.cells += ended;
             match result {
-                // An empty rest is how csv-core is told of the end, which it answers with the last record.
+                // The next call passes the empty rest. That tells csv-core that the input ends, and it returns the last
+                // record.
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
@@ -131,11 +132,12 @@ impl CellReader {
         self.cells
     }
 
-    /// The record under the names of its columns, which must be as many as its cells.
+    /// The record with the names of its columns. There must be as many columns as cells.
     pub(super) fn cells(&self, columns: &Arc<[String]>) -> Result<Cells, BadCell> {
         let ends = &self.ends[..self.cells];
         match std::str::from_utf8(&self.text[..self.text_length]) {
-            // Cells may be valid together and not one by one, when a character's bytes lie in two of them.
+            // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two
+            // cells.
             Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => {
                 Ok(Cells { columns: Arc::clone(columns), text: text.to_owned(), ends: ends.into() })
             }
@@ -143,7 +145,7 @@ impl CellReader {
         }
     }
 
-    /// The record's cells, each on its own.
+    /// The cells of the record as separate strings.
     pub(super) fn texts(&self) -> Result<Vec<String>, BadCell> {
         let texts = self.each().enumerate().map(|(index, cell)| match std::str::from_utf8(cell) {
             Ok(text) => Ok(text.to_owned()),
@@ -165,8 +167,8 @@ impl CellReader {
         self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })
     }
 
-    /// csv-core drops a byte-order mark that its first input begins with, but in the middle of a file those bytes are
-    /// content. A line end as first input yields nothing and takes that occasion away.
+    /// Resets the reader. csv-core drops a byte-order mark at the start of its first input, but in the middle of a file
+    /// those bytes are content. So the first input is a line end, which yields nothing.
     fn restart(&mut self) {
         self.reader.reset();
         let _ = self.reader.read_record(b"\n", &mut self.text, &mut self.ends);

@@ -1,4 +1,4 @@
-//! From the text of a cell to a value of the type its schema declares.
+//! Converts the text of a cell to a value of the type that the schema declares.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ impl Types {
     const NULL: Self = Self(1);
     const BOOLEAN: Self = Self(2);
     const INTEGER: Self = Self(4);
-    /// Integers are numbers.
+    /// Includes integers, because they are numbers too.
     const NUMBER: Self = Self(8 | 4);
     const STRING: Self = Self(16);
-    /// Arrays and objects, which no cell can be.
+    /// Arrays and objects. No cell can be one.
     const OTHER: Self = Self(32);
     const ANY: Self = Self(63);
     const NONE: Self = Self(0);
@@ -56,17 +56,17 @@ impl Types {
     }
 }
 
-/// What a cell becomes.
+/// The result of a conversion.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Coerced {
     Value(Value),
-    /// Empty where there is no way to write "no value" but to leave the property out.
+    /// The cell is empty, and neither null nor a string is allowed: the property is omitted.
     LeftOut,
-    /// An integer whose digits no number keeps, with no string allowed instead.
+    /// An integer that no JSON number here can represent exactly, and a string is not allowed.
     Inexact,
 }
 
-/// Which types a schema declares for which column.
+/// The types that a schema declares for the columns.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnTypes {
     declared: HashMap<String, Types>,
@@ -74,7 +74,7 @@ pub(super) struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// Collects what a valid schema declares under `properties` and `additionalProperties`, through `allOf` and
+    /// Collects the types that a valid schema declares in `properties` and `additionalProperties`. Follows `allOf` and
     /// references within the schema.
     pub(super) fn of(schema: &Value) -> Self {
         let mut survey = Survey { root: schema, steps_left: Survey::STEPS };
@@ -88,19 +88,19 @@ impl ColumnTypes {
     }
 }
 
-/// A walk over a schema, bounded whatever the schema refers to.
+/// A walk over a schema. The number of steps and the depth are bounded, because references can be recursive.
 struct Survey<'a> {
     root: &'a Value,
     steps_left: u32,
 }
 
 impl<'a> Survey<'a> {
-    /// Far more than a sensible schema has, far fewer than could be noticed.
+    /// Far more than a sensible schema needs, and few enough to take no noticeable time.
     const STEPS: u32 = 10_000;
-    /// References may go in circles.
+    /// References can form cycles.
     const DEPTH: u32 = 32;
 
-    /// The keywords of a schema, unless the walk has gone far enough.
+    /// The keywords of a schema; `None` at the limits of the walk.
     fn keywords(&mut self, schema: &'a Value, depth: u32) -> Option<&'a Map<String, Value>> {
         self.steps_left = self.steps_left.checked_sub(1)?;
         schema.as_object().filter(|_| depth > 0)
@@ -114,7 +114,7 @@ impl<'a> Survey<'a> {
             let found = self.types_of(property, depth - 1);
             types.declared.entry(column.clone()).and_modify(|known| *known = known.and(found)).or_insert(found);
         }
-        // Columns that match a pattern are no "additional" ones, and patterns are the validator's business.
+        // Columns that match a pattern do not count as "additional". Patterns are only evaluated by the validator.
         if !schema.contains_key("patternProperties")
             && let Some(others) = schema.get("additionalProperties")
         {
@@ -169,10 +169,10 @@ fn subschemas<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] 
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The value of a cell. A cell that is of none of the types stays a string, for the validator to refuse.
+/// Converts a cell. A cell that fits none of the types stays a string, and the validator rejects it.
 ///
-/// Where a string is allowed beside other types, a cell becomes one of those only if it is written exactly as JSON would
-/// write it: `007` stays what it is.
+/// If the types include string and others, a cell is converted to another type only if it is written exactly as JSON
+/// would write the value: `007` stays a string.
 fn coerce(cell: &str, types: Types) -> Coerced {
     let text_allowed = types.allows(Types::STRING);
     if types == Types::ANY || types == Types::STRING {
@@ -192,7 +192,7 @@ fn coerce(cell: &str, types: Types) -> Coerced {
     }
 }
 
-/// Tries the types from the narrowest on.
+/// Tries the types, the narrowest first.
 fn parse(text: &str, types: Types) -> Option<Coerced> {
     if types.allows(Types::INTEGER)
         && let Some(digits) = integer_digits(text)
@@ -215,7 +215,7 @@ fn parse(text: &str, types: Types) -> Option<Coerced> {
     None
 }
 
-/// The sign and digits of an integer, a fraction of nothing but zeros left out.
+/// The sign and digits of an integer. A fraction of zeros is removed.
 fn integer_digits(text: &str) -> Option<&str> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
@@ -228,7 +228,7 @@ fn integer_digits(text: &str) -> Option<&str> {
 
 /// A finite number in decimal or exponent notation.
 fn decimal(text: &str) -> Option<f64> {
-    // Only then is it not one of the words Rust reads as a float.
+    // Excludes words that Rust parses as a float, such as `inf` and `NaN`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));
     if !plain {
         return None;

@@ -1,14 +1,14 @@
-//! Cutting a file into chunks on record borders.
+//! Cuts a file into chunks at record boundaries.
 //!
-//! What holds for every file, dialect and set of limits:
+//! For every file, dialect and set of limits:
 //!
-//! - Chunks depend on nothing but these three: not on how the bytes arrive, nor on where cutting was resumed, as long as
-//!   it is resumed at a border of the same cut.
-//! - A chunk reaches from the start of its first record to the start of the next chunk's first record: line ends and
-//!   blank lines belong to the chunk before them. Only a run of blank lines that would take the chunk past
-//!   [`ChunkLimits::max_bytes`] is left outside at that byte, so that a chunk always fits in memory whoever wrote the
-//!   file.
-//! - Only a chunk of one single record is longer than `max_bytes`.
+//! - The chunks depend only on these three. They do not depend on how the bytes arrive, nor on where cutting was
+//!   resumed, as long as it was resumed at a boundary of the same cut.
+//! - A chunk reaches from the start of its first record to the start of the first record of the next chunk: line ends
+//!   and blank lines belong to the chunk before them. The exception is a run of blank lines that would make the chunk
+//!   longer than [`ChunkLimits::max_bytes`]: the chunk ends at that byte. So every chunk fits in memory, even of a
+//!   hostile file.
+//! - Only a chunk with a single record can be longer than `max_bytes`.
 
 use std::ops::Range;
 
@@ -17,38 +17,40 @@ use serde::{Deserialize, Serialize};
 use super::format::Dialect;
 use super::scan::{RecordScanner, Span};
 
-/// Goes up whenever the same file, dialect and limits would be cut differently. A job keeps the version it was cut with.
+/// Must be increased whenever the same file, dialect and limits would be cut differently. A job stores the version that
+/// it was cut with.
 pub const SCANNER_VERSION: u32 = 1;
 
-/// How big a chunk and a record may be.
+/// The maximum sizes of a chunk and of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkLimits {
-    /// Items in a chunk; 0 is taken as 1.
+    /// Maximum number of items in a chunk; 0 counts as 1.
     pub max_items: u32,
-    /// Bytes in a chunk of more than one record.
+    /// Maximum size of a chunk with more than one record, in bytes.
     pub max_bytes: u64,
-    /// Bytes in a record, its terminator left out. A longer one is a [`ChunkMode::TooLong`] chunk of its own.
+    /// Maximum size of a record without its terminator, in bytes. A longer record becomes a [`ChunkMode::TooLong`]
+    /// chunk of its own.
     pub max_record_bytes: u64,
 }
 
-/// A place between two records of a file.
+/// A boundary between two records of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Position {
-    /// Bytes before it.
+    /// Number of bytes before it.
     pub offset: u64,
-    /// Number of the next record, the first one being 1.
+    /// The 1-based number of the next record.
     pub row: u64,
 }
 
-/// What is to be done with a chunk.
+/// How a chunk is processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChunkMode {
-    /// Read its items.
+    /// Its items are read.
     Items,
-    /// It is one record over [`ChunkLimits::max_record_bytes`], not to be read whole.
+    /// It is a single record over [`ChunkLimits::max_record_bytes`] and must not be read as a whole.
     TooLong,
 }
 
@@ -56,20 +58,20 @@ pub enum ChunkMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chunk {
-    /// Offset of its first record in the file.
+    /// Offset of its first record in the file, in bytes.
     pub offset: u64,
-    /// Bytes up to its end, never 0.
+    /// Length in bytes, never 0.
     pub length: u64,
-    /// Row of its first item.
+    /// The 1-based row of its first item.
     pub first_row: u64,
-    /// Items in it, never 0.
+    /// Number of items, never 0.
     pub items: u32,
-    /// How to treat it.
+    /// How to process it.
     pub mode: ChunkMode,
 }
 
 impl Chunk {
-    /// The border before its first record.
+    /// The boundary before its first record.
     pub const fn start(&self) -> Position {
         Position { offset: self.offset, row: self.first_row }
     }
@@ -78,17 +80,17 @@ impl Chunk {
 /// The file ended inside a quoted cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "The quote that opens at byte {offset} of the file, in row {row}, is never closed. Close it, or double it if it is \
-     part of the cell."
+    "The quote that opens at byte {offset} of the file, in row {row}, is never closed. Close it, or write it twice if it \
+     is part of the cell."
 )]
 pub struct UnterminatedQuote {
-    /// Row of the record the quote is in.
+    /// The 1-based row of the record with the quote.
     pub row: u64,
-    /// Offset of the opening quote in the file.
+    /// Offset of the opening quote in the file, in bytes.
     pub offset: u64,
 }
 
-/// Cuts a file, fed to it slice by slice, into chunks. It keeps positions only, never bytes.
+/// Cuts a file into chunks. It gets the file slice by slice, and stores positions only, never bytes.
 #[derive(Debug)]
 pub struct ChunkCutter {
     scanner: RecordScanner,
@@ -96,7 +98,7 @@ pub struct ChunkCutter {
 }
 
 impl ChunkCutter {
-    /// Starts at `from`: where the first record begins, or the border after a chunk of an earlier cut.
+    /// Starts at `from`: at the first record, or at the boundary after a chunk of an earlier cut.
     pub fn new(dialect: &Dialect, limits: ChunkLimits, from: Position) -> Self {
         Self {
             scanner: RecordScanner::new(dialect, from.offset),
@@ -104,17 +106,17 @@ impl ChunkCutter {
         }
     }
 
-    /// Feeds the next bytes of the file and appends the chunks that are complete by now.
+    /// Takes the next bytes of the file and appends the chunks that are complete now.
     pub fn push(&mut self, bytes: &[u8], chunks: &mut Vec<Chunk>) {
         let packer = &mut self.packer;
         self.scanner.scan(bytes, |record| packer.add(record, chunks));
     }
 
-    /// The file ends here: appends the last chunk and answers with the file's end.
+    /// Ends the file: appends the last chunk and returns the position of the file's end.
     ///
     /// # Errors
     ///
-    /// [`UnterminatedQuote`] if a quote is still open. The records before the broken one are in `chunks` all the same.
+    /// [`UnterminatedQuote`] if a quote is still open. The records before the broken one are in `chunks` in any case.
     pub fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<Position, UnterminatedQuote> {
         match self.scanner.finish() {
             Ok(record) => {
@@ -132,24 +134,24 @@ impl ChunkCutter {
         }
     }
 
-    /// What of the bytes fed so far chunks to come may hold: the open one, and the record that is being scanned, unless
-    /// it is over the limit.
+    /// The ranges of the bytes so far that future chunks can contain: the open chunk, and the record that is being
+    /// scanned. Bytes beyond the limits of a chunk or a record are not included.
     pub fn needed(&self, max_record_bytes: u64) -> [Range<u64>; 2] {
         let (border, record) = (self.packer.border.offset, self.scanner.record_start());
         let open = self.packer.open.map_or(border..border, |open| open.start..record.max(open.end));
-        // Line ends included, which take two bytes at most.
+        // `+ 2`: a line end has at most two bytes.
         let open =
             open.start..open.end.min(open.start.saturating_add(self.packer.limits.max_bytes.max(max_record_bytes) + 2));
         [open, record..record.saturating_add(max_record_bytes + 2)]
     }
 
-    /// The border after the last chunk handed out, from which cutting can be resumed.
+    /// The boundary after the last complete chunk. Cutting can be resumed there.
     pub fn position(&self) -> Position {
         self.packer.border
     }
 }
 
-/// Gathers records into chunks.
+/// Collects records into chunks.
 #[derive(Debug)]
 struct Packer {
     limits: ChunkLimits,
@@ -161,7 +163,7 @@ struct Packer {
 #[derive(Clone, Copy, Debug)]
 struct OpenChunk {
     start: u64,
-    /// End of its last record, terminator included.
+    /// End of its last record, including the terminator.
     end: u64,
     first_row: u64,
     items: u32,
@@ -192,7 +194,7 @@ impl Packer {
         self.next_row += 1;
     }
 
-    /// Hands out the open chunk, if any; the next record begins at `next_start`.
+    /// Appends the open chunk, if there is one, to `chunks`. The next record starts at `next_start`.
     fn close(&mut self, next_start: u64, chunks: &mut Vec<Chunk>) {
         let Some(open) = self.open.take() else { return };
         let blank_lines_to = open.start.saturating_add(self.limits.max_bytes).max(open.end);

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::test_files::*;
 use super::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Position, UnterminatedQuote};
 
-/// A record found the slow way: its start, the end of its content, the end of its terminator.
+/// A record found by a slow, simple reader: its start, the end of its content, the end of its terminator.
 type Bounds = (u64, u64, u64);
 
 fn with_terminator(file: &[u8], start: usize, content_end: usize) -> Bounds {
@@ -38,7 +38,8 @@ fn slow_jsonl_bounds(file: &[u8]) -> Vec<Bounds> {
     bounds
 }
 
-/// Checks every promise made about chunks, given where the records are. `end` is where the last chunk must stop.
+/// Checks every documented property of chunks against the real bounds of the records. `end` is where the last chunk
+/// must end.
 fn check_chunks(chunks: &[Chunk], records: &[Bounds], limits: ChunkLimits, end: u64) {
     let mut next = 0;
     for chunk in chunks {
@@ -78,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn csv_chunks_hold_the_records_that_a_slow_reader_finds(
+    fn csv_chunks_contain_the_records_that_a_slow_reader_finds(
         file in hostile_csv(), limits in any_limits(), slices in any_splits(), delimiter in prop::sample::select(&b",;a"[..]),
     ) {
         let dialect = csv(delimiter);
@@ -93,12 +94,12 @@ proptest! {
     }
 
     #[test]
-    fn csv_chunks_hold_as_many_records_as_the_csv_crate_reads(
+    fn csv_chunks_contain_as_many_records_as_the_csv_crate_reads(
         file in hostile_csv(), limits in any_limits(), slices in any_splits(), delimiter in prop::sample::select(&b",;a"[..]),
     ) {
         let (chunks, end) = cut(&file, &csv(delimiter), limits, START, &slices);
         let items: usize = chunks.iter().map(|chunk| chunk.items as usize).sum();
-        // The crate takes what follows a quote that never closes for one more record.
+        // The crate treats everything after an unclosed quote as one more record.
         prop_assert_eq!(items + usize::from(end.is_err()), csv_crate_records(&file, delimiter).len());
         for chunk in chunks {
             let bytes = &file[chunk.offset as usize..(chunk.offset + chunk.length) as usize];
@@ -107,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn cutting_can_be_resumed_from_every_border(
+    fn cutting_can_be_resumed_at_every_boundary(
         file in hostile_csv(), lines in hostile_jsonl(), limits in any_limits(), slices in any_splits(),
     ) {
         check_every_restart(&file, &csv(b','), limits, &slices);
@@ -115,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn jsonl_chunks_hold_the_lines_that_are_not_blank(
+    fn jsonl_chunks_contain_the_lines_that_are_not_blank(
         file in hostile_jsonl(), limits in any_limits(), slices in any_splits(),
     ) {
         let (chunks, end) = cut(&file, &jsonl(), limits, START, &slices);
@@ -125,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_are_cut_without_a_panic(
+    fn any_bytes_are_cut_without_a_panic(
         file in prop::collection::vec(any::<u8>(), 0..400), limits in any_limits(), slices in any_splits(),
         delimiter in any::<u8>(), lines in any::<bool>(),
     ) {
@@ -142,14 +143,14 @@ fn a_chunk_closes_at_its_item_limit() {
 }
 
 #[test]
-fn a_record_over_the_byte_limit_is_read_in_a_chunk_of_its_own() {
+fn a_record_longer_than_a_chunk_gets_a_chunk_of_its_own() {
     let (chunks, _) = cut(b"a\nbbbbbbbbbb\nc\n", &csv(b','), limits(9, 4, 100), START, &[]);
     assert_eq!(chunks.iter().map(|chunk| chunk.length).collect::<Vec<_>>(), [2, 11, 2]);
     assert!(chunks.iter().all(|chunk| chunk.mode == ChunkMode::Items));
 }
 
 #[test]
-fn a_record_too_long_is_a_chunk_of_its_own_and_the_rest_goes_on() {
+fn a_record_over_the_record_limit_is_a_too_long_chunk_and_cutting_continues() {
     let file = [b"a\n".as_slice(), &[b'x'; 101], b"\r\n\r\n", &[b'y'; 100], b"\r\nc\n"].concat();
     let (chunks, _) = cut(&file, &csv(b','), limits(9, 1000, 100), START, &[]);
     let seen: Vec<_> = chunks.iter().map(|chunk| (chunk.first_row, chunk.items, chunk.length, chunk.mode)).collect();
@@ -157,7 +158,7 @@ fn a_record_too_long_is_a_chunk_of_its_own_and_the_rest_goes_on() {
 }
 
 #[test]
-fn an_open_quote_is_reported_with_its_row_and_byte_after_the_good_chunks() {
+fn an_unclosed_quote_is_reported_with_its_row_and_byte_after_the_good_chunks() {
     let mut cutter = ChunkCutter::new(&csv(b','), no_limits(), START);
     let mut chunks = Vec::new();
     cutter.push(b"a,b\n\n1,\"two\"\n3,\"fo", &mut chunks);
@@ -168,7 +169,7 @@ fn an_open_quote_is_reported_with_its_row_and_byte_after_the_good_chunks() {
 }
 
 #[test]
-fn a_file_of_nothing_or_of_blank_lines_has_no_chunk() {
+fn an_empty_file_or_a_file_of_blank_lines_has_no_chunks() {
     for file in [&b""[..], b"\n", b"\r\n\r\n\n"] {
         for dialect in [csv(b','), jsonl()] {
             let end = Position { offset: file.len() as u64, row: 1 };
@@ -178,7 +179,7 @@ fn a_file_of_nothing_or_of_blank_lines_has_no_chunk() {
 }
 
 #[test]
-fn a_flood_of_blank_lines_does_not_make_a_chunk_longer_than_its_limit() {
+fn many_blank_lines_do_not_make_a_chunk_longer_than_its_limit() {
     let file = [b"a\n".as_slice(), &[b'\n'; 5000], b"b\n"].concat();
     let (chunks, _) = cut(&file, &csv(b','), limits(9, 100, 100), START, &[]);
     assert_eq!(chunks.iter().map(|chunk| (chunk.offset, chunk.length)).collect::<Vec<_>>(), [(0, 100), (5002, 2)]);
@@ -188,13 +189,14 @@ fn a_flood_of_blank_lines_does_not_make_a_chunk_longer_than_its_limit() {
 fn the_unicode_file_is_cut_into_exactly_its_items() {
     let file = unicode_csv();
     let (chunks, end) = cut(&file, &csv(b','), limits(500, 1 << 20, 1 << 20), START, &[100_000, 1, 333_333]);
-    assert_eq!(chunks.iter().map(|chunk| chunk.items).sum::<u32>(), 11_232, "the header is a record here");
+    assert_eq!(chunks.iter().map(|chunk| chunk.items).sum::<u32>(), 11_232, "the header counts as a record here");
     assert_eq!(chunks.len(), 23);
     assert_eq!(end, Ok(Position { offset: file.len() as u64, row: 11_233 }));
     check_every_restart(&file, &csv(b','), limits(500, 1 << 20, 1 << 20), &[7]);
 }
 
-/// Prints how fast the cutter is. Run it in release: `cargo test --release -p rowmill-core -- --ignored --nocapture speed`.
+/// Measures the speed of the cutter. Run it in release: `cargo test --release -p rowmill-core -- --ignored --nocapture
+/// speed`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn speed_of_the_cutter() {

@@ -1,25 +1,25 @@
-//! How the items of a file are written: its format and its delimiter.
+//! The format of a file and its delimiter.
 
 use serde::{Deserialize, Serialize};
 
-/// How a file's items are written.
+/// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Format {
-    /// A record of cells a line, by RFC 4180.
+    /// CSV (RFC 4180): one record of cells per line.
     Csv,
-    /// A JSON object a line.
+    /// JSON Lines: one JSON object per line.
     Jsonl,
 }
 
-/// All that has to be known to find and read the records of a file.
+/// What is needed to find and read the records of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dialect {
-    /// How the items are written.
+    /// The format.
     pub format: Format,
-    /// The ASCII character between two cells, serialized as a string of that character. JSON Lines files have none and
-    /// carry a comma here.
+    /// The ASCII character between two cells, serialized as a string of one character. JSON Lines has no delimiter; the
+    /// field is a comma then.
     #[serde(with = "delimiter_as_text")]
     pub delimiter: u8,
 }

@@ -1,32 +1,33 @@
-//! Cells that a spreadsheet would run.
+//! Protection against CSV injection: cells that a spreadsheet would run as formulas.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` (or with white space before one of these) for a formula,
-//! which may do harm to whoever opens the file. In CSV meant for people such a cell gets an apostrophe in front, which
-//! spreadsheets take for "this is text". Which characters, by OWASP's page on CSV injection.
+//! A spreadsheet treats a cell that begins with `=`, `+`, `-` or `@` (or with white space before one of these) as a
+//! formula. A formula can harm the person who opens the file. In CSV for people, such a cell gets a leading apostrophe,
+//! which tells the spreadsheet that the cell is text. The list of characters follows OWASP's page on CSV injection.
 
 use std::borrow::Cow;
 
 const ESCAPE: char = '\'';
 
-/// The cell, with an apostrophe in front if it would be run. Plain numbers are not, so `-1.5` stays. A cell that already
-/// looks like an escaped one gets another apostrophe, so that [`unescape_formula`] always gives the cell back.
+/// Adds a leading apostrophe if the cell would be run as a formula. Plain numbers such as `-1.5` are not changed. A
+/// cell that already looks escaped gets another apostrophe, so that [`unescape_formula`] always restores the original
+/// cell.
 pub fn escape_formula(cell: &str) -> Cow<'_, str> {
-    if is_run(cell.trim_start_matches(ESCAPE)) && !is_number(cell) {
+    if is_formula(cell.trim_start_matches(ESCAPE)) && !is_number(cell) {
         Cow::Owned(format!("{ESCAPE}{cell}"))
     } else {
         Cow::Borrowed(cell)
     }
 }
 
-/// The cell that [`escape_formula`] made this one of.
+/// Restores the cell that was escaped with [`escape_formula`].
 pub fn unescape_formula(cell: &str) -> &str {
     match cell.strip_prefix(ESCAPE) {
-        Some(rest) if is_run(rest.trim_start_matches(ESCAPE)) => rest,
+        Some(rest) if is_formula(rest.trim_start_matches(ESCAPE)) => rest,
         _ => cell,
     }
 }
 
-fn is_run(cell: &str) -> bool {
+fn is_formula(cell: &str) -> bool {
     cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])
 }
 
@@ -41,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_would_be_run_is_escaped_and_numbers_are_not() {
+    fn formulas_are_escaped_and_numbers_are_not() {
         let escaped =
             ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "-", "+", "--1", "-inf"];
         for cell in escaped {
@@ -54,10 +55,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_cell_comes_back(cell in "['=+@\\-0-9.a\t\r\n＝ ]{0,6}|.*") {
+        fn unescaping_restores_every_cell(cell in "['=+@\\-0-9.a\t\r\n＝ ]{0,6}|.*") {
             let escaped = escape_formula(&cell);
             prop_assert_eq!(unescape_formula(&escaped), &cell);
-            prop_assert!(!is_run(&escaped) || is_number(&escaped));
+            prop_assert!(!is_formula(&escaped) || is_number(&escaped));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the first bytes of a file say about the rest: its format, its delimiter, its columns and where its records begin.
+//! Reads the head of a file: its format, delimiter and columns, and the start of its records.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,119 +7,120 @@ use super::cells::CellReader;
 use super::format::{Dialect, Format};
 use super::scan::{RecordScanner, Span};
 
-/// The delimiters looked for in the first line; of two equally frequent ones the earlier wins.
+/// The delimiters that are detected in the first line. If two are equally frequent, the earlier one in this list wins.
 const SNIFFED_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Characters of the user's own words repeated in a message.
+/// Maximum number of characters of the user's input that a message quotes.
 const QUOTED_CHARS: usize = 60;
 
-/// What a user may say about a file's text, as found among a job's params.
+/// The params of a job that describe the text of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TextParams {
-    /// Default: from the content type, then from the file's name.
+    /// The format. Default: from the content type, else from the file name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// One ASCII character (or `\t`). Default: found in the first line. JSON Lines files have none.
+    /// One ASCII character (or `\t`). Default: detected in the first line. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
-    /// Whether the first record names the columns; default true. JSON Lines files have none.
+    /// Whether the first record names the columns. Default: true. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// Default `utf-8`, which (with its subset `us-ascii`) is the only one read so far.
+    /// The encoding. Default: `utf-8`. Only UTF-8 and its subset `us-ascii` are supported here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
 }
 
-/// What the first bytes of a file have said.
+/// The head of a file, as read from its first bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Head {
     /// How to read the records.
     pub dialect: Dialect,
-    /// Names of the columns, each one once and none empty. None for JSON Lines and for an empty file.
+    /// The names of the columns: unique and not empty. No columns for JSON Lines and for an empty file.
     pub columns: Vec<String>,
-    /// Where the records begin: after the byte-order mark and the header. Blank lines may follow.
+    /// The offset of the records in bytes: after the byte-order mark and the header. Blank lines may follow.
     pub data_start: u64,
 }
 
-/// Why a file cannot be read at all, in words for the user who sent it.
+/// Why a file cannot be read at all. The message is for the user who uploaded it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeadError {
-    /// Neither params nor content type nor file name tell.
+    /// Params, content type and file name do not determine the format.
     #[error(
-        "The file's format cannot be told from its content type or its name. Set the param `format` to `csv` or `jsonl`."
+        "The format of the file cannot be determined from its content type or its name. Set the param `format` to `csv` or \
+         `jsonl`."
     )]
     UnknownFormat,
-    /// The param `encoding` names another encoding.
+    /// The param `encoding` names an unsupported encoding.
     #[error("The encoding `{encoding}` is not supported. Convert the file to UTF-8.")]
     UnsupportedEncoding {
-        /// As the user wrote it, cut short.
+        /// The user's text, shortened.
         encoding: String,
     },
-    /// The file begins with the mark of another encoding.
+    /// The file begins with the byte-order mark of an unsupported encoding.
     #[error(
         "The file begins with the byte-order mark of {encoding}, which is not supported. Convert the file to UTF-8."
     )]
     ForeignByteOrderMark {
-        /// The encoding of that mark.
+        /// The encoding with that mark.
         encoding: &'static str,
     },
-    /// The param `delimiter` cannot be one.
+    /// The param `delimiter` is not a valid delimiter.
     #[error(
         "The param `delimiter` is `{delimiter}`, but it must be one ASCII character other than a quote or a line end."
     )]
     BadDelimiter {
-        /// As the user wrote it, cut short.
+        /// The user's text, shortened.
         delimiter: String,
     },
-    /// The first record does not end within the bytes looked at.
+    /// The first record does not end within the bytes that were examined.
     #[error(
-        "The first record of the file does not end within its first {limit} bytes. Shorten the header, or look for a \
-         quote in it that is never closed."
+        "The first record of the file does not end within its first {limit} bytes. Shorten the header, or close a quote in \
+         it that is never closed."
     )]
     HeaderTooLong {
-        /// How many bytes were looked at.
+        /// The number of bytes that were examined.
         limit: u64,
     },
-    /// The file ends within a quoted cell of its first record.
+    /// The file ends inside a quoted cell of its first record.
     #[error("The quote that opens at byte {offset} of the file, in its first record, is never closed. Close it.")]
     UnterminatedQuote {
-        /// Offset of the opening quote.
+        /// Offset of the opening quote, in bytes.
         offset: u64,
     },
-    /// A column's name is not UTF-8.
+    /// A column name is not UTF-8.
     #[error("The name of column {column} in the header is not valid UTF-8. Convert the file to UTF-8.")]
     InvalidUtf8 {
-        /// Number of the column, the first one being 1.
+        /// The 1-based number of the column.
         column: usize,
     },
-    /// A column's name holds NUL, as text in UTF-16 read byte by byte does.
-    #[error("The name of column {column} holds a NUL byte; the file looks like UTF-16. Convert it to UTF-8.")]
+    /// A column name contains a NUL byte. This happens if UTF-16 is read as UTF-8.
+    #[error("The name of column {column} contains a NUL byte; the file looks like UTF-16. Convert it to UTF-8.")]
     NulInColumn {
-        /// Number of the column, counted from 1.
+        /// The 1-based number of the column.
         column: usize,
     },
     /// A column has no name.
-    #[error("Column {column} of the header has no name. Name it, or remove it from the file.")]
+    #[error("Column {column} of the header has no name. Give it a name, or remove it from the file.")]
     EmptyColumn {
-        /// Number of the column, the first one being 1.
+        /// The 1-based number of the column.
         column: usize,
     },
-    /// Two columns have one name.
-    #[error("Columns {first} and {second} of the header are both named `{name}`. Give each column a name of its own.")]
+    /// Two columns have the same name.
+    #[error("Columns {first} and {second} of the header are both named `{name}`. Give each column a unique name.")]
     DuplicateColumn {
-        /// The name, cut short.
+        /// The name, shortened.
         name: String,
-        /// Number of the earlier column, the first one being 1.
+        /// The 1-based number of the earlier column.
         first: usize,
-        /// Number of the later column.
+        /// The 1-based number of the later column.
         second: usize,
     },
 }
 
 impl HeadError {
-    /// A stable name of the problem, for programs.
+    /// The stable code of the problem, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownFormat => "unknown_format",
@@ -135,11 +136,11 @@ impl HeadError {
     }
 }
 
-/// Reads the head of a file from its first bytes, `whole` saying that there are no more.
+/// Reads the head of a file from its first bytes. `whole` says that `prefix` is the whole file.
 ///
 /// # Errors
 ///
-/// [`HeadError`], always the user's to mend: the params or the file must change.
+/// [`HeadError`]. The user must change the params or the file.
 pub fn read_head(
     prefix: &[u8],
     whole: bool,
@@ -176,12 +177,12 @@ pub fn read_head(
     Ok(Head { dialect, columns, data_start: first.end })
 }
 
-/// Length of the byte-order mark. A UTF-8 one wins over the param, any other cannot be read.
+/// The length of the byte-order mark. A UTF-8 mark takes precedence over the param `encoding`; other marks are errors.
 fn byte_order_mark(prefix: &[u8], params: &TextParams) -> Result<usize, HeadError> {
     if prefix.starts_with(UTF8_MARK) {
         return Ok(UTF8_MARK.len());
     }
-    // The mark of UTF-32 little-endian begins with that of UTF-16, so it comes first.
+    // UTF-32 first: the mark of UTF-32 little-endian begins with the mark of UTF-16.
     let foreign: [(&[u8], &'static str); 4] =
         [(b"\xff\xfe\0\0", "UTF-32"), (b"\0\0\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16")];
     if let Some((_, encoding)) = foreign.iter().find(|(mark, _)| prefix.starts_with(mark)) {
@@ -229,13 +230,13 @@ fn delimiter_of(text: &str) -> Result<u8, HeadError> {
     }
 }
 
-/// The most frequent candidate of the first line that is not blank, quoted parts left out.
+/// The most frequent candidate in the first line that is not blank. Quoted parts do not count.
 fn sniff_delimiter(bytes: &[u8]) -> u8 {
     let mut counts = [0_u64; SNIFFED_DELIMITERS.len()];
     let (mut quoted, mut cell_start) = (false, true);
     for &byte in bytes.iter().skip_while(|byte| matches!(byte, b'\n' | b'\r')) {
         match byte {
-            // An escaped quote closes and opens again, which comes to the same here.
+            // An escaped quote closes and reopens the quotes, with the same result here.
             b'"' if quoted => (quoted, cell_start) = (false, true),
             b'"' => (quoted, cell_start) = (cell_start, false),
             _ if quoted => {}
@@ -253,7 +254,7 @@ fn sniff_delimiter(bytes: &[u8]) -> u8 {
     SNIFFED_DELIMITERS[best]
 }
 
-/// Where the first record lies, if the file has any.
+/// The position of the first record, if the file has one.
 fn first_record(prefix: &[u8], from: usize, whole: bool, dialect: &Dialect) -> Result<Option<Span>, HeadError> {
     let mut scanner = RecordScanner::new(dialect, from as u64);
     let mut first = None;
@@ -283,7 +284,7 @@ fn check_names(columns: &[String]) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// The beginning of a user's own words, fit for a message.
+/// Shortens the user's text for a message.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -16,9 +16,13 @@ fn delimiter_of(file: &[u8]) -> u8 {
 }
 
 #[test]
-fn the_header_names_the_columns_and_the_records_begin_after_it() {
+fn the_header_names_the_columns_and_the_records_start_after_it() {
     let head = csv_head(b"\n\xef\xbb\xbfa,\"b \"\"x\"\"\n2\"\r\n1,2\r\n").expect("a readable head");
-    assert_eq!(head.columns, ["\u{feff}a", "b \"x\"\n2"], "a mark that does not begin the file is content");
+    assert_eq!(
+        head.columns,
+        ["\u{feff}a", "b \"x\"\n2"],
+        "a byte-order mark that is not at the start of the file is content"
+    );
     let head = csv_head(b"\xef\xbb\xbfa,b\r\n1,2\r\n").expect("a readable head");
     assert_eq!((head.columns, head.data_start), (vec!["a".to_owned(), "b".to_owned()], 8));
 }
@@ -31,7 +35,7 @@ fn without_a_header_the_columns_are_numbered_and_the_first_record_is_data() {
 }
 
 #[test]
-fn an_empty_file_has_no_columns_and_a_header_alone_is_enough() {
+fn an_empty_file_has_no_columns_and_a_file_with_only_a_header_is_valid() {
     for file in [&b""[..], b"\xef\xbb\xbf", b"\r\n\n"] {
         let head = csv_head(file).expect("a readable head");
         assert_eq!((head.columns, head.data_start), (vec![], file.len() as u64));
@@ -46,7 +50,7 @@ fn the_delimiter_is_the_most_frequent_candidate_outside_quotes() {
     assert_eq!(delimiter_of(b"a\tb\n,,,,\n"), b'\t');
     assert_eq!(delimiter_of(b"\"x;;;\"|b\n"), b'|');
     assert_eq!(delimiter_of(b"\"x \"\";;;\"\" y\"|b\n"), b'|');
-    assert_eq!(delimiter_of(b"5\";6\";7\",8\n"), b';', "a stray quote quotes nothing");
+    assert_eq!(delimiter_of(b"5\";6\";7\",8\n"), b';', "a quote inside a cell does not open a quoted part");
     assert_eq!(delimiter_of(b"a;b,c\n"), b',', "the earlier candidate wins");
     assert_eq!(delimiter_of(b"alone\n"), b',');
 }
@@ -65,7 +69,7 @@ fn the_format_comes_from_params_then_content_type_then_file_name() {
 }
 
 #[test]
-fn json_lines_have_no_columns_and_begin_after_the_mark() {
+fn json_lines_have_no_columns_and_start_after_the_byte_order_mark() {
     let head = read_head(b"\xef\xbb\xbf{}\n", true, &params(json!({"format": "jsonl"})), None, None);
     assert_eq!(head.map(|head| (head.columns, head.data_start)), Ok((vec![], 3)));
 }
@@ -83,7 +87,7 @@ fn the_delimiter_param_is_one_ascii_character() {
 }
 
 #[test]
-fn only_utf8_is_read_and_its_mark_wins_over_the_param() {
+fn only_utf8_is_supported_and_its_mark_takes_precedence_over_the_param() {
     let with = |file: &[u8], encoding: &str| {
         let params = params(json!({"encoding": encoding}));
         read_head(file, true, &params, Some("text/csv"), None).map(|head| head.columns.len())
@@ -102,7 +106,7 @@ fn only_utf8_is_read_and_its_mark_wins_over_the_param() {
 }
 
 #[test]
-fn a_header_that_cannot_name_the_columns_is_refused() {
+fn a_header_with_invalid_column_names_is_rejected() {
     assert_eq!(csv_head(b"a,b,a\n"), Err(HeadError::DuplicateColumn { name: "a".to_owned(), first: 1, second: 3 }));
     assert_eq!(csv_head(b"a,,c\n"), Err(HeadError::EmptyColumn { column: 2 }));
     assert_eq!(csv_head(b"a,\xff\n"), Err(HeadError::InvalidUtf8 { column: 2 }));
@@ -110,7 +114,7 @@ fn a_header_that_cannot_name_the_columns_is_refused() {
 }
 
 #[test]
-fn a_header_that_does_not_end_in_the_bytes_at_hand_is_too_long() {
+fn a_header_that_does_not_end_within_the_examined_bytes_is_too_long() {
     for prefix in [&b"a,b"[..], b"a,\"b\n", b"", b"\n\n"] {
         let head = read_head(prefix, false, &TextParams::default(), Some("text/csv"), None);
         assert_eq!(head, Err(HeadError::HeaderTooLong { limit: prefix.len() as u64 }));
@@ -119,17 +123,17 @@ fn a_header_that_does_not_end_in_the_bytes_at_hand_is_too_long() {
 }
 
 #[test]
-fn a_message_says_what_to_do_and_repeats_little_of_the_file() {
+fn a_message_says_what_to_do_and_quotes_little_of_the_file() {
     let name = "n".repeat(10_000);
-    let error = csv_head(format!("{name},{name}\n").as_bytes()).expect_err("twice the same");
+    let error = csv_head(format!("{name},{name}\n").as_bytes()).expect_err("the same name twice");
     assert_eq!(
         error.to_string(),
-        format!("Columns 1 and 2 of the header are both named `{}…`. Give each column a name of its own.", &name[..60])
+        format!("Columns 1 and 2 of the header are both named `{}…`. Give each column a unique name.", &name[..60])
     );
 }
 
 #[test]
-fn a_dialect_is_written_as_its_format_and_one_character() {
+fn a_dialect_is_serialized_as_its_format_and_one_character() {
     let dialect = Dialect { format: Format::Csv, delimiter: b'\t' };
     let written = json!({"format": "csv", "delimiter": "\t"});
     assert_eq!(serde_json::to_value(dialect).expect("it can be written"), written);
@@ -139,7 +143,7 @@ fn a_dialect_is_written_as_its_format_and_one_character() {
 
 proptest! {
     #[test]
-    fn any_first_bytes_are_read_without_a_panic(
+    fn any_first_bytes_are_handled_without_a_panic(
         prefix in prop::collection::vec(any::<u8>(), 0..200), whole in any::<bool>(), header in any::<Option<bool>>(),
     ) {
         let params = TextParams { header, ..TextParams::default() };

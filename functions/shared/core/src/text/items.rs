@@ -1,4 +1,4 @@
-//! The items of one chunk.
+//! Reads the items of one chunk.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::head::shortened;
 use super::json_line;
 use super::scan::is_blank;
 
-/// One record of the file, read or not.
+/// One record of the file, well-formed or not.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawItem<'a> {
-    /// Its number in the file, the first one being 1.
+    /// Its 1-based number in the file.
     pub row: u64,
-    /// Where it begins in the file.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
-    /// Its bytes as they stand in the file, its terminator left out.
+    /// Its bytes in the file, without the terminator.
     pub raw: &'a [u8],
-    /// What it holds.
+    /// Its content, or why it is not well-formed.
     pub record: Result<Record, BadRecord>,
 }
 
-/// What a record holds.
+/// The content of a record.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Record {
     /// The cells of a CSV record, as many as there are columns.
@@ -36,11 +36,11 @@ pub enum Record {
     Json(Value),
 }
 
-/// Reads the items of a chunk from its bytes. Of a [`ChunkMode::TooLong`] chunk the first bytes are enough: they become
-/// the `raw` of its one item.
+/// Reads the items of a chunk from its bytes. For a [`ChunkMode::TooLong`] chunk the first bytes are enough: they
+/// become the `raw` of its single item.
 ///
-/// Of a chunk cut from the same file it yields exactly [`Chunk::items`] items; another number means that the file has
-/// changed, which is for the caller to notice.
+/// A chunk of the same file yields exactly [`Chunk::items`] items. Another number means that the file has changed; the
+/// caller must check this.
 pub fn read_items<'a>(chunk: &Chunk, bytes: &'a [u8], dialect: &Dialect, columns: &Arc<[String]>) -> Items<'a> {
     let reading = match (chunk.mode, dialect.format) {
         (ChunkMode::TooLong, _) => Reading::TooLong { length: Some(chunk.length) },
@@ -85,7 +85,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// How many bytes come before the next record, its bytes and what it holds.
+/// The number of bytes before the next record, the bytes of the record, and its content.
 type NextRecord<'a> = (usize, &'a [u8], Result<Record, BadRecord>);
 
 fn next_cells<'a>(rest: &'a [u8], reader: &mut CellReader, columns: &Arc<[String]>) -> Option<NextRecord<'a>> {
@@ -112,7 +112,7 @@ fn named_cells(reader: &CellReader, columns: &Arc<[String]>) -> Result<Record, B
         code: INVALID_UTF8,
         column: Some(columns[bad.index].clone()),
         message: format!(
-            "The cell in column `{}` is not valid UTF-8: its byte {} cannot stand there.",
+            "The cell in column `{}` is not valid UTF-8: byte {} of the cell is invalid.",
             shortened(&columns[bad.index]),
             bad.byte + 1
         ),
@@ -139,10 +139,7 @@ fn next_line(rest: &[u8]) -> Option<NextRecord<'_>> {
             Err(error) => Err(BadRecord {
                 code: INVALID_UTF8,
                 column: None,
-                message: format!(
-                    "The line is not valid UTF-8: its byte {} cannot stand there.",
-                    error.valid_up_to() + 1
-                ),
+                message: format!("The line is not valid UTF-8: byte {} is invalid.", error.valid_up_to() + 1),
             }),
         };
         return Some((start, raw, record));
@@ -153,6 +150,6 @@ fn too_long(length: u64) -> BadRecord {
     BadRecord {
         code: ROW_TOO_LONG,
         column: None,
-        message: format!("The row is about {length} bytes long, which is more than a row may be."),
+        message: format!("The row is about {length} bytes long and exceeds the maximum length of a row."),
     }
 }

@@ -7,13 +7,13 @@ use super::bad_record::{INVALID_JSON, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use super::test_files::*;
 use super::{Chunk, ChunkMode, Dialect, RawItem, Record, TextParams, read_head, read_items};
 
-/// All items of a file, read chunk by chunk.
+/// Reads all items of a file, chunk by chunk.
 fn items_of<'a>(file: &'a [u8], chunks: &[Chunk], dialect: &Dialect, columns: &Arc<[String]>) -> Vec<RawItem<'a>> {
     let mut all = Vec::new();
     for chunk in chunks {
         let bytes = &file[chunk.offset as usize..(chunk.offset + chunk.length) as usize];
         let items: Vec<_> = read_items(chunk, bytes, dialect, columns).collect();
-        assert_eq!(items.len(), chunk.items as usize, "an item for each that was cut");
+        assert_eq!(items.len(), chunk.items as usize, "one item for each item that was cut");
         all.extend(items);
     }
     all
@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn cells_are_those_that_the_csv_crate_reads(
+    fn cells_are_the_same_as_those_of_the_csv_crate(
         file in hostile_csv(), limits in any_limits(), width in 1_usize..5,
     ) {
         let limits = super::ChunkLimits { max_record_bytes: u64::MAX, ..limits };
@@ -56,7 +56,7 @@ proptest! {
                     let read: Vec<_> = read.iter().map(|(_, cell)| cell.as_bytes().to_vec()).collect();
                     prop_assert_eq!(&read, cells);
                 }
-                Ok(Record::Json(_)) => prop_assert!(false, "a CSV record is no JSON"),
+                Ok(Record::Json(_)) => prop_assert!(false, "a CSV record is not JSON"),
                 Err(bad) if bad.code == RAGGED_ROW => prop_assert_ne!(cells.len(), width),
                 Err(bad) => {
                     prop_assert_eq!(bad.code, INVALID_UTF8);
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn json_lines_are_those_that_are_not_blank(file in hostile_jsonl(), limits in any_limits()) {
+    fn json_items_are_the_lines_that_are_not_blank(file in hostile_jsonl(), limits in any_limits()) {
         let limits = super::ChunkLimits { max_record_bytes: u64::MAX, ..limits };
         let (chunks, _) = cut(&file, &jsonl(), limits, START, &[]);
         let items = items_of(&file, &chunks, &jsonl(), &columns(&[]));
@@ -93,13 +93,13 @@ proptest! {
                     prop_assert!(!value.is_object() || item.raw.len() > 30);
                 }
                 (Err(bad), Err(_)) => prop_assert_eq!(bad.code, INVALID_JSON),
-                (Ok(_), _) => prop_assert!(false, "read what cannot be read"),
+                (Ok(_), _) => prop_assert!(false, "an invalid line was accepted"),
             }
         }
     }
 
     #[test]
-    fn bytes_that_were_never_cut_are_read_without_a_panic(
+    fn any_bytes_are_read_as_a_chunk_without_a_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..300), lines in any::<bool>(), length in any::<u64>(),
         mode in prop::sample::select(vec![ChunkMode::Items, ChunkMode::TooLong]),
     ) {
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn rows_are_counted_past_blank_lines() {
+fn blank_lines_do_not_count_as_rows() {
     let items = read(b"a,b\r\n\r\n\nc,d\re,f", &csv(b','), &["x", "y"]);
     let seen: Vec<_> = items.iter().map(|item| (item.row, item.offset, item.raw)).collect();
     assert_eq!(seen, [(7, 1000, &b"a,b"[..]), (8, 1008, b"c,d"), (9, 1012, b"e,f")]);
@@ -153,11 +153,11 @@ fn a_ragged_row_says_how_many_cells_it_has() {
 
 #[test]
 fn a_cell_that_is_not_utf8_names_its_column_and_byte() {
-    // The second row is valid as a whole and not cell by cell: its one character lies in both cells.
+    // The second row is valid UTF-8 as a whole, but its cells are not: the bytes of one character lie in both cells.
     let items = read(b"ok,\"\"\"b\xffd\"\n\xc3,\xa9\n\xc3\"\n", &csv(b','), &["x", "y"]);
     let seen: Vec<_> = items.iter().map(code_and_message).collect();
     let text =
-        |column, byte| format!("The cell in column `{column}` is not valid UTF-8: its byte {byte} cannot stand there.");
+        |column, byte| format!("The cell in column `{column}` is not valid UTF-8: byte {byte} of the cell is invalid.");
     assert_eq!(seen[0], (INVALID_UTF8, text("y", 3)));
     assert_eq!(seen[1], (INVALID_UTF8, text("x", 1)));
     assert_eq!(seen[2].0, RAGGED_ROW);
@@ -169,47 +169,47 @@ fn a_bad_json_line_says_what_is_wrong_and_where() {
     let seen: Vec<_> = read(lines, &jsonl(), &[]).iter().map(code_and_message).collect();
     let expected = [
         (INVALID_JSON, "The line is not valid JSON: expected value, at byte 6 of the line."),
-        (INVALID_JSON, "The line holds an array, but it must hold an object."),
-        (INVALID_JSON, "The line holds a string, but it must hold an object."),
+        (INVALID_JSON, "The line must be a JSON object, but it is an array."),
+        (INVALID_JSON, "The line must be a JSON object, but it is a string."),
         (INVALID_JSON, "The line is not valid JSON: trailing characters, at byte 9 of the line."),
-        (INVALID_UTF8, "The line is not valid UTF-8: its byte 7 cannot stand there."),
+        (INVALID_UTF8, "The line is not valid UTF-8: byte 7 is invalid."),
         (INVALID_JSON, "The line is not valid JSON: EOF while parsing an object, at byte 4 of the line."),
     ];
     assert_eq!(seen, expected.map(|(code, message)| (code, message.to_owned())));
 }
 
 #[test]
-fn a_json_integer_is_kept_exactly_or_refused() {
-    let kept = [
+fn a_json_integer_is_stored_exactly_or_rejected() {
+    let exact = [
         json!({"n": u64::MAX}),
         json!({"n": i64::MIN}),
         json!({"n": 1e30}),
         json!({"n": "123456789012345678901234567890"}),
         json!({"n": 9.5e20, "text": "\\\"123456789012345678901234567890"}),
     ];
-    for value in kept {
+    for value in exact {
         let line = value.to_string();
         let items = read(line.as_bytes(), &jsonl(), &[]);
         assert_eq!(items[0].record, Ok(Record::Json(value)));
     }
-    // 2^64 is a float exactly, the number after it is not.
+    // A float can represent 2^64 exactly, but not the next integer.
     let lines = b"{\"n\":18446744073709551616}\n{\"n\":18446744073709551617}\n{\"m\":[{\"n\":-9223372036854775809}]}\n";
     let items = read(lines, &jsonl(), &[]);
     assert!(items[0].record.is_ok());
-    let message = "The number at byte 6 of the line has more digits than can be kept exactly. Write it as a string.";
+    let message = "The number at byte 6 of the line has too many digits to be stored exactly. Write it as a string.";
     assert_eq!(code_and_message(&items[1]), (INVALID_JSON, message.to_owned()));
     assert_eq!(code_and_message(&items[2]).0, INVALID_JSON);
 }
 
 #[test]
-fn a_json_line_nested_without_end_is_a_failed_item() {
+fn a_json_line_that_is_nested_too_deeply_is_a_failed_item() {
     let line = b"{\"a\":".repeat(100_000);
     let items = read(&line, &jsonl(), &[]);
     assert_eq!(code_and_message(&items[0]).0, INVALID_JSON);
 }
 
 #[test]
-fn a_record_too_long_is_one_failed_item_with_the_bytes_at_hand() {
+fn a_record_that_is_too_long_is_one_failed_item_with_its_first_bytes() {
     let chunk = Chunk { offset: 40, length: 5_000_000, first_row: 9, items: 1, mode: ChunkMode::TooLong };
     for dialect in [csv(b','), jsonl()] {
         let items: Vec<_> = read_items(&chunk, b"its \"beginning", &dialect, &columns(&["a"])).collect();
@@ -220,7 +220,7 @@ fn a_record_too_long_is_one_failed_item_with_the_bytes_at_hand() {
 }
 
 #[test]
-fn every_row_of_the_unicode_file_is_read_as_it_was_written() {
+fn every_row_of_the_unicode_file_has_its_original_content() {
     let file = unicode_csv();
     let head =
         read_head(&file[..4096], false, &TextParams::default(), Some("text/csv"), None).expect("it has a header");

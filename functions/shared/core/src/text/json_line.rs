@@ -8,21 +8,21 @@ use super::bad_record::{BadRecord, INVALID_JSON};
 pub(super) fn parse(line: &str) -> Result<Value, BadRecord> {
     let value: Value = serde_json::from_str(line).map_err(|error| {
         let told = error.to_string();
-        // A line has only one line, so serde_json's own " at line 1 column N" is said in the user's terms.
+        // serde_json ends its message with " at line 1 column N". Replace that by the byte of the line.
         let what = told.split(" at line ").next().unwrap_or_default();
         bad(format!("The line is not valid JSON: {what}, at byte {} of the line.", error.column()))
     })?;
     match &value {
         Value::Object(_) => {}
         other => {
-            return Err(bad(format!("The line holds {}, but it must hold an object.", kind(other))));
+            return Err(bad(format!("The line must be a JSON object, but it is {}.", kind(other))));
         }
     }
     if may_have_lost_digits(&value)
         && let Some(byte) = inexact_integer(line)
     {
         return Err(bad(format!(
-            "The number at byte {} of the line has more digits than can be kept exactly. Write it as a string.",
+            "The number at byte {} of the line has too many digits to be stored exactly. Write it as a string.",
             byte + 1
         )));
     }
@@ -44,8 +44,9 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a number in there is so large that it may have been written as an integer of more than 64 bits, which
-/// serde_json turns into the nearest float. Cheap, so that the line's text is looked at for such a number only.
+/// Whether the value contains a number so large that it may be an integer of more than 64 bits. serde_json turns such
+/// an integer into the nearest float. This check is cheap, so that the text of the line is only scanned if there is
+/// such a number.
 fn may_have_lost_digits(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|float| float.abs() >= 2_f64.powi(63)),
@@ -55,7 +56,7 @@ fn may_have_lost_digits(value: &Value) -> bool {
     }
 }
 
-/// Where in valid JSON the first integer begins that no JSON number here keeps exactly.
+/// The byte offset of the first integer in valid JSON that cannot be represented exactly.
 fn inexact_integer(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();
     let mut at = 0;
@@ -80,7 +81,7 @@ fn is_number_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Offset after the string that opens at `start`.
+/// The offset after the string that starts at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() && bytes[at] != b'"' {
@@ -89,7 +90,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at + 1
 }
 
-/// An integer written as an optional sign and digits, if a JSON number can keep every digit of it.
+/// Parses an optional sign and digits as a JSON number; `None` if the number cannot represent every digit.
 pub(super) fn exact_integer(digits: &str) -> Option<Value> {
     if let Ok(integer) = digits.parse::<i64>() {
         return Some(integer.into());

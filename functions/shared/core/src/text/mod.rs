@@ -1,12 +1,14 @@
-//! The text of a file: what its format is, where its records begin and end, what they hold, and whether they keep a
-//! schema.
+//! The text of a file: its format, its records and their content, and the check against a schema.
 //!
-//! The four steps in the order a job takes them: [`read_head`] looks at the first bytes of the file and fixes its
-//! [`Dialect`] and columns; [`ChunkCutter`] finds record borders in the stream of bytes and cuts chunks on them;
-//! [`read_items`] reads the records of one chunk; [`RowSchema`] turns a record into a checked object.
+//! A job takes four steps:
 //!
-//! The cutter and the item reader find record borders independently, by `memchr` and by `csv-core`. That is on purpose:
-//! a chunk whose item count differs between the two is a chunk of a file that has changed.
+//! 1. [`read_head`] examines the first bytes of the file and determines its [`Dialect`] and columns.
+//! 2. [`ChunkCutter`] finds the record boundaries in the stream of bytes and cuts chunks at them.
+//! 3. [`read_items`] reads the records of one chunk.
+//! 4. [`RowSchema`] turns a record into a checked object.
+//!
+//! The cutter (with `memchr`) and the item reader (with `csv-core`) find record boundaries independently of each other.
+//! This is intended: if they disagree on the number of items in a chunk, the file has changed.
 
 pub mod bad_record;
 pub mod cut;
@@ -30,7 +32,7 @@ pub use head::{Head, HeadError, TextParams, read_head};
 pub use items::{Items, RawItem, Record, read_items};
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 
-/// The bytes a UTF-8 file may begin with to say that it is one.
+/// The byte-order mark of UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]

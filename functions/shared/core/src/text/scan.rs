@@ -1,33 +1,34 @@
-//! Finding record borders in a stream of bytes, with constant memory and without looking at most bytes one by one.
+//! Finds record boundaries in a stream of bytes, in constant memory. It skips most bytes with `memchr` instead of
+//! examining them one by one.
 //!
-//! A scanner keeps no bytes, only where the record in hand began and what the next byte would mean, so that it makes no
-//! difference how the stream is cut into slices.
+//! A scanner stores no bytes, only the start of the current record and its state. So the result does not depend on how
+//! the stream is divided into slices.
 
 use memchr::{memchr, memchr3};
 
 use super::format::{Dialect, Format};
 
-/// Where one record lies in the file.
+/// The position of one record in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Span {
     /// Offset of its first byte.
     pub start: u64,
-    /// Offset after its last byte, its terminator left out.
+    /// Offset after its last byte, without the terminator.
     pub content_end: u64,
     /// Offset after its terminator.
     pub end: u64,
 }
 
-/// A quote that was still open when the file ended.
+/// A quote that is not closed at the end of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OpenQuote {
-    /// Offset of the record it is in.
+    /// Offset of its record.
     pub record_start: u64,
     /// Offset of the quote itself.
     pub offset: u64,
 }
 
-/// A record scanner for either format.
+/// A record scanner for one of the formats.
 #[derive(Debug)]
 pub(super) enum RecordScanner {
     Csv(CsvScanner),
@@ -35,7 +36,7 @@ pub(super) enum RecordScanner {
 }
 
 impl RecordScanner {
-    /// Starts at a record border (or in the blank lines before one) at `offset` of the file.
+    /// Starts at `offset` of the file, which must be a record boundary or in the blank lines before one.
     pub(super) fn new(dialect: &Dialect, offset: u64) -> Self {
         match dialect.format {
             Format::Csv => Self::Csv(CsvScanner::new(dialect.delimiter, offset)),
@@ -43,7 +44,7 @@ impl RecordScanner {
         }
     }
 
-    /// Scans the next bytes of the file and reports each record whose border is certain by now.
+    /// Scans the next bytes of the file and reports each record whose end is certain.
     pub(super) fn scan(&mut self, bytes: &[u8], found: impl FnMut(Span)) {
         match self {
             Self::Csv(scanner) => scanner.scan(bytes, found),
@@ -51,7 +52,7 @@ impl RecordScanner {
         }
     }
 
-    /// The file ends here: the last record, if one is under way.
+    /// Ends the file. Returns the last record if it has no terminator.
     pub(super) fn finish(&mut self) -> Result<Option<Span>, OpenQuote> {
         match self {
             Self::Csv(scanner) => scanner.finish(),
@@ -59,7 +60,7 @@ impl RecordScanner {
         }
     }
 
-    /// Where the record that is being scanned begins, or the next one can at the earliest.
+    /// The start of the current record; between records, the earliest possible start of the next one.
     pub(super) fn record_start(&self) -> u64 {
         match self {
             Self::Csv(CsvScanner { state: CsvState::Between, offset, .. }) => *offset,
@@ -69,7 +70,7 @@ impl RecordScanner {
         }
     }
 
-    /// Offset in the file of the next byte to scan.
+    /// The offset of the next byte to scan.
     pub(super) fn offset(&self) -> u64 {
         match self {
             Self::Csv(scanner) => scanner.offset,
@@ -80,19 +81,20 @@ impl RecordScanner {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CsvState {
-    /// Before a record: line ends here are blank lines.
+    /// Before a record. Line ends here are blank lines.
     Between,
-    /// After a CR that ended a record: an LF here still belongs to that record.
+    /// After a CR that ended a record. A following LF belongs to that record.
     AfterCr(Span),
-    /// In a record, outside quotes. With `cell_start`, the next byte is the first of its cell, where alone a quote opens.
+    /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
+    /// opens.
     Plain { cell_start: bool },
     /// Inside quotes.
     Quoted,
-    /// After a quote inside quotes: either the first half of an escaped one, or the closing one.
+    /// After a quote inside quotes: it is the closing quote or the first half of an escaped quote.
     QuoteSeen,
 }
 
-/// Finds records as the `csv` crate with its default settings sees them.
+/// Finds the same records as the `csv` crate with its default settings.
 #[derive(Debug)]
 pub(super) struct CsvScanner {
     delimiter: u8,
@@ -154,14 +156,14 @@ impl CsvScanner {
         at + 1
     }
 
-    /// Scans the inside of a quoted cell up to its next quote, and says where it stopped.
+    /// Scans the inside of a quoted cell up to the next quote. Returns the index where it stopped.
     #[inline]
     fn scan_quoted(&mut self, bytes: &[u8], from: usize) -> usize {
         let mut at = from;
         while let Some(distance) = memchr(b'"', &bytes[at..]) {
             let after = at + distance + 1;
-            // A quoted cell right after this one is passed over here: files with every cell quoted are common, and it
-            // halves the searches in them.
+            // Continue directly if a quoted cell follows. Files with all cells quoted are common, and this halves the
+            // number of searches in them.
             match bytes[after..] {
                 [delimiter, b'"', ..] if delimiter == self.delimiter && delimiter != b'"' => {
                     at = self.open_quote(after + 1);
@@ -175,15 +177,15 @@ impl CsvScanner {
         bytes.len()
     }
 
-    /// Scans from `from`, which is outside quotes and is no opening quote, to the end of the record, to the next opening
-    /// quote or to the end of the bytes, and says where it stopped.
+    /// Scans up to the end of the record, the next opening quote or the end of the bytes. `from` must be outside quotes
+    /// and not an opening quote. Returns the index where it stopped.
     #[inline]
     fn scan_plain(&mut self, bytes: &[u8], from: usize, found: &mut impl FnMut(Span)) -> usize {
         let mut at = from;
         while let Some(distance) = memchr3(b'\n', b'"', b'\r', &bytes[at..]) {
             let hit = at + distance;
             match bytes[hit] {
-                // Every byte from `from` on is outside quotes, so a delimiter among them is a real one.
+                // Every byte since `from` is outside quotes, so a delimiter here really separates cells.
                 b'"' if hit > from && bytes[hit - 1] == self.delimiter => {
                     return self.open_quote(hit);
                 }
@@ -219,14 +221,13 @@ impl CsvScanner {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LineState {
-    /// Nothing but white space in this line so far.
+    /// The line has only white space so far.
     Blank,
-    /// In a line that holds something. `after_cr`: the last byte scanned was a CR, which an LF would make part of the
-    /// line's end.
+    /// The line has content. `after_cr`: the last byte was a CR, which is part of the line end if an LF follows.
     Record { after_cr: bool },
 }
 
-/// Finds the lines of a JSON Lines file that are not blank. A record begins where its line does.
+/// Finds the lines of a JSON Lines file that are not blank. A record starts at the start of its line.
 #[derive(Debug)]
 pub(super) struct JsonlScanner {
     offset: u64,
@@ -282,7 +283,7 @@ impl JsonlScanner {
     }
 }
 
-/// JSON's own white space, the line feed left out.
+/// Whether the byte is JSON white space other than a line feed.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

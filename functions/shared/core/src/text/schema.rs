@@ -1,4 +1,4 @@
-//! Checking a row against the JSON Schema of its job.
+//! Checks rows against the JSON Schema of a job.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
@@ -9,14 +9,15 @@ use super::coerce::{Coerced, ColumnTypes};
 use super::head::shortened;
 use super::items::Record;
 
-/// The one dialect of JSON Schema that is read.
+/// The only supported dialect of JSON Schema.
 const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// A compiled schema for rows as objects, or the permission to be anything.
+/// A compiled schema for rows as objects. Without a schema every row is valid.
 ///
-/// Cells are text, so they are first turned into the type that the schema declares for their column: a number, a boolean
-/// (`true`, `false`, `1` or `0`), null for an empty cell. An empty cell that can be neither null nor a string is left
-/// out. JSON rows are checked as they are. As 2020-12 has it, `format` is an annotation and checks nothing.
+/// Cells are text. So each cell is first converted to the type that the schema declares for its column: a number, a
+/// boolean (`true`, `false`, `1` or `0`), or null for an empty cell. An empty cell is omitted if it can be neither null
+/// nor a string. JSON rows are checked without conversion. As in JSON Schema 2020-12, `format` is an annotation and not
+/// checked.
 #[derive(Debug)]
 pub struct RowSchema {
     checks: Option<Checks>,
@@ -28,53 +29,53 @@ struct Checks {
     types: ColumnTypes,
 }
 
-/// Why a schema cannot be used, in words for the user who sent it.
+/// Why a schema cannot be used. The message is for the user who sent it.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     #[error("The schema must be a JSON object.")]
     NotAnObject,
-    /// It says that it is written in another dialect of JSON Schema.
+    /// It declares another dialect of JSON Schema.
     #[error(
-        "The schema's `$schema` is `{uri}`, but JSON Schema 2020-12 is the dialect read here. Convert the schema, or \
-         remove `$schema`."
+        "The schema's `$schema` is `{uri}`, but only JSON Schema 2020-12 is supported. Convert the schema, or remove \
+         `$schema`."
     )]
     OtherDraft {
-        /// What `$schema` says, cut short.
+        /// The value of `$schema`, shortened.
         uri: String,
     },
-    /// It refers to something that is not in it.
-    #[error("A reference in the schema cannot be followed: {reason}. Put what it refers to under `$defs`.")]
+    /// It refers to something outside of itself.
+    #[error("A reference in the schema cannot be resolved: {reason}. Put the referenced schema under `$defs`.")]
     UnknownReference {
-        /// What the validator says of it.
+        /// The validator's explanation.
         reason: String,
     },
-    /// It breaks the rules of JSON Schema.
+    /// It violates the rules of JSON Schema.
     #[error("The schema is not valid at `{location}`: {reason}.")]
     Invalid {
         /// JSON Pointer into the schema.
         location: String,
-        /// What the validator says of it.
+        /// The validator's explanation.
         reason: String,
     },
 }
 
-/// Why a row does not keep its schema: an outcome of that item. The message quotes no content.
+/// Why a row violates the schema. This fails the item. The message does not quote the content.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaViolation {
-    /// The column at fault, where it is one.
+    /// The column with the problem, if it is a single column.
     pub column: Option<String>,
-    /// Which rule is broken, for the user.
+    /// The violated rule, for the user.
     pub message: String,
 }
 
 impl RowSchema {
-    /// Compiles a schema; without one every row keeps it and every cell is a string.
+    /// Compiles a schema. Without a schema every row is valid and every cell is a string.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] if it is no valid JSON Schema 2020-12 that stands on its own.
+    /// [`SchemaError`] if it is not a valid, self-contained JSON Schema 2020-12.
     pub fn compile(schema: Option<&Value>) -> Result<Self, SchemaError> {
         let Some(schema) = schema else {
             return Ok(Self { checks: None });
@@ -88,7 +89,7 @@ impl RowSchema {
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
-            // A pattern comes from a stranger: its time must grow with the cell's length only.
+            // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
             .with_pattern_options(PatternOptions::regex())
             .build(schema)
             .map_err(|error| SchemaError::from(&error))?;
@@ -99,7 +100,7 @@ impl RowSchema {
     ///
     /// # Errors
     ///
-    /// [`SchemaViolation`], the first one found: the item has failed.
+    /// The first [`SchemaViolation`] that is found; the item fails.
     pub fn check(&self, record: Record) -> Result<Map<String, Value>, SchemaViolation> {
         let cells = match record {
             Record::Cells(cells) => cells,
@@ -141,7 +142,7 @@ impl Checks {
                     return Err(SchemaViolation {
                         column: Some(column.to_owned()),
                         message: format!(
-                            "Column `{}`: the number has more digits than can be kept exactly. Declare the column as a \
+                            "Column `{}`: the number has too many digits to be stored exactly. Declare the column as a \
                              string.",
                             shortened(column)
                         ),
@@ -172,11 +173,11 @@ impl From<&ValidationError<'_>> for SchemaError {
     }
 }
 
-/// Puts the validator's finding into words, `value` standing for the content.
+/// Describes the validator's error. The word `value` replaces the content.
 fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Cells>) -> SchemaViolation {
     let path = error.instance_path().as_str();
     let mut segments = path.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"));
-    let column = segments.next().or_else(|| blamed_property(error.kind()));
+    let column = segments.next().or_else(|| reported_property(error.kind()));
     let inside = path.splitn(3, '/').nth(2);
     let what = match error.kind() {
         ValidationErrorKind::Required { .. } if inside.is_none() && path.is_empty() => {
@@ -200,8 +201,8 @@ fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Ce
     SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), column }
 }
 
-/// The property at fault where the validator blames the whole row.
-fn blamed_property(kind: &ValidationErrorKind) -> Option<String> {
+/// The property with the problem, if the validator reports the whole row.
+fn reported_property(kind: &ValidationErrorKind) -> Option<String> {
     match kind {
         ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
         ValidationErrorKind::AdditionalProperties { unexpected }

@@ -7,7 +7,7 @@ fn compiled(schema: Value) -> RowSchema {
     RowSchema::compile(Some(&schema)).expect("a valid schema")
 }
 
-/// A CSV record of these cells, by way of the reader.
+/// A CSV record with these cells, as the item reader reads it.
 fn record(cells: &[(&str, &str)]) -> Record {
     let line = cells.iter().map(|(_, cell)| format!("\"{}\"", cell.replace('"', "\"\""))).collect::<Vec<_>>().join(",");
     let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
@@ -20,7 +20,7 @@ fn check(schema: &RowSchema, cells: &[(&str, &str)]) -> Result<Value, SchemaViol
     schema.check(record(cells)).map(Value::Object)
 }
 
-/// What one cell becomes under the schema of its column; null if it is left out.
+/// The value of one cell under the schema of its column; "left out" if it is omitted; `None` if it violates the schema.
 fn coerced(property: Value, cell: &str) -> Option<Value> {
     let schema = compiled(json!({"properties": {"x": property}}));
     check(&schema, &[("x", cell)]).map(|row| row.get("x").cloned().unwrap_or(json!("left out"))).ok()
@@ -36,7 +36,7 @@ fn without_a_schema_every_cell_is_a_string_and_every_object_passes() {
 }
 
 #[test]
-fn a_cell_becomes_the_type_that_its_column_declares() {
+fn a_cell_is_converted_to_the_type_that_the_schema_declares_for_its_column() {
     let cases = [
         (json!("integer"), "42", Some(json!(42))),
         (json!("integer"), " -7 ", Some(json!(-7))),
@@ -74,7 +74,7 @@ fn a_cell_becomes_the_type_that_its_column_declares() {
 }
 
 #[test]
-fn a_big_integer_keeps_every_digit_or_is_refused() {
+fn a_big_integer_keeps_every_digit_or_is_rejected() {
     assert_eq!(coerced(json!({"type": "integer"}), "18446744073709551615"), Some(json!(u64::MAX)));
     assert_eq!(coerced(json!({"type": "integer"}), "-9223372036854775808"), Some(json!(i64::MIN)));
     assert_eq!(coerced(json!({"type": "number"}), "1000000000000000000000"), Some(json!(1e21)));
@@ -83,7 +83,7 @@ fn a_big_integer_keeps_every_digit_or_is_refused() {
     for kind in ["integer", "number"] {
         let violation = check(&compiled(json!({"properties": {"x": {"type": kind}}})), &[("x", digits)]);
         let message =
-            "Column `x`: the number has more digits than can be kept exactly. Declare the column as a string.";
+            "Column `x`: the number has too many digits to be stored exactly. Declare the column as a string.";
         let expected = SchemaViolation { column: Some("x".to_owned()), message: message.to_owned() };
         assert_eq!(violation, Err(expected));
     }
@@ -105,7 +105,7 @@ fn types_are_found_wherever_a_schema_declares_them() {
 }
 
 #[test]
-fn a_violation_names_the_column_and_the_rule_and_no_content() {
+fn a_violation_names_the_column_and_the_rule_but_not_the_content() {
     let schema = compiled(json!({
         "type": "object",
         "required": ["id", "city"],
@@ -158,7 +158,7 @@ fn a_violation_names_the_column_and_the_rule_and_no_content() {
 }
 
 #[test]
-fn a_json_row_is_checked_as_it_is() {
+fn a_json_row_is_checked_without_conversion() {
     let schema = compiled(json!({
         "required": ["a"],
         "properties": {"a": {"type": "integer"}, "deep/er": {"items": {"properties": {"b": {"type": "null"}}}}}
@@ -175,7 +175,7 @@ fn a_json_row_is_checked_as_it_is() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_used_is_refused_with_its_reason() {
+fn an_unusable_schema_is_rejected_with_the_reason() {
     let refused = |schema: Value| RowSchema::compile(Some(&schema)).expect_err("refused");
     assert!(matches!(refused(json!(true)), SchemaError::NotAnObject));
     assert!(matches!(
@@ -196,7 +196,7 @@ fn a_schema_that_cannot_be_used_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_does_not_hang_or_overflow() {
+fn a_recursive_schema_does_not_hang_or_overflow_the_stack() {
     for schema in [
         json!({"$ref": "#"}),
         json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}),
@@ -210,7 +210,7 @@ fn a_schema_that_refers_to_itself_does_not_hang_or_overflow() {
 }
 
 #[test]
-fn a_pattern_takes_time_in_proportion_to_the_cell() {
+fn matching_a_pattern_takes_linear_time() {
     let schema = compiled(json!({"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}));
     let mut row = Map::new();
     row.insert("a".to_owned(), Value::String("a".repeat(100_000) + "!"));

@@ -1,4 +1,4 @@
-//! Hostile files for the tests of this folder, and slow, obvious readers to compare with.
+//! Hostile files for the tests of this folder, and slow, simple readers for comparison.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn columns(names: &[&str]) -> Arc<[String]> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Bytes made of what CSV readers trip over.
+/// Bytes that are difficult for CSV readers.
 pub(super) fn hostile_csv() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => Just(&b"\""[..]),
@@ -51,7 +51,7 @@ pub(super) fn hostile_csv() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// Bytes made of what line readers trip over.
+/// Bytes that are difficult for line readers.
 pub(super) fn hostile_jsonl() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(&b"\n"[..]),
@@ -76,12 +76,12 @@ pub(super) fn any_limits() -> impl Strategy<Value = ChunkLimits> {
     (0_u32..6, length.clone(), length).prop_map(|(items, bytes, record)| limits(items, bytes, record))
 }
 
-/// Where to split the bytes on their way into the cutter; taken modulo what is left.
+/// The lengths of the slices in which the cutter gets the bytes.
 pub(super) fn any_splits() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0_usize..40, 0..30)
 }
 
-/// Cuts `file` from a position, the bytes arriving in slices of these lengths, then the rest.
+/// Cuts `file` from a position. The cutter gets slices of these lengths, then the rest.
 pub(super) fn cut(
     file: &[u8],
     dialect: &Dialect,
@@ -102,7 +102,7 @@ pub(super) fn cut(
     (chunks, end)
 }
 
-/// Where a record lies and whether the file ends inside its quotes.
+/// The position of a record, and its opening quote if the file ends inside the quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SlowRecord {
     pub start: usize,
@@ -110,7 +110,7 @@ pub(super) struct SlowRecord {
     pub open_quote: Option<usize>,
 }
 
-/// Finds records byte by byte, by the rules as design section 5 words them.
+/// Finds records byte by byte, by the rules of the `csv` crate.
 pub(super) fn slow_csv_records(file: &[u8], delimiter: u8) -> Vec<SlowRecord> {
     let mut records = Vec::new();
     let mut at = 0;
@@ -151,9 +151,9 @@ pub(super) fn slow_csv_records(file: &[u8], delimiter: u8) -> Vec<SlowRecord> {
     records
 }
 
-/// What the `csv` crate makes of the bytes, each record a list of cells.
+/// The records that the `csv` crate reads, each a list of cells.
 pub(super) fn csv_crate_records(bytes: &[u8], delimiter: u8) -> Vec<Vec<Vec<u8>>> {
-    // A blank line in front keeps the crate from taking a record's first bytes for a byte-order mark.
+    // The leading blank line prevents the crate from treating the first bytes as a byte-order mark.
     let bytes = [b"\n", bytes].concat();
     let mut reader =
         ::csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(&bytes[..]);
@@ -161,7 +161,7 @@ pub(super) fn csv_crate_records(bytes: &[u8], delimiter: u8) -> Vec<Vec<Vec<u8>>
     records.map(|record| record.iter().map(<[u8]>::to_vec).collect()).collect()
 }
 
-/// The real file of `tests/data`; its README says where it comes from.
+/// A real file from `tests/data`; the README there names its source.
 pub(super) fn unicode_csv() -> Vec<u8> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/unicode.csv");
     std::fs::read(path).expect("tests/data/unicode.csv is part of the repository")

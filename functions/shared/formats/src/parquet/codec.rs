@@ -1,4 +1,4 @@
-//! The compressions of Parquet's pages, each into no more memory than the page says it takes.
+//! Decompresses Parquet pages. No codec uses more memory for its output than the size that the page declares.
 
 use std::io::Read;
 
@@ -14,12 +14,12 @@ pub(super) enum Codec {
     Gzip,
     Zstd,
     Lz4Raw,
-    /// LZ4 with the framing of Hadoop, or without any, as writers disagreed before [`Codec::Lz4Raw`].
+    /// LZ4 with the framing of Hadoop or without framing: writers differed before [`Codec::Lz4Raw`] was defined.
     Lz4,
 }
 
 impl Codec {
-    /// The codec of this number; the name of one that is not read.
+    /// The codec with this number. The error is the name of an unsupported codec.
     pub(super) fn of(number: i64) -> Result<Self, &'static str> {
         match number {
             0 => Ok(Self::Uncompressed),
@@ -34,7 +34,7 @@ impl Codec {
         }
     }
 
-    /// Appends the `size` bytes that come out of `input`.
+    /// Decompresses `input`, which must give exactly `size` bytes, and appends them to `output`.
     pub(super) fn decompress(self, input: &[u8], size: usize, output: &mut Vec<u8>) -> Result<(), Cause> {
         let start = output.len();
         let written = match self {
@@ -44,7 +44,7 @@ impl Codec {
             }
             Self::Gzip => MultiGzDecoder::new(input).take(size as u64 + 1).read_to_end(output)?,
             Self::Snappy if snap::raw::decompress_len(input)? != size => {
-                return Err("another size than its page".into());
+                return Err("the size differs from the declared size of the page".into());
             }
             _ => {
                 output.resize(start + size, 0);
@@ -60,11 +60,11 @@ impl Codec {
                 }
             }
         };
-        if written == size { Ok(()) } else { Err("another size than its page".into()) }
+        if written == size { Ok(()) } else { Err("the size differs from the declared size of the page".into()) }
     }
 }
 
-/// Decompresses blocks that follow their two sizes. None if they do not.
+/// Decompresses LZ4 blocks that are each preceded by their two sizes; `None` if the input has another form.
 fn hadoop_lz4(mut input: &[u8], output: &mut [u8]) -> Option<usize> {
     let mut written = 0_usize;
     while !input.is_empty() {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lz4_is_read_with_hadoops_framing_and_without() {
+    fn lz4_is_decompressed_with_and_without_the_framing_of_hadoop() {
         let page = b"row,".repeat(1000);
         let (one, two) = page.split_at(1234);
         let mut framed = Vec::new();
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// A block of literals only.
+    /// An LZ4 block with literals only.
     fn lz4_block(bytes: &[u8]) -> Vec<u8> {
         let mut block = vec![0xF0];
         let mut left = bytes.len() - 15;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_never_becomes_larger_than_it_says() {
+    fn a_page_never_becomes_larger_than_its_declared_size() {
         let page = vec![7; 10_000];
         let mut gzip = flate2::bufread::GzEncoder::new(page.as_slice(), flate2::Compression::fast());
         let mut compressed = Vec::new();

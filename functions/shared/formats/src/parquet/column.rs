@@ -1,4 +1,4 @@
-//! One column's values, taken record by record.
+//! The values of one column, read record by record.
 
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use parquet::data_type::{
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
 
+use super::file::File;
 use super::footer::{Chunk, place};
-use super::pages::{File, Pages, Supply};
+use super::pages::{Pages, ReadLimit};
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// Values held of all columns together, at most.
+/// Maximum number of values that all columns together hold in memory.
 const VALUES_HELD: u64 = 128 * 1024;
 
 /// A column of a row group.
@@ -29,13 +30,15 @@ pub(super) struct Column {
     max_rep: i16,
     def_levels: Vec<i16>,
     rep_levels: Vec<i16>,
-    /// Levels read, of which those before `level` are used, and those before `record_end` are of this record.
+    /// Number of levels in memory.
     levels: usize,
+    /// Index of the next level.
     level: usize,
+    /// Index after the last level of the current record.
     record_end: usize,
-    /// Values used.
+    /// Number of values that were taken.
     value: usize,
-    supply: Arc<Supply>,
+    read_limit: Arc<ReadLimit>,
     batch_max: u64,
     watch: Watch,
     place: (usize, usize),
@@ -73,7 +76,8 @@ impl<T: DataType> Typed<T> {
         Self { reader: get_typed_column_reader(get_column_reader(descr, pages)), values: Vec::new() }
     }
 
-    /// The records, values and levels read in place of those before.
+    /// Reads up to `records` records, which replace those read before. Returns the numbers of records, values and
+    /// levels.
     fn read(&mut self, records: usize, def: &mut Vec<i16>, rep: &mut Vec<i16>) -> Result<(usize, usize, usize)> {
         self.values.clear();
         self.reader.read_records(records, Some(def), Some(rep), &mut self.values)
@@ -88,8 +92,8 @@ impl Column {
         (column, columns): (usize, usize),
         (row_group, first_row): (usize, u64),
     ) -> Self {
-        let supply = Arc::new(Supply::default());
-        let pages = Pages::new(file, Arc::clone(descr), chunk, &supply, (column, row_group, first_row));
+        let read_limit = Arc::new(ReadLimit::default());
+        let pages = Pages::new(file, Arc::clone(descr), chunk, &read_limit, (column, row_group, first_row));
         Self {
             values: Values::new(descr, Box::new(pages)),
             max_def: descr.max_def_level(),
@@ -100,20 +104,20 @@ impl Column {
             level: 0,
             record_end: 0,
             value: 0,
-            supply,
+            read_limit,
             batch_max: (VALUES_HELD / columns as u64).max(16),
             watch: file.watch.clone(),
             place: (column, row_group),
         }
     }
 
-    /// Goes to the next record and says whether there is one. The one before must be used up.
+    /// Moves to the next record. Returns whether there is one. All values of the record before must have been taken.
     pub(super) fn next_record(&mut self) -> std::result::Result<bool, DecodeError> {
         if self.level != self.record_end {
             return Err(self.damaged("its columns contradict each other"));
         }
         if self.level == self.levels {
-            self.read().map_err(|error| self.why(error))?;
+            self.read().map_err(|error| self.read_error(error))?;
         }
         if self.level == self.levels {
             return Ok(false);
@@ -126,7 +130,7 @@ impl Column {
         Ok(true)
     }
 
-    /// The definition level of the value that is next.
+    /// The definition level of the next value.
     pub(super) fn def_level(&self) -> std::result::Result<i16, DecodeError> {
         match self.level < self.record_end {
             true => Ok(self.def_levels.get(self.level).copied().unwrap_or(0)),
@@ -134,7 +138,7 @@ impl Column {
         }
     }
 
-    /// The repetition level of the value that is next; 0 at the end of the record.
+    /// The repetition level of the next value; 0 at the end of the record.
     pub(super) fn rep_level(&self) -> i16 {
         match self.level < self.record_end {
             true => self.rep_levels.get(self.level).copied().unwrap_or(0),
@@ -142,18 +146,18 @@ impl Column {
         }
     }
 
-    /// Takes the value that is next, which must not be null.
+    /// Takes the next value, which must not be null.
     pub(super) fn take(&mut self) -> std::result::Result<Value<'_>, DecodeError> {
         if self.def_level()? != self.max_def {
             return Err(self.damaged("its columns contradict each other"));
         }
         (self.level, self.value) = (self.level + 1, self.value + 1);
         let value = self.values.get(self.value - 1);
-        value.ok_or_else(|| damaged(self.place, "it has fewer values than it says"))
+        value.ok_or_else(|| damaged(self.place, "it has fewer values than it declares"))
     }
 
-    /// Passes over a value that is next and null, or not even a null of its own.
-    pub(super) fn pass(&mut self) -> std::result::Result<(), DecodeError> {
+    /// Skips the next value, which must be null or part of a missing parent.
+    pub(super) fn skip_null(&mut self) -> std::result::Result<(), DecodeError> {
         if self.def_level()? == self.max_def {
             return Err(self.damaged("its columns contradict each other"));
         }
@@ -165,11 +169,12 @@ impl Column {
         self.def_levels.clear();
         self.rep_levels.clear();
         (self.level, self.record_end, self.value) = (0, 0, 0);
-        let supply = &self.supply;
-        // Never past the end of the pages that are open, so that a new one is seen before more than a record of it is read.
-        let known = supply.records.load(Relaxed).min(supply.batch.load(Relaxed)).min(self.batch_max).max(1);
-        let (records, _, levels) = self.values.read(known as usize, &mut self.def_levels, &mut self.rep_levels)?;
-        supply.records.store(supply.records.load(Relaxed).saturating_sub(records as u64), Relaxed);
+        let limit = &self.read_limit;
+        // Do not read past the end of the open pages: a new page must be checked before more than one record of it is
+        // read.
+        let count = limit.unread.load(Relaxed).min(limit.batch.load(Relaxed)).min(self.batch_max).max(1);
+        let (records, _, levels) = self.values.read(count as usize, &mut self.def_levels, &mut self.rep_levels)?;
+        limit.unread.store(limit.unread.load(Relaxed).saturating_sub(records as u64), Relaxed);
         self.levels = levels;
         Ok(())
     }
@@ -178,7 +183,7 @@ impl Column {
         damaged(self.place, problem)
     }
 
-    fn why(&self, error: parquet::errors::ParquetError) -> DecodeError {
+    fn read_error(&self, error: parquet::errors::ParquetError) -> DecodeError {
         self.watch.take_failure().unwrap_or_else(|| DecodeError::Corrupt {
             format: "Parquet file",
             at: place(self.place.0, self.place.1),

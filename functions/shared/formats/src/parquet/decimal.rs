@@ -1,12 +1,12 @@
-//! Decimals, which Parquet has as integers of any length.
+//! Writes decimals. Parquet stores them as integers of any length.
 
-/// The longest integer that is a decimal; the largest ones in use have 32 bytes.
+/// The maximum length of a decimal in bytes. The longest ones in use have 32 bytes.
 pub(super) const DECIMAL_MAX_BYTES: usize = 256;
 
-/// Nine digits, which fit 32 bits.
+/// Nine decimal digits fit into 32 bits.
 const GROUP: u64 = 1_000_000_000;
 
-/// Appends a big-endian integer in two's complement with so many of its digits behind a point.
+/// Appends a big-endian two's complement integer as a decimal with `scale` digits after the point.
 pub(super) fn push_decimal(text: &mut Vec<u8>, bytes: &[u8], scale: usize) {
     let is_negative = bytes.first().is_some_and(|&first| first >= 0x80);
     let digits = digits_of(bytes, is_negative);
@@ -24,9 +24,9 @@ pub(super) fn push_decimal(text: &mut Vec<u8>, bytes: &[u8], scale: usize) {
     }
 }
 
-/// The digits of the integer without its sign.
+/// The digits of the integer, without its sign.
 fn digits_of(bytes: &[u8], is_negative: bool) -> String {
-    // The magnitude, in limbs of 32 bits, the highest first.
+    // The magnitude in limbs of 32 bits, the most significant first.
     let fill = if is_negative { 0xFF } else { 0 };
     let missing = bytes.len().next_multiple_of(4) - bytes.len();
     let padded: Vec<u8> = std::iter::repeat_n(fill, missing).chain(bytes.iter().copied()).collect();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_their_point_where_the_scale_says() {
+    fn the_scale_determines_the_position_of_the_point() {
         assert_eq!(decimal(&12_345_i32.to_be_bytes(), 2), "123.45");
         assert_eq!(decimal(&(-5_i64).to_be_bytes(), 3), "-0.005");
         assert_eq!(decimal(&[0], 0), "0");
@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decimals_are_the_integers_that_they_are_stored_as(value in any::<i128>(), shift in 0..120_u32) {
+        fn decimals_have_the_digits_of_the_stored_integers(value in any::<i128>(), shift in 0..120_u32) {
             let value = value >> shift;
             prop_assert_eq!(decimal(&value.to_be_bytes(), 0), value.to_string());
             let digits = format!("{:06}", value.unsigned_abs());

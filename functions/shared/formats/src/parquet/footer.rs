@@ -1,6 +1,7 @@
-//! The footer of a Parquet file: its columns, and where their pages are.
+//! The footer of a Parquet file: its columns, and the positions of their pages.
 //!
-//! Its counts are checked before the schema's parser, which recurses and sets memory aside as they say, sees them.
+//! The counts in the footer are checked before the schema parser of the crate `parquet` gets them, because that parser
+//! recurses and allocates memory as the counts say.
 
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::schema::types::SchemaDescPtr;
@@ -10,32 +11,32 @@ use super::thrift::{Thrift, ThriftError, Type};
 use super::{damaged_footer, unsupported};
 use crate::error::{DecodeError, Place};
 
-/// The largest footer that is read, in bytes.
+/// Maximum size of a footer, in bytes.
 pub(super) const FOOTER_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The most columns a file may have, those of nested ones counted each.
+/// Maximum number of columns. Each leaf of a nested column counts.
 const COLUMNS_MAX: usize = 2000;
 
-/// How deep columns may be nested.
+/// Maximum nesting depth of columns.
 const DEPTH_MAX: usize = 32;
 
-/// The longest name of a column, in bytes.
+/// Maximum length of a column name, in bytes.
 const NAME_MAX_BYTES: usize = 512;
 
-/// What a footer says.
+/// The content of a footer.
 pub(super) struct Footer {
     pub(super) schema: SchemaDescPtr,
     pub(super) row_groups: Vec<RowGroup>,
 }
 
-/// A run of rows, column by column.
+/// A row group: a range of rows, stored column by column.
 #[derive(Default)]
 pub(super) struct RowGroup {
     pub(super) rows: u64,
     pub(super) chunks: Vec<Chunk>,
 }
 
-/// Where a column's pages of a row group are.
+/// The position of a column's pages in a row group.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk {
     pub(super) codec: Codec,
@@ -79,10 +80,10 @@ fn encrypted() -> DecodeError {
     unsupported("is encrypted", "Write it without encryption.")
 }
 
-/// Passes over the schema and counts its columns, if its tree is a tree and not too large.
+/// Skips the schema and counts its columns. Checks that the schema is a tree and within the limits.
 fn checked_schema(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -> Result<usize, ThriftError> {
     let (elements, _) = thrift.list()?;
-    // How many children are to come in each group that is open.
+    // The number of children still expected in each open group.
     let mut open: Vec<u64> = Vec::new();
     let mut columns = 0;
     for index in 0..elements {
@@ -115,8 +116,8 @@ fn checked_schema(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) ->
             (open.len() > DEPTH_MAX, format!("has columns nested deeper than {DEPTH_MAX} levels")),
             (name_bytes > NAME_MAX_BYTES, format!("has a column with a name longer than {NAME_MAX_BYTES} bytes")),
         ];
-        if let Some((_, what)) = too_large.into_iter().find(|(is_so, _)| *is_so) {
-            *problem = Some(unsupported(what, "Write the columns that are needed to another file."));
+        if let Some((_, what)) = too_large.into_iter().find(|(exceeds, _)| *exceeds) {
+            *problem = Some(unsupported(what, "Write only the columns that you need to another file."));
             return Err(ThriftError::Malformed);
         }
         while open.last() == Some(&0) {
@@ -199,7 +200,7 @@ fn read_chunk_metadata(thrift: &mut Thrift<'_>, found: &mut Option<DecodeError>)
         }
         Ok(true)
     })?;
-    // Writers without a dictionary have left zero here.
+    // Some writers without a dictionary write zero as its position.
     let start = if dictionary > 0 { dictionary.min(first_data) } else { first_data };
     Ok(Chunk { codec, values, start, bytes })
 }
@@ -208,7 +209,7 @@ fn not_negative(thrift: &mut Thrift<'_>) -> Result<u64, ThriftError> {
     thrift.integer()?.try_into().map_err(|_| ThriftError::Malformed)
 }
 
-/// Where in the file a column of a row group is, in words for its owner.
+/// The position for an error message, from 0-based indexes.
 pub(super) fn place(column: usize, row_group: usize) -> Place {
     Place::Column { column: column + 1, row_group: row_group + 1 }
 }

@@ -4,7 +4,7 @@ use parquet::basic::Encoding;
 
 use super::thrift::{Thrift, ThriftError};
 
-/// What a page is and how large.
+/// The type and size of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) kind: Kind,
@@ -13,21 +13,21 @@ pub(super) struct Header {
     pub(super) crc32: Option<u32>,
 }
 
-/// What a page holds.
+/// The type of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// Values that data pages refer to.
+    /// A dictionary: the values that data pages refer to.
     Dictionary { values: u32, encoding: i64 },
-    /// Levels and values, compressed together.
+    /// A version 1 data page: levels and values, compressed together.
     Data { values: u32, encoding: i64, def_encoding: i64, rep_encoding: i64 },
-    /// Levels, not compressed, and values, which may be.
+    /// A version 2 data page: uncompressed levels, and values that can be compressed.
     DataV2 { values: u32, nulls: u32, rows: u32, encoding: i64, def_bytes: u32, rep_bytes: u32, is_compressed: bool },
-    /// Nothing that is needed.
+    /// A page that is not needed.
     Other,
 }
 
 impl Header {
-    /// Reads the header that `bytes` begin with, and says how long it is.
+    /// Reads the header at the start of `bytes`. Returns the header and its length in bytes.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, usize), ThriftError> {
         let mut thrift = Thrift::new(bytes);
         let (mut kind, mut size, mut compressed) = (None, None, None);
@@ -58,7 +58,7 @@ impl Header {
         Ok((header, thrift.at()))
     }
 
-    /// How many values the page has for the rows.
+    /// The number of values in a data page; 0 for other pages.
     pub(super) fn values(&self) -> u32 {
         match self.kind {
             Kind::Data { values, .. } | Kind::DataV2 { values, .. } => values,
@@ -67,7 +67,7 @@ impl Header {
     }
 }
 
-/// The encoding of this number, if it is one that is read.
+/// The encoding with this number, if it is supported.
 pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
     match number {
         0 => Some(Encoding::PLAIN),
@@ -126,7 +126,7 @@ fn read_data_v2(thrift: &mut Thrift<'_>) -> Result<Kind, ThriftError> {
     Ok(Kind::DataV2 { values, nulls, rows, encoding, def_bytes, rep_bytes, is_compressed })
 }
 
-/// A 32-bit number that is not negative.
+/// Reads a 32-bit number that is not negative.
 fn length(thrift: &mut Thrift<'_>) -> Result<u32, ThriftError> {
     i32::try_from(thrift.integer()?).ok().and_then(|number| number.try_into().ok()).ok_or(ThriftError::Malformed)
 }

@@ -1,20 +1,21 @@
-//! Counting in encoded pages, before the decoders set memory aside for what is in them.
+//! Counts records and values in encoded pages, before the decoders allocate memory for them.
 //!
-//! A few bytes can stand for a record of a billion values, and a header can promise as many; so this looks first.
+//! This is necessary because a few bytes can encode a record of a billion values, and a header can declare as many.
 
-/// What the repetition levels of a page say.
+/// The records of a page, counted from its repetition levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Records {
-    /// How many records begin in the page.
+    /// Number of records that begin in the page.
     pub(super) begun: u64,
-    /// The values of the longest record, those of earlier pages counted in.
+    /// Number of values of the longest record, including its values in earlier pages.
     pub(super) longest: u64,
-    /// The values so far of the record that the page ends with.
+    /// Number of values so far of the last record, which can continue on the next page.
     pub(super) open: u64,
 }
 
-/// Counts the records in `count` repetition levels of so many bits, in the hybrid of runs and packed bits that Parquet has;
-/// `open` values of the first record were in the pages before. None if the levels are not there.
+/// Counts the records in `count` repetition levels of `bits` bits each, in Parquet's hybrid of run-length and
+/// bit-packed encoding. `open` is the number of values of the first record in the pages before. `None` if there are too
+/// few levels.
 pub(super) fn count_records(mut levels: &[u8], bits: u32, mut count: u64, open: u64) -> Option<Records> {
     let mut records = Records { open, ..Records::default() };
     while count > 0 {
@@ -38,7 +39,7 @@ pub(super) fn count_records(mut levels: &[u8], bits: u32, mut count: u64, open: 
 }
 
 impl Records {
-    /// Adds values that go on with the record, or begin one each.
+    /// Adds values that continue the current record (`is_inner`), or that each begin a new record.
     fn add(&mut self, is_inner: bool, count: u64) {
         if count == 0 {
             return;
@@ -53,7 +54,7 @@ impl Records {
     }
 }
 
-/// The count of values in a run of delta-encoded integers, and where the run ends. None if it is not there.
+/// The number of values in a run of delta-encoded integers, and the offset of its end; `None` if the run is incomplete.
 pub(super) fn delta_run(data: &[u8]) -> Option<(u64, usize)> {
     let mut rest = data;
     let (block, minis, count) = (varint(&mut rest)?, varint(&mut rest)?, varint(&mut rest)?);
@@ -92,10 +93,10 @@ mod tests {
 
     #[test]
     fn records_are_counted_in_runs_and_in_packed_bits() {
-        // Packed: 0 1 1 0 1 0 0 0, then a run of ten ones.
+        // Bit-packed: 0 1 1 0 1 0 0 0, then a run of ten ones.
         let levels = [0b11, 0b0001_0110, 20, 1];
         assert_eq!(count_records(&levels, 1, 18, 0), Some(Records { begun: 5, longest: 11, open: 11 }));
-        // Only the levels of the page count, and they go on with what is open.
+        // Only `count` levels are counted. Levels can continue the record of the page before.
         assert_eq!(count_records(&levels, 1, 3, 0), Some(Records { begun: 1, longest: 3, open: 3 }));
         let run_of_ones = [20, 1];
         assert_eq!(count_records(&run_of_ones, 1, 10, 7), Some(Records { begun: 0, longest: 17, open: 17 }));
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_billion_values_is_seen_in_a_few_bytes() {
+    fn a_record_of_a_billion_values_is_detected_in_a_few_bytes() {
         let mut levels = vec![2, 0];
         let mut header = 2_000_000_000_u64;
         while header >= 0x80 {

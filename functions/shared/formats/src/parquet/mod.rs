@@ -1,12 +1,13 @@
-//! A Parquet file's rows as JSON lines.
+//! Converts the rows of a Parquet file to JSON Lines.
 //!
-//! The crate `parquet` reads the schema and decodes values; pages are read and rows put together here. Its own row reader
-//! does neither under limits, loses the unit of nanoseconds and, by its own word, some repeated fields. What a value becomes
-//! is in [`value`].
+//! The crate `parquet` parses the schema and decodes values. Reading pages and assembling rows is done here, because
+//! the crate's own row reader has no limits, loses the unit of nanoseconds, and (as it documents) some repeated fields.
+//! [`value`] describes how values are converted.
 
 mod codec;
 mod column;
 mod decimal;
+mod file;
 mod footer;
 mod header;
 mod levels;
@@ -20,8 +21,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use column::Column;
+use file::File;
 use footer::{FOOTER_MAX_BYTES, Footer};
-use pages::File;
 use parquet::errors::ParquetError;
 use rows::Rows;
 
@@ -30,17 +31,17 @@ use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Bytes at the end of a file: the length of its footer and the name of its format.
+/// The last bytes of a file: the length of its footer (4 bytes) and the magic number of the format (4 bytes).
 const TAIL_BYTES: u64 = 8;
 
-/// Hands the rows on as JSON lines.
+/// Writes the rows as JSON Lines to `sink`.
 pub(crate) fn decode<R: Read + Seek + Send + 'static>(
     file: R,
     watch: &Watch,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
 ) -> Result<(), Stopped> {
-    let unread = |error| watch.take_failure().unwrap_or(DecodeError::Source(error));
-    let file = Arc::new(File::open(Source::new(file, watch), watch).map_err(unread)?);
+    let read_error = |error| watch.take_failure().unwrap_or(DecodeError::Source(error));
+    let file = Arc::new(File::open(Source::new(file, watch), watch).map_err(read_error)?);
     let footer = Footer::read(&footer_bytes(&file)?)?;
     let root = rows::root(&footer.schema)?;
     let mut blocks = Blocks::new(watch, Some(file.size), sink);
@@ -56,29 +57,29 @@ pub(crate) fn decode<R: Read + Seek + Send + 'static>(
         for _ in 0..group.rows {
             row += 1;
             if !next_row(&mut columns)? {
-                return Err(damaged_group(index, "it has fewer rows than it says").into());
+                return Err(damaged_group(index, "it has fewer rows than it declares").into());
             }
             rows.row(&root, &mut columns, consumed(file.size, row, total))?;
         }
         if next_row(&mut columns)? {
-            return Err(damaged_group(index, "it has more rows than it says").into());
+            return Err(damaged_group(index, "it has more rows than it declares").into());
         }
     }
     blocks.finish()
 }
 
-/// The part of the file's size that fits the part of its rows.
+/// An estimate of the consumed bytes: the share of the file size that corresponds to the share of the rows.
 fn consumed(size: u64, row: u64, total: u64) -> u64 {
     (u128::from(size) * u128::from(row) / u128::from(total.max(1))) as u64
 }
 
-/// Takes all columns to their next row, and says whether there is one.
+/// Moves all columns to their next row. Returns whether there is one.
 fn next_row(columns: &mut [Column]) -> Result<bool, DecodeError> {
-    let mut there = 0;
+    let mut with_record = 0;
     for column in columns.iter_mut() {
-        there += usize::from(column.next_record()?);
+        with_record += usize::from(column.next_record()?);
     }
-    match there {
+    match with_record {
         0 => Ok(false),
         all if all == columns.len() => Ok(true),
         _ => Err(DecodeError::Corrupt {
@@ -91,11 +92,11 @@ fn next_row(columns: &mut [Column]) -> Result<bool, DecodeError> {
 }
 
 fn footer_bytes<R: Read + Seek>(file: &File<R>) -> Result<Vec<u8>, DecodeError> {
-    let unread = |error| file.watch.take_failure().unwrap_or(DecodeError::Source(error));
+    let read_error = |error| file.watch.take_failure().unwrap_or(DecodeError::Source(error));
     let Some(tail_start) = file.size.checked_sub(TAIL_BYTES) else {
         return Err(damaged_footer(None));
     };
-    let tail = file.read(tail_start..file.size).map_err(unread)?;
+    let tail = file.read(tail_start..file.size).map_err(read_error)?;
     match &tail[4..] {
         b"PAR1" => {}
         b"PARE" => return Err(unsupported("is encrypted", "Write it without encryption.")),
@@ -103,7 +104,7 @@ fn footer_bytes<R: Read + Seek>(file: &File<R>) -> Result<Vec<u8>, DecodeError> 
             return Err(DecodeError::Corrupt {
                 format: "Parquet file",
                 at: Place::Byte(file.size),
-                problem: "it ends before its footer does",
+                problem: "it is cut off: the end of the footer is missing",
                 source: None,
             });
         }
@@ -116,7 +117,7 @@ fn footer_bytes<R: Read + Seek>(file: &File<R>) -> Result<Vec<u8>, DecodeError> 
     let Some(start) = tail_start.checked_sub(length) else {
         return Err(damaged_footer(None));
     };
-    file.read(start..tail_start).map_err(unread)
+    file.read(start..tail_start).map_err(read_error)
 }
 
 fn damaged_footer(error: Option<ParquetError>) -> DecodeError {

@@ -1,12 +1,12 @@
-//! The pages of a column, read under limits.
+//! Reads the pages of a column under limits.
 //!
-//! The crate's own page reader inflates a page to whatever comes out of it, and its decoders set memory aside for as many
-//! values as a page promises; so pages are read and looked through here, and only then handed to the decoders.
+//! The page reader of the crate `parquet` decompresses a page without a limit, and its decoders allocate memory for as
+//! many values as a page declares. So pages are read and checked here before the decoders get them.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type as PhysicalType};
@@ -15,58 +15,33 @@ use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::codec::Codec;
+use super::file::{File, OutOfPageMemory, Purpose, Reservation};
 use super::footer::{Chunk, place};
 use super::header::{Header, Kind, encoding_of};
 use super::levels::{count_records, delta_run};
 use super::thrift::ThriftError;
 use super::unsupported;
 use crate::error::DecodeError;
-use crate::source::Source;
-use crate::watch::Watch;
 
-/// Bytes read to find a page's header in; more where it holds long statistics.
+/// Numbers of bytes to read for a page header. The next larger one is tried if the header is longer, because it
+/// contains long statistics.
 const HEADER_WINDOWS: [u64; 4] = [512, 16 * 1024, 1024 * 1024, 16 * 1024 * 1024];
 
-/// Bytes by which old writers have the pages of a column end too early: a header they did not count.
+/// Tolerance for old writers that declare too few bytes for the pages of a column: they did not count one header.
 const UNCOUNTED_BYTES: u64 = 100;
 
-/// Bytes that a dictionary's value takes in memory beside its content.
+/// Memory that a dictionary value takes in addition to its content.
 const DICTIONARY_VALUE_BYTES: u64 = 32;
 
-/// Records that are read from a column at once.
+/// Maximum number of records that are read from a column at a time.
 const BATCH_MAX: u64 = 1024;
 
-/// The file, from which all columns read by turns.
-pub(super) struct File<R> {
-    source: Mutex<Source<R>>,
-    pub(super) size: u64,
-    pub(super) watch: Watch,
-    /// Bytes of the pages that are open.
-    open_bytes: AtomicU64,
-}
-
-impl<R: Read + Seek> File<R> {
-    pub(super) fn open(mut source: Source<R>, watch: &Watch) -> std::io::Result<Self> {
-        let size = source.seek(SeekFrom::End(0))?;
-        Ok(Self { source: Mutex::new(source), size, watch: watch.clone(), open_bytes: AtomicU64::new(0) })
-    }
-
-    /// The bytes of this range, which must be in the file.
-    pub(super) fn read(&self, range: Range<u64>) -> std::io::Result<Vec<u8>> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        source.seek(SeekFrom::Start(range.start))?;
-        source.read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-}
-
-/// What a column must know of its pages to take no more from them at once than fits.
+/// How many records a column may read from its pages at a time. The pages set it, and the column reads it.
 #[derive(Default)]
-pub(super) struct Supply {
+pub(super) struct ReadLimit {
     /// Records that begin in the pages opened so far and are not read yet.
-    pub(super) records: AtomicU64,
-    /// How many of them may be read at once.
+    pub(super) unread: AtomicU64,
+    /// Maximum number of records in a batch.
     pub(super) batch: AtomicU64,
 }
 
@@ -75,20 +50,20 @@ pub(super) struct Pages<R> {
     file: Arc<File<R>>,
     descr: ColumnDescPtr,
     codec: Codec,
-    /// Where the next header is, and where the last page ends.
+    /// From the next header to the end of the last page.
     rest: Range<u64>,
     values_left: u64,
-    /// A header that was looked at; `rest` begins behind it.
+    /// A header that was read ahead; `rest` starts after it.
     next: Option<Header>,
-    supply: Arc<Supply>,
-    /// The values so far of the record that the last page ended with.
+    read_limit: Arc<ReadLimit>,
+    /// Number of values so far in the record that continues on the next page.
     open_values: u64,
-    /// Bytes counted among those of open pages: of the dictionary, and of the last page.
-    held: [u64; 2],
+    /// Memory of the dictionary and of the last page.
+    reservation: Reservation,
     has_dictionary: bool,
     column: usize,
     row_group: usize,
-    /// Rows before those of the next page.
+    /// Number of rows before those of the next page.
     rows: u64,
 }
 
@@ -97,7 +72,7 @@ impl<R: Read + Seek> Pages<R> {
         file: &Arc<File<R>>,
         descr: ColumnDescPtr,
         chunk: Chunk,
-        supply: &Arc<Supply>,
+        read_limit: &Arc<ReadLimit>,
         (column, row_group, rows): (usize, usize, u64),
     ) -> Self {
         Self {
@@ -107,9 +82,9 @@ impl<R: Read + Seek> Pages<R> {
             rest: chunk.start..chunk.start.saturating_add(chunk.bytes).saturating_add(UNCOUNTED_BYTES).min(file.size),
             values_left: chunk.values,
             next: None,
-            supply: Arc::clone(supply),
+            read_limit: Arc::clone(read_limit),
             open_values: 0,
-            held: [0; 2],
+            reservation: file.reservation(),
             has_dictionary: false,
             column,
             row_group,
@@ -117,7 +92,7 @@ impl<R: Read + Seek> Pages<R> {
         }
     }
 
-    /// Leaves the reason with the watch, where it is looked for before what the decoders make of it.
+    /// Stores the reason in the watch. The caller of the decoders takes it from there instead of their own error.
     fn fail(&self, reason: DecodeError) -> ParquetError {
         self.file.watch.fail(reason).into()
     }
@@ -127,7 +102,7 @@ impl<R: Read + Seek> Pages<R> {
         self.fail(DecodeError::Corrupt { format: "Parquet file", at, problem, source: None })
     }
 
-    /// The next header of a page that is needed.
+    /// The header of the next page that has values.
     fn peek(&mut self) -> Result<Option<Header>> {
         while self.next.is_none() && self.values_left > 0 && !self.rest.is_empty() {
             let header = self.read_header()?;
@@ -154,20 +129,21 @@ impl<R: Read + Seek> Pages<R> {
                 Err(_) => break,
             }
         }
-        Err(self.damaged("a page's header cannot be read"))
+        Err(self.damaged("a page header cannot be read"))
     }
 
     fn read_page(&mut self, header: Header) -> Result<Page> {
-        let slot = usize::from(!matches!(header.kind, Kind::Dictionary { .. }));
-        // A page that is not compressed takes what it takes, whatever it says.
-        self.hold(slot, 0, header.bytes.max(header.compressed_bytes) as u64)?;
+        let purpose = if matches!(header.kind, Kind::Dictionary { .. }) { Purpose::Dictionary } else { Purpose::Page };
+        // An uncompressed page has its stored size, even if it declares a smaller one.
+        let reserved = self.reservation.set(purpose, header.bytes.max(header.compressed_bytes) as u64);
+        self.check_memory(reserved)?;
         let buf = Bytes::from(self.content(&header)?);
         match header.kind {
             Kind::Dictionary { values, encoding } => self.dictionary_page(buf, values, encoding),
             Kind::Data { values, encoding, def_encoding, rep_encoding } => {
                 let encoding = self.encoding(encoding)?;
                 let (rep, data) = self.split_levels(&buf, def_encoding, rep_encoding)?;
-                self.look_through(values, encoding, rep, data)?;
+                self.check_values(values, encoding, rep, data)?;
                 let (def_level_encoding, rep_level_encoding) = (Encoding::RLE, Encoding::RLE);
                 let statistics = None;
                 Ok(Page::DataPage {
@@ -185,7 +161,7 @@ impl<R: Read + Seek> Pages<R> {
                 let Some((levels, data)) = buf.split_at_checked(levels_bytes) else {
                     return Err(self.too_short());
                 };
-                self.look_through(values, encoding, &levels[..rep_bytes as usize], data)?;
+                self.check_values(values, encoding, &levels[..rep_bytes as usize], data)?;
                 Ok(Page::DataPageV2 {
                     buf: buf.clone(),
                     num_values: values,
@@ -198,7 +174,7 @@ impl<R: Read + Seek> Pages<R> {
                     statistics: None,
                 })
             }
-            Kind::Other => Err(self.damaged("a page is of no known kind")),
+            Kind::Other => Err(self.damaged("a page has an unknown type")),
         }
     }
 
@@ -206,12 +182,13 @@ impl<R: Read + Seek> Pages<R> {
         if std::mem::replace(&mut self.has_dictionary, true) {
             return Err(self.damaged("it has two dictionaries"));
         }
-        self.hold(0, self.held[0], u64::from(values) * DICTIONARY_VALUE_BYTES)?;
+        let reserved = self.reservation.add(Purpose::Dictionary, u64::from(values) * DICTIONARY_VALUE_BYTES);
+        self.check_memory(reserved)?;
         let encoding = self.encoding(encoding)?;
         Ok(Page::DictionaryPage { buf, num_values: values, encoding, is_sorted: false })
     }
 
-    /// The repetition levels of a page of version 1, and what is behind both kinds of levels.
+    /// Splits a version 1 page into its repetition levels and the data after both kinds of levels.
     fn split_levels<'p>(&self, page: &'p [u8], def_encoding: i64, rep_encoding: i64) -> Result<(&'p [u8], &'p [u8])> {
         let (mut rest, mut rep) = (page, &page[..0]);
         let kinds = [(self.descr.max_rep_level(), rep_encoding), (self.descr.max_def_level(), def_encoding)];
@@ -231,21 +208,21 @@ impl<R: Read + Seek> Pages<R> {
     }
 
     fn too_short(&self) -> ParquetError {
-        self.damaged("a page is shorter than it says")
+        self.damaged("a page is shorter than it declares")
     }
 
-    /// The content of the page whose header was just read, decompressed.
+    /// The decompressed content of the page whose header was just read.
     fn content(&mut self, header: &Header) -> Result<Vec<u8>> {
         let end = self.rest.start.checked_add(header.compressed_bytes as u64).filter(|&end| end <= self.file.size);
         let Some(end) = end else { return Err(self.damaged("a page is longer than the file")) };
         let limit = self.file.watch.limits().parquet_pages_max_bytes;
         if header.compressed_bytes as u64 > limit {
-            return Err(self.too_large(limit));
+            return Err(self.out_of_memory(OutOfPageMemory(limit)));
         }
         let stored = self.file.read(self.rest.start..end)?;
         self.rest.start = end;
         if header.crc32.is_some_and(|crc32| crc32 != crc32fast::hash(&stored)) {
-            return Err(self.damaged("a page fails its checksum"));
+            return Err(self.damaged("the checksum of a page does not match"));
         }
         let levels_bytes = match header.kind {
             Kind::DataV2 { is_compressed: false, .. } => return Ok(stored),
@@ -261,7 +238,7 @@ impl<R: Read + Seek> Pages<R> {
             return Err(self.too_short());
         };
         content.extend_from_slice(levels);
-        // A page without a value may have left its compressed nothing out.
+        // A page without values may have no compressed data at all.
         if size > 0
             && let Err(cause) = self.codec.decompress(values, size, &mut content)
         {
@@ -273,8 +250,8 @@ impl<R: Read + Seek> Pages<R> {
         Ok(content)
     }
 
-    /// Looks for what the decoders would take too much memory for, and notes what they may take at once.
-    fn look_through(&mut self, values: u32, encoding: Encoding, rep: &[u8], data: &[u8]) -> Result<()> {
+    /// Checks that the decoders do not need too much memory for a page, and sets how much they may read at a time.
+    fn check_values(&mut self, values: u32, encoding: Encoding, rep: &[u8], data: &[u8]) -> Result<()> {
         let values = u64::from(values);
         self.values_left = self.values_left.saturating_sub(values);
         let (mut begun, mut batch) = (values, BATCH_MAX);
@@ -282,7 +259,7 @@ impl<R: Read + Seek> Pages<R> {
         if max_rep > 0 {
             let bits = 16 - (max_rep as u16).leading_zeros();
             let Some(records) = count_records(rep, bits, values, self.open_values) else {
-                return Err(self.damaged("a page has fewer levels than it says"));
+                return Err(self.damaged("a page has fewer levels than it declares"));
             };
             let limit = self.file.watch.limits().record_max_bytes as u64 / 2;
             if records.longest > limit {
@@ -294,48 +271,45 @@ impl<R: Read + Seek> Pages<R> {
         }
         match encoding {
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !self.has_dictionary => {
-                return Err(self.damaged("a page refers to a dictionary that is not there"));
+                return Err(self.damaged("a page refers to a missing dictionary"));
             }
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = delta_run(data).map(|(count, _)| count);
-                self.hold_lengths(lengths)?;
+                self.reserve_lengths(lengths)?;
             }
             Encoding::DELTA_BYTE_ARRAY => {
                 let prefixes = delta_run(data);
                 let suffixes = prefixes.and_then(|(_, end)| delta_run(&data[end..]));
-                self.hold_lengths(prefixes.zip(suffixes).and_then(|((one, _), (other, _))| one.checked_add(other)))?;
-                // Each value may repeat all that was before it in the page.
+                self.reserve_lengths(prefixes.zip(suffixes).and_then(|((one, _), (other, _))| one.checked_add(other)))?;
+                // Each value can repeat everything before it in the page.
                 batch = batch.min(4 * 1024 * 1024 / data.len().max(1) as u64).max(1);
             }
             _ => {}
         }
         self.rows += begun;
-        self.supply.records.fetch_add(begun, Relaxed);
-        self.supply.batch.store(batch, Relaxed);
+        self.read_limit.unread.fetch_add(begun, Relaxed);
+        self.read_limit.batch.store(batch, Relaxed);
         Ok(())
     }
 
-    /// Counts the lengths that the decoder keeps of the values of a page.
-    fn hold_lengths(&mut self, count: Option<u64>) -> Result<()> {
+    /// Reserves memory for the lengths that the decoder stores for the values of a page: 4 bytes each.
+    fn reserve_lengths(&mut self, count: Option<u64>) -> Result<()> {
         match count.and_then(|count| count.checked_mul(4)) {
-            Some(bytes) => self.hold(1, self.held[1], bytes),
-            None => Err(self.damaged("a page's lengths cannot be read")),
+            Some(bytes) => {
+                let reserved = self.reservation.add(Purpose::Page, bytes);
+                self.check_memory(reserved)
+            }
+            None => Err(self.damaged("the lengths in a page cannot be read")),
         }
     }
 
-    /// Notes that what is held in a slot now takes so many bytes and so many more, if all open pages have room for it.
-    fn hold(&mut self, slot: usize, bytes: u64, more: u64) -> Result<()> {
-        let open = &self.file.open_bytes;
-        let before = open.fetch_sub(self.held[slot], Relaxed) - self.held[slot];
-        let limit = self.file.watch.limits().parquet_pages_max_bytes;
-        self.held[slot] = bytes.saturating_add(more).min(limit + 1);
-        open.fetch_add(self.held[slot], Relaxed);
-        if before + self.held[slot] > limit { Err(self.too_large(limit)) } else { Ok(()) }
+    fn check_memory(&self, reserved: std::result::Result<(), OutOfPageMemory>) -> Result<()> {
+        reserved.map_err(|error| self.out_of_memory(error))
     }
 
-    fn too_large(&self, limit: u64) -> ParquetError {
-        let advice = "Write it with smaller pages or row groups, or with the columns that are needed only.";
-        self.fail(unsupported(format!("needs more than {limit} bytes of pages to be open at once"), advice))
+    fn out_of_memory(&self, OutOfPageMemory(limit): OutOfPageMemory) -> ParquetError {
+        let advice = "Write it with smaller pages or row groups, or with fewer columns.";
+        self.fail(unsupported(format!("needs more than {limit} bytes of pages in memory at the same time"), advice))
     }
 
     fn encoding(&self, number: i64) -> Result<Encoding> {
@@ -349,12 +323,12 @@ impl<R: Read + Seek> Pages<R> {
     }
 
     fn unsupported_encoding(&self, number: i64) -> ParquetError {
-        let what = format!("has a column ({}) in encoding number {number}", self.column + 1);
+        let what = format!("has a column (number {}) with encoding number {number}", self.column + 1);
         self.fail(unsupported(what, "Write it with the encodings PLAIN and RLE_DICTIONARY."))
     }
 }
 
-/// Splits off what follows its length.
+/// Splits off bytes that are preceded by their length.
 fn split_prefixed<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u32::from_le_bytes(bytes.split_off(..4)?.try_into().ok()?);
     bytes.split_off(..length as usize)
@@ -392,11 +366,5 @@ impl<R: Read + Seek + Send> Iterator for Pages<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.get_next_page().transpose()
-    }
-}
-
-impl<R> Drop for Pages<R> {
-    fn drop(&mut self) {
-        self.file.open_bytes.fetch_sub(self.held.iter().sum(), Relaxed);
     }
 }

@@ -1,7 +1,7 @@
-//! Rows, put together from their columns.
+//! Assembles rows from their columns.
 //!
-//! Each value comes with two levels: how much of its path is there (the definition level), and at which list of its path it
-//! begins a new element (the repetition level). The tree of the schema says what to make of them.
+//! Each value has two levels. The definition level says how many optional parts of its path are present. The repetition
+//! level says at which list of its path a new element begins. The tree of the schema determines how to interpret them.
 
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
@@ -15,11 +15,10 @@ use super::value::{Meaning, push_base64, push_escaped, push_json, push_text};
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::error::{DecodeError, Place, shortened};
 
-/// Bytes of a row gathered before they are handed on; a row may be much longer. A multiple of 3, as pieces of base64
-/// must be.
-const GATHERED_BYTES: usize = 48 * 1024;
+/// Size of the buffer for a row, in bytes; a row can be much longer. A multiple of 3, because pieces of base64 must be.
+const BUFFER_BYTES: usize = 48 * 1024;
 
-/// How a part of a row is put together, of these columns.
+/// How a part of a row is assembled from a range of columns.
 pub(super) struct Node {
     columns: Range<usize>,
     shape: Shape,
@@ -28,17 +27,17 @@ pub(super) struct Node {
 enum Shape {
     /// A value.
     Value(Meaning),
-    /// What is null below this definition level.
+    /// An optional part: null below this definition level.
     Optional { def: i16, inner: Box<Node> },
-    /// The named parts of an object; each name is written as it goes before its value.
+    /// An object. Each field has its name as JSON, with the colon, as it is written before the value.
     Object(Vec<(Vec<u8>, Node)>),
-    /// The elements of a list, which has none below this definition level.
+    /// A list: empty below this definition level.
     List { def: i16, rep: i16, element: Box<Node> },
-    /// The same of an object whose names are values.
+    /// A map: empty below this definition level. It becomes an object whose names are the keys.
     Map { def: i16, rep: i16, key: Box<Node>, value: Box<Node> },
 }
 
-/// The node of a file's rows.
+/// The root node, which describes a whole row.
 pub(super) fn root(schema: &SchemaDescriptor) -> Result<Node, DecodeError> {
     let mut builder = Builder { schema, next_column: 0 };
     builder.object(schema.root_schema(), 0, 0)
@@ -50,7 +49,7 @@ struct Builder<'s> {
 }
 
 impl Builder<'_> {
-    /// A field within what has these levels.
+    /// The node of a field; `def` and `rep` are the maximum levels of its parent.
     fn field(&mut self, field: &Type, def: i16, rep: i16) -> Result<Node, DecodeError> {
         let start = self.next_column;
         let info = field.get_basic_info();
@@ -68,7 +67,7 @@ impl Builder<'_> {
         Ok(Node { columns: start..self.next_column, shape })
     }
 
-    /// What a field holds where it is there.
+    /// The node of a field's content, without its repetition type.
     fn content(&mut self, field: &Type, def: i16, rep: i16) -> Result<Node, DecodeError> {
         let start = self.next_column;
         if field.is_primitive() {
@@ -111,7 +110,7 @@ impl Builder<'_> {
         for field in group.get_fields() {
             if !names.insert(field.name()) {
                 let what = format!("has two columns named `{}`", shortened(field.name()));
-                return Err(unsupported(what, "Give each column a name of its own."));
+                return Err(unsupported(what, "Give each column a unique name."));
             }
             let mut name = Vec::new();
             push_text(&mut name, field.name().as_bytes());
@@ -122,8 +121,8 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the repeated field of a list is its element, as older writers have it, and not a group around the element
-/// (the rules for lists in Parquet's LogicalTypes.md).
+/// Whether the repeated field of a list is the element itself, as older writers wrote it, or a group around the
+/// element. See the rules for lists in Parquet's LogicalTypes.md.
 fn is_element(repeated: &Type, list_name: &str) -> bool {
     if repeated.is_primitive() {
         return true;
@@ -134,116 +133,116 @@ fn is_element(repeated: &Type, list_name: &str) -> bool {
         || repeated.name().strip_suffix("_tuple") == Some(list_name)
 }
 
-/// Writes rows as JSON lines.
+/// Writes rows as JSON Lines.
 pub(super) struct Rows<'b, 'w, S> {
     blocks: &'b mut Blocks<'w, S>,
-    gathered: Vec<u8>,
+    buffer: Vec<u8>,
     row: u64,
     record_max_bytes: usize,
 }
 
 impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
     pub(super) fn new(blocks: &'b mut Blocks<'w, S>, record_max_bytes: usize) -> Self {
-        Self { blocks, gathered: Vec::new(), row: 0, record_max_bytes }
+        Self { blocks, buffer: Vec::new(), row: 0, record_max_bytes }
     }
 
-    /// Writes the row that the columns have gone to; `consumed` is how much of the file is used up with it.
+    /// Writes the current row of the columns. `consumed` is the number of bytes of the file that are consumed after it.
     pub(super) fn row(&mut self, root: &Node, columns: &mut [Column], consumed: u64) -> Result<(), Stopped> {
         self.row += 1;
         self.node(root, columns)?;
-        self.gathered.push(b'\n');
+        self.buffer.push(b'\n');
         self.blocks.set_consumed(consumed);
-        self.hand_on()
+        self.flush()
     }
 
-    fn hand_on(&mut self) -> Result<(), Stopped> {
-        self.blocks.write(&self.gathered)?;
-        self.gathered.clear();
+    fn flush(&mut self) -> Result<(), Stopped> {
+        self.blocks.write(&self.buffer)?;
+        self.buffer.clear();
         Ok(())
     }
 
     fn node(&mut self, node: &Node, columns: &mut [Column]) -> Result<(), Stopped> {
-        // Of a part that has several columns, each says by itself how much of the part is there; the first one is asked.
+        // All columns of a part have levels that say whether the part is present. The first column is enough.
         let first = node.columns.start;
         match &node.shape {
             Shape::Value(meaning) => {
                 match columns[first].take()? {
-                    Value::Bytes(bytes) if bytes.len() > GATHERED_BYTES => self.long_value(bytes, *meaning)?,
-                    value => push_json(&mut self.gathered, value, *meaning),
+                    Value::Bytes(bytes) if bytes.len() > BUFFER_BYTES => self.long_value(bytes, *meaning)?,
+                    value => push_json(&mut self.buffer, value, *meaning),
                 }
-                if self.gathered.len() > GATHERED_BYTES { self.hand_on() } else { Ok(()) }
+                if self.buffer.len() > BUFFER_BYTES { self.flush() } else { Ok(()) }
             }
-            Shape::Optional { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"null"),
+            Shape::Optional { def, .. } if columns[first].def_level()? < *def => self.missing(node, columns, b"null"),
             Shape::Optional { inner, .. } => self.node(inner, columns),
             Shape::Object(fields) => self.object(fields, columns),
-            Shape::List { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"[]"),
+            Shape::List { def, .. } if columns[first].def_level()? < *def => self.missing(node, columns, b"[]"),
             Shape::List { rep, element, .. } => {
-                self.gathered.push(b'[');
+                self.buffer.push(b'[');
                 loop {
                     self.node(element, columns)?;
-                    if !goes_on(&columns[first], *rep)? {
+                    if !has_next(&columns[first], *rep)? {
                         break;
                     }
-                    self.gathered.push(b',');
+                    self.buffer.push(b',');
                 }
-                self.gathered.push(b']');
+                self.buffer.push(b']');
                 Ok(())
             }
-            Shape::Map { def, .. } if columns[first].def_level()? < *def => self.nothing(node, columns, b"{}"),
+            Shape::Map { def, .. } if columns[first].def_level()? < *def => self.missing(node, columns, b"{}"),
             Shape::Map { rep, key, value, .. } => {
-                self.gathered.push(b'{');
+                self.buffer.push(b'{');
                 loop {
                     self.key(key, columns)?;
-                    self.gathered.push(b':');
+                    self.buffer.push(b':');
                     self.node(value, columns)?;
-                    if !goes_on(&columns[first], *rep)? {
+                    if !has_next(&columns[first], *rep)? {
                         break;
                     }
-                    self.gathered.push(b',');
+                    self.buffer.push(b',');
                 }
-                self.gathered.push(b'}');
+                self.buffer.push(b'}');
                 Ok(())
             }
         }
     }
 
     fn object(&mut self, fields: &[(Vec<u8>, Node)], columns: &mut [Column]) -> Result<(), Stopped> {
-        self.gathered.push(b'{');
+        self.buffer.push(b'{');
         for (index, (name, field)) in fields.iter().enumerate() {
             if index > 0 {
-                self.gathered.push(b',');
+                self.buffer.push(b',');
             }
-            self.gathered.extend_from_slice(name);
+            self.buffer.extend_from_slice(name);
             self.node(field, columns)?;
         }
-        self.gathered.push(b'}');
+        self.buffer.push(b'}');
         Ok(())
     }
 
-    /// Writes a value piece by piece, so that there is no second copy of it.
+    /// Writes a long value piece by piece, to avoid a second copy of it.
     fn long_value(&mut self, bytes: &[u8], meaning: Meaning) -> Result<(), Stopped> {
         let push_piece = if meaning == Meaning::Text { push_escaped } else { push_base64 };
-        self.gathered.push(b'"');
-        for piece in bytes.chunks(GATHERED_BYTES) {
-            push_piece(&mut self.gathered, piece);
-            self.hand_on()?;
+        self.buffer.push(b'"');
+        for piece in bytes.chunks(BUFFER_BYTES) {
+            push_piece(&mut self.buffer, piece);
+            self.flush()?;
         }
-        self.gathered.push(b'"');
+        self.buffer.push(b'"');
         Ok(())
     }
 
-    /// Writes what stands for a part that is not there.
-    fn nothing(&mut self, node: &Node, columns: &mut [Column], written: &[u8]) -> Result<(), Stopped> {
-        self.gathered.extend_from_slice(written);
+    /// Writes `written` for a missing part, and skips its nulls in all of its columns.
+    fn missing(&mut self, node: &Node, columns: &mut [Column], written: &[u8]) -> Result<(), Stopped> {
+        self.buffer.extend_from_slice(written);
         for column in &mut columns[node.columns.clone()] {
-            column.pass()?;
+            column.skip_null()?;
         }
         Ok(())
     }
 
-    /// Writes a value as the name that it is in an object; one that is no string becomes one.
+    /// Writes a map key as the name of an object field. A key that is not a string is converted to one.
     fn key(&mut self, key: &Node, columns: &mut [Column]) -> Result<(), Stopped> {
-        let start = self.gathered.len();
+        let start = self.buffer.len();
         let (meaning, is_null) = match &key.shape {
             Shape::Optional { def, inner } => match inner.shape {
                 Shape::Value(meaning) => (meaning, columns[key.columns.start].def_level()? < *def),
@@ -253,26 +252,26 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
             _ => return Err(contradiction().into()),
         };
         if is_null {
-            return self.nothing(key, columns, b"\"null\"");
+            return self.missing(key, columns, b"\"null\"");
         }
         let value = columns[key.columns.start].take()?;
         if let Value::Bytes(bytes) = value
             && bytes.len() > self.record_max_bytes
         {
             let (row, limit) = (self.row, self.record_max_bytes as u64);
-            return Err(DecodeError::RecordTooLong { what: "A name in a map", row, limit, unit: "bytes" }.into());
+            return Err(DecodeError::RecordTooLong { what: "A key of a map", row, limit, unit: "bytes" }.into());
         }
-        push_json(&mut self.gathered, value, meaning);
-        if self.gathered[start] != b'"' {
-            self.gathered.insert(start, b'"');
-            self.gathered.push(b'"');
+        push_json(&mut self.buffer, value, meaning);
+        if self.buffer[start] != b'"' {
+            self.buffer.insert(start, b'"');
+            self.buffer.push(b'"');
         }
         Ok(())
     }
 }
 
-/// Whether the list that repeats at this level has another element.
-fn goes_on(column: &Column, rep: i16) -> Result<bool, DecodeError> {
+/// Whether the list with this repetition level has another element.
+fn has_next(column: &Column, rep: i16) -> Result<bool, DecodeError> {
     match column.rep_level() {
         next if next > rep => Err(contradiction()),
         next => Ok(next == rep),

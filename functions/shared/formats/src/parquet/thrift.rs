@@ -1,15 +1,15 @@
-//! Thrift's compact protocol, as far as Parquet's headers need it, over bytes that may be anything.
+//! A reader for the part of Thrift's compact protocol that Parquet headers use. The bytes are untrusted.
 
-/// Why bytes are not Thrift.
+/// Why bytes cannot be read as Thrift.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ThriftError {
-    /// They end too early.
+    /// The bytes end too early.
     Ends,
-    /// They never were.
+    /// The bytes are invalid.
     Malformed,
 }
 
-/// The type of a value, by its code.
+/// The type code of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Type(u8);
 
@@ -19,10 +19,10 @@ impl Type {
     const FALSE: Self = Self(2);
 }
 
-/// How deep what is passed over may be nested.
+/// Maximum nesting depth of skipped values.
 const SKIP_DEPTH_MAX: u32 = 16;
 
-/// Reads values one after the other.
+/// Reads one value after the other.
 #[derive(Clone)]
 pub(super) struct Thrift<'a> {
     bytes: &'a [u8],
@@ -34,12 +34,13 @@ impl<'a> Thrift<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes are read.
+    /// The number of bytes read so far.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Reads a struct: `field` gets the number and type of each field and reads its value, or says that it did not.
+    /// Reads a struct. `field` gets the number and type of each field. It reads the value and returns true, or returns
+    /// false to skip the value.
     pub(super) fn fields(
         &mut self,
         mut field: impl FnMut(&mut Self, i16, Type) -> Result<bool, ThriftError>,
@@ -61,7 +62,8 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// Reads the beginning of a list: how many values follow, each of a byte at least, and their type.
+    /// Reads the start of a list: the number of its values and their type. The number is checked against the remaining
+    /// bytes, because each value takes at least one byte.
     pub(super) fn list(&mut self) -> Result<(usize, Type), ThriftError> {
         let byte = self.byte()?;
         let count = match byte >> 4 {
@@ -86,7 +88,7 @@ impl<'a> Thrift<'a> {
         self.take(length)
     }
 
-    /// The value of a boolean field, which its type holds.
+    /// The value of a boolean field. The type code contains it.
     pub(super) fn boolean(kind: Type) -> bool {
         kind == Type::TRUE
     }
@@ -145,7 +147,7 @@ impl<'a> Thrift<'a> {
         Ok(())
     }
 
-    /// Booleans take a byte in lists and maps, where no field holds them.
+    /// Skips an element of a list or map. A boolean takes one byte there, because there is no field type to contain it.
     fn skip_element(&mut self, kind: Type, depth: u32) -> Result<(), ThriftError> {
         match kind {
             Type::TRUE | Type::FALSE => self.byte().map(|_| ()),
@@ -161,8 +163,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_are_not_asked_for_are_passed_over() {
-        // 1: i32 -3; 3: list of two bools; 4: map of one byte to one string; 20: i64 5, its number written out; 21: true
+    fn fields_that_are_not_read_are_skipped() {
+        // 1: i32 -3; 3: list of two bools; 4: map of one byte to one string; 20: i64 5, its number written out; 21:
+        // true
         let bytes = b"\x15\x05\x29\x21\x01\x02\x1b\x01\x38\x07\x02ab\x06\x28\x0a\x11\x00rest";
         let (mut first, mut last, mut flag) = (0, 0, false);
         let mut thrift = Thrift::new(bytes);
@@ -184,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_without_end_is_malformed() {
+    fn values_that_are_nested_too_deeply_are_malformed() {
         assert_eq!(Thrift::new(&[0x1C; 1000]).fields(|_, _, _| Ok(false)), Err(ThriftError::Malformed));
         assert_eq!(Thrift::new(&[0x19; 1000]).fields(|_, _, _| Ok(false)), Err(ThriftError::Malformed));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Thrift::new(&bytes).fields(|_, _, _| Ok(false));
         }
     }

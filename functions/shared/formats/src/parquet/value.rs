@@ -1,9 +1,9 @@
-//! What a value becomes in JSON.
+//! Converts Parquet values to JSON.
 //!
 //! | value | JSON |
 //! |---|---|
-//! | integer of any width, signed or not | number, exact |
-//! | float, double | number, the shortest that reads back the same; `"NaN"`, `"Infinity"`, `"-Infinity"` |
+//! | integer of any width, signed or unsigned | exact number |
+//! | float, double | the shortest number that parses to the same value; `"NaN"`, `"Infinity"`, `"-Infinity"` |
 //! | decimal | string: `"-12.50"` |
 //! | date, time, timestamp | string in ISO 8601, with `Z` if it is an instant: `"2026-01-31T12:30:00.5Z"` |
 //! | text, enum, JSON | string |
@@ -12,8 +12,8 @@
 //! | other bytes | string, in base64 |
 //! | list, map, group | array, object, object |
 //!
-//! A date or a time beyond the year 9999 is the number that it is stored as. Text that is not UTF-8 keeps its bytes, so that
-//! its row, and no other, becomes an item failed as `invalid_utf8`.
+//! A date or time outside the years 0 to 9999 becomes the stored number. Text that is not UTF-8 keeps its bytes, so
+//! that only its own item fails, as `invalid_utf8`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,28 +28,28 @@ use super::decimal::{DECIMAL_MAX_BYTES, push_decimal};
 
 const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 
-/// How a column's values are written.
+/// The logical type of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// As what they are stored as.
+    /// The physical type.
     Plain,
-    /// As integers without a sign.
+    /// An unsigned integer.
     Unsigned,
-    /// As days since 1970.
+    /// A date: days since 1970.
     Date,
-    /// As a time of day in so many nanoseconds.
+    /// A time of day in units of this many nanoseconds.
     Time { unit_nanos: i64 },
-    /// As a time since 1970 in so many nanoseconds; an instant if it is counted in UTC.
+    /// A time since 1970 in units of this many nanoseconds; an instant if it is in UTC.
     Timestamp { unit_nanos: i64, is_utc: bool },
-    /// As a number with so many digits behind its point.
+    /// A decimal with this many digits after the point.
     Decimal { scale: usize },
-    /// As text.
+    /// Text.
     Text,
-    /// As a UUID.
+    /// A UUID.
     Uuid,
-    /// As a float of 16 bits.
+    /// A 16-bit float.
     Float16,
-    /// As months, days and milliseconds.
+    /// An interval: months, days and milliseconds.
     Interval,
 }
 
@@ -140,7 +140,7 @@ fn push_integer(json: &mut Vec<u8>, value: i64, meaning: Meaning) {
     }
 }
 
-/// Days since 4713 BC and nanoseconds, as timestamps once were.
+/// Appends an INT96, the old format of timestamps: nanoseconds of the day, and the Julian day.
 fn push_int96(json: &mut Vec<u8>, value: &Int96) {
     const JULIAN_DAY_OF_1970: i128 = 2_440_588;
     let [low, high, day] = *value.data() else { return push(json, format_args!("null")) };
@@ -159,13 +159,13 @@ enum Shown {
     Both { unit_nanos: i64, is_utc: bool },
 }
 
-/// Appends nanoseconds since 1970 as text, or says that there is no such year.
+/// Appends nanoseconds since 1970 as text. Returns false if the year is out of range.
 fn push_instant(json: &mut Vec<u8>, nanos: i128, shown: Shown) -> bool {
     json.push(b'"');
     if !matches!(shown, Shown::Time { .. }) {
         let day = i64::try_from(nanos.div_euclid(DAY_NANOS)).ok().and_then(|days| Span::new().try_days(days).ok());
         let day: Option<Date> = day.and_then(|days| date(1970, 1, 1).checked_add(days).ok());
-        // ISO 8601 has four digits and no sign for a year unless both sides have agreed on more.
+        // In ISO 8601 a year has four digits and no sign, unless both sides agreed on more.
         let Some(day) = day.filter(|day| day.year() >= 0) else { return false };
         push(json, format_args!("{day}"));
     }
@@ -234,19 +234,20 @@ fn push_bytes(json: &mut Vec<u8>, value: &[u8], meaning: Meaning) {
     }
 }
 
-/// Appends bytes in base64. Of a value in pieces all but the last must be of whole threes of bytes.
+/// Appends bytes in base64. If a value is written in pieces, the length of all pieces but the last must be a multiple
+/// of 3.
 pub(super) fn push_base64(json: &mut Vec<u8>, bytes: &[u8]) {
     json.extend_from_slice(STANDARD.encode(bytes).as_bytes());
 }
 
-/// Appends text as a JSON string; bytes that are not UTF-8 stay as they are.
+/// Appends text as a JSON string. Invalid UTF-8 bytes are not changed.
 pub(super) fn push_text(json: &mut Vec<u8>, text: &[u8]) {
     json.push(b'"');
     push_escaped(json, text);
     json.push(b'"');
 }
 
-/// Appends text as it stands within a JSON string.
+/// Appends text with JSON escapes, without the quotes.
 pub(super) fn push_escaped(json: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn days_and_times_are_iso_8601() {
+    fn dates_and_times_are_written_in_iso_8601() {
         let utc = Meaning::Timestamp { unit_nanos: 1_000_000, is_utc: true };
         let local = Meaning::Timestamp { unit_nanos: 1, is_utc: false };
         assert_eq!(json(Value::Int32(-1), Meaning::Date), "\"1969-12-31\"");
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_become_what_they_mean() {
+    fn bytes_are_converted_by_their_logical_type() {
         assert_eq!(json(Value::Bytes(b"a\"\\\n\x01\xc3\xa9"), Meaning::Text), "\"a\\\"\\\\\\n\\u0001é\"");
         assert_eq!(json(Value::Bytes(b"\0\xff"), Meaning::Plain), "\"AP8=\"");
         let long: Vec<u8> = (0..200_000_u32).map(|byte| byte as u8).collect();

@@ -1,7 +1,7 @@
-//! The zip archive that a workbook is.
+//! Reads the zip archive of a workbook.
 //!
-//! Read here rather than by a zip crate, since those take the archive's word for how many files it has and set memory aside
-//! for them, and since no more is needed than to find a part and inflate it under a limit.
+//! No zip crate is used, because those believe the declared number of files and allocate memory for it. All that is
+//! needed here is to find a part and to decompress it under a limit.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -13,7 +13,7 @@ use crate::error::DecodeError;
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// The largest directory that is read, in bytes; a workbook's takes about a hundred for each of its parts.
+/// Maximum size of the archive's directory, in bytes. A workbook needs about 100 bytes for each part.
 const DIRECTORY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 const END_MAGIC: &[u8] = b"PK\x05\x06";
@@ -26,10 +26,10 @@ const ENTRY_MAGIC: &[u8] = b"PK\x01\x02";
 const ENTRY_BYTES: usize = 46;
 const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
-/// Stands where the number is in a field for larger ones.
+/// Marks a 32-bit field whose real value is in the ZIP64 extra field.
 const IN_EXTRA_FIELD: u64 = 0xFFFF_FFFF;
 
-/// The archive and the parts it says it has.
+/// The archive and the parts that it lists.
 pub(super) struct Archive<R> {
     file: Source<R>,
     size: u64,
@@ -40,7 +40,7 @@ pub(super) struct Archive<R> {
 /// A part of the archive.
 #[derive(Clone)]
 pub(super) struct Entry {
-    /// Its path in lower case, as paths in workbooks are told apart.
+    /// Its path in lower case, because paths in workbooks are case-insensitive.
     path: String,
     is_encrypted: bool,
     method: u16,
@@ -53,7 +53,7 @@ impl<R: Read + Seek> Archive<R> {
     /// Reads the directory at the end of the file.
     pub(super) fn open(file: Source<R>, watch: &Watch) -> Result<Self, DecodeError> {
         let mut archive = Self { file, size: 0, entries: Vec::new(), watch: watch.clone() };
-        archive.size = archive.file.seek(SeekFrom::End(0)).map_err(|error| archive.why(error))?;
+        archive.size = archive.file.seek(SeekFrom::End(0)).map_err(|error| archive.read_error(error))?;
         let (offset, length) = archive.directory()?;
         let directory = archive.read_at(offset, length as usize)?;
         archive.entries = entries(&directory)?;
@@ -71,24 +71,24 @@ impl<R: Read + Seek> Archive<R> {
         self.entries.iter().find(|entry| entry.path == path).cloned()
     }
 
-    /// A reader of the part, inflated.
+    /// A reader of the decompressed part.
     pub(super) fn read<'a>(&'a mut self, entry: &Entry) -> Result<Part<'a, R>, DecodeError> {
         if entry.is_encrypted {
             return Err(DecodeError::UnsupportedXlsx { what: "is encrypted" });
         }
         let header = self.read_at(entry.header_offset, LOCAL_BYTES)?;
         if !header.starts_with(LOCAL_MAGIC) {
-            return Err(damaged_archive("a part is not where the directory has it"));
+            return Err(damaged_archive("a part is missing at the position in the directory"));
         }
         let start = entry.header_offset + LOCAL_BYTES as u64 + number(&header, 26, 2) + number(&header, 28, 2);
-        self.file.seek(SeekFrom::Start(start)).map_err(|error| self.why(error))?;
+        self.file.seek(SeekFrom::Start(start)).map_err(|error| self.read_error(error))?;
         let (watch, size) = (self.watch.clone(), self.size);
         let compressed = BufReader::with_capacity(64 * 1024, (&mut self.file).take(entry.compressed_bytes));
         let content = match entry.method {
             0 => Content::Stored(compressed),
             8 => Content::Deflated(Box::new(DeflateDecoder::new(compressed))),
             _ => {
-                return Err(DecodeError::UnsupportedXlsx { what: "is compressed by another method than deflate" });
+                return Err(DecodeError::UnsupportedXlsx { what: "is compressed with a method other than deflate" });
             }
         };
         Ok(Part {
@@ -101,50 +101,55 @@ impl<R: Read + Seek> Archive<R> {
         })
     }
 
-    /// Where the directory is and how long.
+    /// The offset and length of the directory.
     fn directory(&mut self) -> Result<(u64, u64), DecodeError> {
         let tail_bytes = self.size.min((END_BYTES + usize::from(u16::MAX) + END_64_LOCATOR_BYTES) as u64);
         let tail_offset = self.size - tail_bytes;
         let tail = self.read_at(tail_offset, tail_bytes as usize)?;
-        // The record ends with a comment, which ends the file.
+        // The end record ends with a comment, and the comment ends the file.
         let at = memmem::rfind_iter(&tail, END_MAGIC)
             .find(|&at| {
                 at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
             })
-            .ok_or_else(|| damaged_archive("it ends before its directory does"))?;
+            .ok_or_else(|| damaged_archive("it is cut off: the end of its directory is missing"))?;
         let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
         let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));
         if let Some(locator) = locator {
             let end = self.read_at(number(&tail, locator + 8, 8), END_64_BYTES)?;
             if !end.starts_with(END_64_MAGIC) {
-                return Err(damaged_archive("its directory is not where it should be"));
+                return Err(damaged_archive("its directory is missing at the declared position"));
             }
             (length, offset) = (number(&end, 40, 8), number(&end, 48, 8));
         }
         if length > DIRECTORY_MAX_BYTES {
-            return Err(DecodeError::SheetTooLarge { what: "bytes of directory", limit: DIRECTORY_MAX_BYTES });
+            return Err(DecodeError::SheetTooLarge {
+                what: "bytes in its archive directory",
+                limit: DIRECTORY_MAX_BYTES,
+            });
         }
         Ok((offset, length))
     }
 
     fn read_at(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, DecodeError> {
         if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
-            return Err(damaged_archive("it points behind its end"));
+            return Err(damaged_archive("it refers to a position after its end"));
         }
         let mut bytes = vec![0; length];
         let read = self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.read_exact(&mut bytes));
-        read.map(|()| bytes).map_err(|error| self.why(error))
+        read.map(|()| bytes).map_err(|error| self.read_error(error))
     }
 
-    fn why(&self, error: io::Error) -> DecodeError {
+    fn read_error(&self, error: io::Error) -> DecodeError {
         self.watch.take_failure().unwrap_or_else(|| match error.kind() {
-            io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => damaged_archive("it points behind its end"),
+            io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+                damaged_archive("it refers to a position after its end")
+            }
             _ => DecodeError::Source(error),
         })
     }
 }
 
-/// The parts that a directory lists.
+/// Parses the parts in a directory.
 fn entries(mut directory: &[u8]) -> Result<Vec<Entry>, DecodeError> {
     let mut entries = Vec::new();
     while directory.starts_with(ENTRY_MAGIC) && directory.len() >= ENTRY_BYTES {
@@ -154,14 +159,14 @@ fn entries(mut directory: &[u8]) -> Result<Vec<Entry>, DecodeError> {
         let extra_end = name_end + extra_bytes;
         let end = extra_end + comment_bytes;
         if directory.len() < end {
-            return Err(damaged_archive("its directory ends in the middle of an entry"));
+            return Err(damaged_archive("its directory ends inside an entry"));
         }
         let mut large = large_numbers(&directory[name_end..extra_end]);
         let mut large_or = |at| match number(directory, at, 4) {
             IN_EXTRA_FIELD => large.next().unwrap_or(IN_EXTRA_FIELD),
             number => number,
         };
-        // In this order in the extra field, each only if it is there.
+        // The extra field has these numbers in this order, each one only if it did not fit into its 32-bit field.
         let _inflated_bytes = large_or(24);
         let compressed_bytes = large_or(20);
         let header_offset = large_or(42);
@@ -178,7 +183,7 @@ fn entries(mut directory: &[u8]) -> Result<Vec<Entry>, DecodeError> {
     Ok(entries)
 }
 
-/// The numbers that did not fit their fields, from an entry's extra fields.
+/// The 64-bit numbers in the ZIP64 extra field of an entry.
 fn large_numbers(mut extra: &[u8]) -> impl Iterator<Item = u64> {
     const ZIP_64: u64 = 1;
     let mut numbers: &[u8] = &[];
@@ -193,7 +198,7 @@ fn large_numbers(mut extra: &[u8]) -> impl Iterator<Item = u64> {
     numbers.chunks_exact(8).map(|bytes| number(bytes, 0, 8))
 }
 
-/// The little-endian number of `length` bytes at `at`, which must be there.
+/// The little-endian number of `length` bytes at `at`. The bytes must exist.
 fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -202,7 +207,7 @@ fn normalized(path: &str) -> String {
     path.trim_start_matches('/').replace('\\', "/").to_ascii_lowercase()
 }
 
-/// A part, inflated as it is read. Its end is an error if its checksum is another one.
+/// A reader that decompresses a part. Reading its end fails if the checksum does not match.
 pub(super) struct Part<'a, R> {
     content: Content<'a, R>,
     crc32: crc32fast::Hasher,
@@ -225,7 +230,7 @@ impl<R: Read> Part<'_, R> {
         self.file_size
     }
 
-    /// How far this part is read, from 0 to 1.
+    /// The share of this part that was read, from 0 to 1.
     pub(super) fn progress(&self) -> f64 {
         let left = match &self.content {
             Content::Stored(compressed) => compressed.get_ref().limit(),
@@ -242,7 +247,7 @@ impl<R: Read> Read for Part<'_, R> {
             Content::Deflated(decoder) => decoder.read(buffer)?,
         };
         if count == 0 && !buffer.is_empty() && self.crc32.clone().finalize() != self.expected_crc32 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum is another one"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum does not match"));
         }
         self.crc32.update(&buffer[..count]);
         self.watch.add_inflated(count as u64, self.file_size).map_err(|error| self.watch.fail(error))?;

@@ -1,14 +1,14 @@
-//! What a cell becomes.
+//! Converts cells to text.
 //!
 //! | cell | text |
 //! |---|---|
-//! | text | itself |
-//! | whole number | its digits as they are in the file |
-//! | other number | the shortest form that reads back as the same number |
-//! | number shown as a date or a time | ISO 8601: `2026-01-31`, `2026-01-31T12:30:00`, `12:30:00`, `PT26H30M0S` |
+//! | text | the text |
+//! | integer | its digits as stored in the file |
+//! | other number | the shortest form that parses to the same number |
+//! | number formatted as a date or time | ISO 8601: `2026-01-31`, `2026-01-31T12:30:00`, `12:30:00`, `PT26H30M0S` |
 //! | boolean | `true` or `false` |
-//! | error | what it shows, `#N/A` say |
-//! | formula | its last result |
+//! | error | its displayed text, such as `#N/A` |
+//! | formula | its last stored result |
 
 use std::fmt::Write;
 
@@ -16,19 +16,19 @@ use super::date::push_iso;
 use super::strings::{SharedStrings, unescape};
 use super::styles::Styles;
 
-/// How the value of a cell is written in the file.
+/// How the value of a cell is stored in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Kind {
-    /// As a number, or as text where it is none.
+    /// A number. A value that is not a number is taken as text.
     #[default]
     Number,
-    /// As the number of a shared string.
+    /// The index of a shared string.
     Shared,
-    /// As `0` or `1`.
+    /// `0` or `1`.
     Boolean,
-    /// As text: a formula's result, an error, a date in ISO 8601.
+    /// Text: the result of a formula, an error, or a date in ISO 8601.
     Text,
-    /// As the cell's own text, apart from its value.
+    /// An inline string, stored in the cell but not as its value.
     Inline,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// Appends the text of a cell of this value. Says whether it could: a shared string may be missing.
+/// Appends the text of a cell with this value. Returns false if its shared string is missing.
 pub(super) fn push_text(
     text: &mut String,
     value: &str,

@@ -1,4 +1,4 @@
-//! Rows of cells, written as CSV while they are read.
+//! Writes rows of cells as CSV while they are read.
 
 use std::ops::ControlFlow;
 
@@ -6,16 +6,16 @@ use memchr::memchr;
 
 use crate::blocks::{Block, Blocks, Stopped};
 
-/// Commas to write some of.
+/// A supply of commas for empty cells.
 const COMMAS: &[u8] = &[b','; 512];
 
-/// Writes rows as CSV. A row of which no cell has a value leaves nothing behind; the first other one is the header, up to
-/// whose width all are filled up.
+/// Writes rows as CSV. Rows without a value are omitted. The first row with a value is the header; shorter rows are
+/// padded to its width.
 pub(super) struct Rows<'b, 'w, S> {
     blocks: &'b mut Blocks<'w, S>,
-    /// Cells of the header, once that is written.
+    /// Number of cells of the header; `None` before it is written.
     width: Option<usize>,
-    /// Cells of the row begun, up to the last one with a value.
+    /// Number of cells of the current row, up to the last one with a value.
     cells: usize,
     quoted: Vec<u8>,
 }
@@ -25,24 +25,24 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
         Self { blocks, width: None, cells: 0, quoted: Vec::new() }
     }
 
-    /// How many cells of the row are written or passed over.
+    /// Number of cells of the current row that are written, including the empty ones before them.
     pub(super) fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Writes the cell of this column, counted from 0, which must come after those written.
+    /// Writes the cell in this 0-based column. The column must come after those that were written.
     pub(super) fn cell(&mut self, column: usize, text: &str) -> Result<(), Stopped> {
         if text.is_empty() {
             return Ok(());
         }
-        // One comma behind each cell before this one, the one written last included.
+        // One comma after each cell since the last one that was written, including that one.
         let commas = column - self.cells + usize::from(self.cells > 0);
         self.commas(commas)?;
         self.cells = column + 1;
         self.text(text)
     }
 
-    /// Ends the row; `progress` is how much of the file is used up.
+    /// Ends the row. `progress` is the number of bytes of the file that are consumed.
     pub(super) fn end_row(&mut self, progress: u64) -> Result<(), Stopped> {
         if self.cells == 0 {
             return Ok(());
@@ -64,8 +64,8 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Stopped> {
-        // More is quoted than must be: what could be taken for the delimiter when that is looked for in the header, and what
-        // could be taken for a byte-order mark.
+        // Quotes more than CSV requires: also text that the detection of the delimiter could take for a delimiter, and
+        // text that looks like a byte-order mark.
         let is_special = |byte| matches!(byte, b'"' | b',' | b'\n' | b'\r' | b';' | b'\t' | b'|');
         let bytes = text.as_bytes();
         if !text.starts_with('\u{feff}') && !bytes.iter().copied().any(is_special) {

@@ -1,4 +1,4 @@
-//! Days and times, which a workbook has as numbers of days.
+//! Converts dates and times. A workbook stores them as a number of days.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use super::styles::Meaning;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The first day that is not counted: of the year 10000.
+/// The first day that is out of range: the first day of the year 10000.
 const DAYS_END: f64 = 2_958_466.0;
 
-/// Appends the number as ISO 8601, to the millisecond. Says whether it could: a number before the first day or behind the
-/// last one that a workbook can show is left to the caller.
+/// Appends the number as ISO 8601, with millisecond precision. Returns false for a number outside the range of days
+/// that a workbook can display; the caller writes it as a number.
 ///
-/// A format that shows less than the number holds loses nothing: a day with a time becomes both, and so does a time that
-/// is not of day 0.
+/// No information is lost if the cell format shows less than the number contains: a date with a time is written with
+/// its time, and a time that is not on day 0 is written with its date.
 pub(super) fn push_iso(text: &mut String, days: f64, meaning: Meaning, from_1904: bool) -> bool {
     if !(0.0..DAYS_END).contains(&days) || meaning == Meaning::Number {
         return false;
@@ -46,7 +46,7 @@ pub(super) fn push_iso(text: &mut String, days: f64, meaning: Meaning, from_1904
 }
 
 fn push_date(text: &mut String, day: i64, from_1904: bool) -> bool {
-    // 1900 was no leap year, but is one in workbooks.
+    // Workbooks treat 1900 as a leap year, although it was not one.
     const NO_SUCH_DAY: i64 = 60;
     let day_zero: Date = match (from_1904, day) {
         (true, _) => date(1904, 1, 1),
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_days_become_days_and_times() {
+    fn numbers_of_days_become_dates_and_times() {
         for (days, meaning, iso) in [
             (1.0, Meaning::Date, "1900-01-01"),
             (59.0, Meaning::Date, "1900-02-28"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_days_stay_numbers() {
+    fn numbers_outside_the_range_of_dates_stay_numbers() {
         for days in [-1.0, f64::NAN, f64::INFINITY, 2_958_466.0, 1e300] {
             let mut text = String::new();
             assert!(!push_iso(&mut text, days, Meaning::DateTime, false), "{days}");

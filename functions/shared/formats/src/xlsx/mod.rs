@@ -1,12 +1,14 @@
-//! A workbook's sheet as CSV text.
+//! Converts a sheet of a workbook to CSV.
 //!
-//! The sheet is read cell by cell, so memory does not grow with it; only the workbook's shared strings are held, packed into
-//! one buffer. The first row that is not empty is the header. Rows without a value are left out, rows shorter than the
-//! header are filled up to it, and longer ones stay longer, so that they become ragged items. A merged cell has its value in
-//! its first cell; hidden rows and columns are read like others. What a cell becomes is in [`cell`].
+//! The sheet is read cell by cell, so memory does not grow with its size. Only the shared strings of the workbook are
+//! held in memory, packed into one buffer. The first row that is not empty is the header. Rows without a value are
+//! omitted. Rows shorter than the header are padded; longer rows stay longer, so that they become ragged items. A
+//! merged cell has its value in its first cell. Hidden rows and columns are read like others. [`cell`] describes how
+//! cells are converted.
 //!
-//! Built on an XML parser rather than on a spreadsheet crate: those hold strings, styles and texts of any size a file asks
-//! for, and end the process where that is more than there is; and they refuse a sheet for one error value they do not know.
+//! This is built on an XML parser and not on a spreadsheet crate. Spreadsheet crates hold strings, styles and texts of
+//! any size in memory, and the process ends if memory runs out. They also reject a whole sheet because of one unknown
+//! error value.
 
 mod archive;
 mod cell;
@@ -31,7 +33,7 @@ use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Hands the text of the sheet on; of the first visible one, if none is named.
+/// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used.
 pub(crate) fn decode<R: Read + Seek>(
     file: R,
     sheet: Option<&str>,
@@ -44,7 +46,7 @@ pub(crate) fn decode<R: Read + Seek>(
     let styles = Styles::read(&mut archive, &workbook, watch)?;
     let strings = SharedStrings::read(&mut archive, &workbook, watch)?;
     let Some(entry) = archive.find(path) else {
-        return Err(damaged_archive("the sheet that its workbook lists is missing").into());
+        return Err(damaged_archive("a sheet that it lists is missing").into());
     };
     let mut blocks = Blocks::new(watch, Some(archive.size()), sink);
     let part = archive.read(&entry)?;

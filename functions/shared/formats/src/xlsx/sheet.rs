@@ -1,4 +1,4 @@
-//! The cells of a sheet.
+//! Reads the cells of a sheet.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use crate::blocks::{Block, Blocks, Stopped};
 use crate::error::{DecodeError, Place};
 use crate::watch::Watch;
 
-/// Columns a sheet can have.
+/// Maximum number of columns in a sheet (the limit of Excel).
 const COLUMNS_MAX: usize = 16_384;
 
-/// Hands the sheet's rows on as CSV.
+/// Writes the rows of the sheet as CSV.
 pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     part: Part<'_, R>,
     path: &str,
@@ -28,7 +28,7 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     blocks: &mut Blocks<'_, S>,
 ) -> Result<(), Stopped> {
     let size = part.file_size();
-    // Only the counts of bytes and of cells bound a sheet.
+    // No limit for this part: the limits of expanded bytes and of cells are enough.
     let mut xml = Xml::new(part, path, watch, u64::MAX, |limit| DecodeError::SheetTooLarge { what: "bytes", limit });
     let mut rows = Rows::new(blocks);
     let mut cell = Cell::default();
@@ -57,12 +57,12 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
                     let consumed = (xml.progress() * size as f64) as u64;
                     rows.end_row(consumed)?;
                 }
-                "sheetData" if rows.cells() > 0 => return Err(damaged(row, "its cells are not in a row").into()),
+                "sheetData" if rows.cells() > 0 => return Err(damaged(row, "it has cells outside of a row").into()),
                 "sheetData" => in_data = false,
                 _ => {}
             },
             Piece::Text(_) => {}
-            Piece::Eof if in_data => return Err(xml.damaged("it ends before its data does").into()),
+            Piece::Eof if in_data => return Err(xml.damaged("it is cut off: data is missing at its end").into()),
             Piece::Eof => return Ok(()),
         }
     }
@@ -77,11 +77,11 @@ fn damaged(row: u64, problem: &'static str) -> DecodeError {
     DecodeError::Corrupt { format: "workbook", at: Place::SheetRow(row), problem, source: None }
 }
 
-/// The cell being read; its buffers are used for all of them.
+/// The current cell. Its buffers are reused for all cells.
 #[derive(Default)]
 struct Cell {
     row: u64,
-    /// Counted from 0; that of the cell before and one if the cell does not name its own.
+    /// The 0-based column. A cell without a reference is in the column after the cell before.
     column: usize,
     kind: Kind,
     style: Option<usize>,
@@ -90,7 +90,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// Takes what the cell's tag says; `cells` of its row are written.
+    /// Reads the attributes of the cell's tag. `cells` is the number of cells of its row that are written.
     fn begin(&mut self, start: &BytesStart<'_>, cells: usize) -> Result<(), DecodeError> {
         (self.kind, self.style) = (Kind::Number, None);
         let mut attributes = start.attributes();
@@ -128,7 +128,7 @@ impl Cell {
                     "c" => break,
                     _ => {}
                 },
-                Piece::Eof => return Err(xml.damaged("it ends before its data does")),
+                Piece::Eof => return Err(xml.damaged("it is cut off: data is missing at its end")),
             }
             if self.value.len() > limit || self.text.len() > limit {
                 let (row, limit) = (self.row, limit as u64);
@@ -141,16 +141,16 @@ impl Cell {
         Ok(())
     }
 
-    /// Makes the cell's text of its value.
+    /// Converts the value of the cell to its text.
     fn resolve(&mut self, strings: &SharedStrings, styles: &Styles) -> Result<(), DecodeError> {
         match push_text(&mut self.text, &self.value, self.kind, self.style, strings, styles) {
             true => Ok(()),
-            false => Err(damaged(self.row, "a cell refers to a text that the workbook does not have")),
+            false => Err(damaged(self.row, "a cell refers to a shared string that does not exist")),
         }
     }
 }
 
-/// The column of a reference like `AB12`, counted from 0.
+/// The 0-based column of a reference such as `AB12`.
 fn column_of(reference: &str) -> Option<usize> {
     let letters = reference.bytes().take_while(u8::is_ascii_alphabetic);
     let number = letters.fold(0_usize, |number, letter| {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_name_their_column() {
+    fn the_letters_of_a_reference_give_the_column() {
         for (reference, column) in [
             ("A1", Some(0)),
             ("Z9", Some(25)),

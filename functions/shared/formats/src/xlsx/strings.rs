@@ -1,4 +1,4 @@
-//! The strings that a workbook's cells share, and the texts of its XML.
+//! Reads the shared strings of a workbook and the texts in its XML.
 
 use std::io::{Read, Seek};
 
@@ -8,11 +8,11 @@ use super::xml::{Piece, Xml, attribute};
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// All of them, one after the other: less memory than as many strings.
+/// The shared strings, concatenated. This takes less memory than separate strings.
 #[derive(Default)]
 pub(super) struct SharedStrings {
     text: String,
-    /// Where each one ends. 32 bits are enough for what the limit lets in.
+    /// The end of each string. 32 bits are enough, because the size is limited to that.
     ends: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl SharedStrings {
         let Some(entry) = archive.find(path) else { return Ok(strings) };
         let limit = watch.limits().xlsx_shared_strings_max_bytes.min(u32::MAX.into());
         let mut xml = Xml::new(archive.read(&entry)?, path, watch, limit, |limit| DecodeError::SheetTooLarge {
-            what: "bytes of text that its cells share",
+            what: "bytes of shared strings",
             limit,
         });
         loop {
@@ -42,7 +42,7 @@ impl SharedStrings {
         }
     }
 
-    /// The string of this number, counted from 0.
+    /// The string with this 0-based index.
     pub(super) fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -50,8 +50,8 @@ impl SharedStrings {
     }
 }
 
-/// Appends the text of the element just begun, up to its end: plain, or in runs of different fonts. How it is read aloud is
-/// left out. Stops with what is read so far once that is longer than `max_bytes`, which the caller sees.
+/// Appends the text of the current element up to its end, plain or in runs of different fonts. Phonetic text is
+/// skipped. Stops when the text is longer than `max_bytes`; the caller must check the length.
 pub(super) fn read_text<R: Read>(
     xml: &mut Xml<'_, R>,
     element: &str,
@@ -80,13 +80,13 @@ pub(super) fn read_text<R: Read>(
                 _ => {}
             },
             Piece::Text(_) => {}
-            Piece::Eof => return Err(xml.damaged("it ends in the middle of a text")),
+            Piece::Eof => return Err(xml.damaged("it ends inside a text")),
         }
     }
     Ok(())
 }
 
-/// Drops white space around the text from `start` on, unless it is to be kept, and resolves its escapes.
+/// Trims the text from `start` on, unless `is_kept`, and resolves its escapes.
 fn finish_text(text: &mut String, start: usize, is_kept: bool) {
     const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
     if !is_kept {
@@ -98,7 +98,7 @@ fn finish_text(text: &mut String, start: usize, is_kept: bool) {
     unescape(text, start);
 }
 
-/// Resolves `_xHHHH_`, as Excel writes characters that XML cannot hold, in the text from `start` on.
+/// Resolves escapes in the text from `start` on. Excel writes characters that are not allowed in XML as `_xHHHH_`.
 pub(super) fn unescape(text: &mut String, start: usize) {
     if !text[start..].contains("_x") {
         return;
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_of_excel_are_resolved_once() {
+    fn excel_escapes_are_resolved_exactly_once() {
         for (escaped, plain) in [
             ("a_x000D_\nb", "a\r\nb"),
             ("_x005F_x000D_", "_x000D_"),

@@ -1,4 +1,4 @@
-//! Which styles make a number a date or a time.
+//! Reads the styles, which say whether a number is displayed as a date or a time.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -9,24 +9,25 @@ use super::xml::{Piece, SMALL_PART_MAX_BYTES, Xml, attribute};
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// What a number stands for.
+/// What a number represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// Itself.
+    /// A number.
     Number,
-    /// A day.
+    /// A date.
     Date,
     /// A time of day.
     Time,
-    /// A day and a time.
+    /// A date and a time.
     DateTime,
-    /// A day or a time, as the number has it: formats that mean different things in different languages of Excel.
+    /// A date or a time, depending on the number: these formats have different meanings in different languages of
+    /// Excel.
     DateOrTime,
-    /// A length of time.
+    /// A duration.
     Duration,
 }
 
-/// What the number in a cell of each style stands for.
+/// What the number in a cell of each style represents.
 pub(super) struct Styles {
     meanings: Vec<Meaning>,
     pub(super) from_1904: bool,
@@ -72,13 +73,13 @@ impl Styles {
         Self { meanings: meanings.to_vec(), from_1904 }
     }
 
-    /// What a number in a cell of this style stands for.
+    /// What a number in a cell of this style represents.
     pub(super) fn meaning(&self, style: Option<usize>) -> Meaning {
         style.and_then(|style| self.meanings.get(style)).copied().unwrap_or(Meaning::Number)
     }
 }
 
-/// What the formats mean that every workbook has (ECMA-376, part 1, 18.8.30).
+/// The meaning of a built-in number format (ECMA-376, part 1, 18.8.30).
 fn built_in(id: u32) -> Meaning {
     match id {
         14..=17 => Meaning::Date,
@@ -90,12 +91,12 @@ fn built_in(id: u32) -> Meaning {
     }
 }
 
-/// What a format's code means, by its first section, which is for positive numbers.
+/// The meaning of a format code. Only its first section counts, which is for positive numbers.
 fn meaning_of(code: &str) -> Meaning {
     let Some(letters) = letters_of(code) else {
         return Meaning::Duration;
     };
-    // An `m` is a month, but minutes next to hours or seconds.
+    // `m` means months, except next to hours or seconds, where it means minutes.
     let is_minutes = |at: usize| at > 0 && letters[at - 1] == 'h' || letters.get(at + 1) == Some(&'s');
     let is_date = |at: usize| matches!(letters[at], 'y' | 'd') || letters[at] == 'm' && !is_minutes(at);
     let has_date = (0..letters.len()).any(is_date);
@@ -108,8 +109,8 @@ fn meaning_of(code: &str) -> Meaning {
     }
 }
 
-/// The letters for units of time in the first section of a format's code, those in a row as one. None if time that has
-/// passed is among them, as `[h]` is.
+/// The letters for units of time in the first section of a format code; repeated letters count once. `None` for a
+/// duration: if there is an elapsed time such as `[h]`.
 fn letters_of(code: &str) -> Option<Vec<char>> {
     let mut letters: Vec<char> = Vec::new();
     let mut chars = code.chars();
@@ -119,7 +120,7 @@ fn letters_of(code: &str) -> Option<Vec<char>> {
             '"' => {
                 chars.find(|&char| char == '"');
             }
-            // The next one stands for itself, for its width, or fills the cell.
+            // The next character is a literal, a space of its width, or fills the cell.
             '\\' | '_' | '*' => {
                 chars.next();
             }
@@ -131,7 +132,7 @@ fn letters_of(code: &str) -> Option<Vec<char>> {
                     return None;
                 }
             }
-            // AM/PM and A/P come with hours, which say enough.
+            // Skip AM/PM and A/P. They only appear together with hours.
             'a' | 'A' => {
                 let rest = chars.as_str();
                 let marker = ["m/pm", "/p"]
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_says_what_its_number_stands_for() {
+    fn the_format_code_determines_what_a_number_represents() {
         for (code, meaning) in [
             ("General", Meaning::Number),
             ("0.00E+00", Meaning::Number),

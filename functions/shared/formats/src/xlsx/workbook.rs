@@ -1,4 +1,4 @@
-//! What a workbook holds and where.
+//! Reads the list of sheets and the paths of the parts of a workbook.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -8,14 +8,14 @@ use super::xml::{Piece, SMALL_PART_MAX_BYTES, Xml, attribute};
 use crate::error::{DecodeError, shortened};
 use crate::watch::Watch;
 
-/// A workbook's sheets and the paths of its other parts.
+/// The sheets of a workbook, and the paths of its other parts.
 pub(super) struct Workbook {
     sheets: Vec<Sheet>,
-    /// Days are counted from 1904 on, as on old Macs, and not from 1900.
+    /// Whether days are counted from 1904 (as on old Macs) and not from 1900.
     pub(super) from_1904: bool,
-    /// Where the styles are.
+    /// Path of the styles.
     pub(super) styles: String,
-    /// Where the shared strings are.
+    /// Path of the shared strings.
     pub(super) strings: String,
 }
 
@@ -25,7 +25,8 @@ struct Sheet {
     path: String,
 }
 
-/// What a part refers to: its type, up to the last slash of which all is namespace, and its path.
+/// The relationships of a part: by id, the type (without its namespace, which ends at the last slash) and path of the
+/// other part.
 type Relations = HashMap<String, (String, String)>;
 
 impl Workbook {
@@ -34,7 +35,7 @@ impl Workbook {
         let main = path_of_type(&package, "officeDocument").unwrap_or_else(|| "xl/workbook.xml".to_owned());
         let (folder, file) = main.rsplit_once('/').map_or(("", main.as_str()), |(folder, file)| (folder, file));
         if file.ends_with(".bin") {
-            return Err(DecodeError::UnsupportedXlsx { what: "is a binary one (.xlsb)" });
+            return Err(DecodeError::UnsupportedXlsx { what: "is a binary workbook (.xlsb)" });
         }
         let relations_path = match folder {
             "" => format!("_rels/{file}.rels"),
@@ -54,7 +55,7 @@ impl Workbook {
         })
     }
 
-    /// The path of the sheet of this name, or of the first visible one.
+    /// The path of the sheet with this name, or of the first visible sheet.
     pub(super) fn sheet(&self, name: Option<&str>) -> Result<&str, DecodeError> {
         let Some(name) = name else {
             let first = self.sheets.iter().find(|sheet| sheet.is_visible);
@@ -62,7 +63,7 @@ impl Workbook {
             return first.map(|sheet| sheet.path.as_str()).ok_or(DecodeError::NoSheet { kind });
         };
         let exact = self.sheets.iter().find(|sheet| sheet.name == name);
-        // No two sheets of a workbook differ in case only.
+        // Excel does not allow two sheets whose names differ only in case.
         let other_case = || self.sheets.iter().find(|sheet| sheet.name.to_lowercase() == name.to_lowercase());
         exact.or_else(other_case).map(|sheet| sheet.path.as_str()).ok_or_else(|| match self.sheets.is_empty() {
             true => DecodeError::NoSheet { kind: "" },
@@ -74,17 +75,17 @@ impl Workbook {
     }
 }
 
-/// A sheet as the workbook lists it: its name, whether it is visible, and the id of its part.
+/// A sheet in the list of the workbook: its name, whether it is visible, and the id of its part.
 type Listed = (String, bool, String);
 
-/// The sheets that the workbook lists, and whether its days are counted from 1904 on.
+/// The list of sheets, and whether days are counted from 1904.
 fn listed_sheets<R: Read + Seek>(
     archive: &mut Archive<R>,
     path: &str,
     watch: &Watch,
 ) -> Result<(Vec<Listed>, bool), DecodeError> {
     let Some(entry) = archive.find(path) else {
-        return Err(DecodeError::UnsupportedXlsx { what: "holds no workbook but something else" });
+        return Err(DecodeError::UnsupportedXlsx { what: "file does not contain a workbook" });
     };
     let mut xml = Xml::new(archive.read(&entry)?, path, watch, SMALL_PART_MAX_BYTES, too_large);
     let (mut sheets, mut from_1904) = (Vec::new(), false);
@@ -128,12 +129,12 @@ fn relations<R: Read + Seek>(
     }
 }
 
-/// The path of the only part of this type.
+/// The path of the part of this type; there should be only one.
 fn path_of_type(relations: &Relations, kind: &str) -> Option<String> {
     relations.values().filter(|(of, _)| of == kind).map(|(_, path)| path.clone()).min()
 }
 
-/// The path that `target` is, seen from a part in this folder.
+/// Resolves the path `target`, relative to this folder.
 fn resolved(folder: &str, target: &str) -> String {
     if let Some(absolute) = target.strip_prefix('/') {
         return absolute.to_owned();
@@ -151,7 +152,7 @@ fn resolved(folder: &str, target: &str) -> String {
     steps.join("/")
 }
 
-/// The error of a part other than a sheet that is larger than is read.
+/// The error for a part other than a sheet that is too large.
 pub(super) fn too_large(limit: u64) -> DecodeError {
     DecodeError::SheetTooLarge { what: "bytes in a part that lists its sheets or styles", limit }
 }
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_seen_from_their_folder() {
+    fn targets_are_resolved_relative_to_their_folder() {
         assert_eq!(resolved("xl", "worksheets/sheet1.xml"), "xl/worksheets/sheet1.xml");
         assert_eq!(resolved("xl", "/xl/worksheets/sheet1.xml"), "xl/worksheets/sheet1.xml");
         assert_eq!(resolved("a/xl", "../b/./c.xml"), "a/b/c.xml");

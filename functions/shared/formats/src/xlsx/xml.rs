@@ -1,4 +1,4 @@
-//! The XML of a workbook's parts, read piece by piece.
+//! Reads the XML of a workbook's parts piece by piece, under limits.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,13 +12,13 @@ use super::archive::Part;
 use crate::error::{DecodeError, Place, shortened};
 use crate::watch::Watch;
 
-/// How deep elements may be nested; in a workbook they hardly are.
+/// Maximum nesting depth of elements. Real workbooks have little nesting.
 const DEPTH_MAX: usize = 64;
 
-/// The most bytes of a part that is not a sheet: its text may be held in memory.
+/// Maximum size of a part that is not a sheet, in bytes, because its text can be held in memory.
 pub(super) const SMALL_PART_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A part's elements and texts, in order.
+/// A reader of the elements and texts of a part, in their order.
 pub(super) struct Xml<'a, R> {
     reader: Reader<Bounded<BufReader<Part<'a, R>>>>,
     buffer: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Xml<'a, R> {
     watch: Watch,
 }
 
-/// What may be in a part.
+/// A piece of a part.
 pub(super) enum Piece<'a> {
     /// An element begins.
     Start(BytesStart<'a>),
@@ -40,7 +40,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl<'a, R: Read> Xml<'a, R> {
-    /// Reads a part, of which `too_large` says what to do when it is longer than `max_bytes`.
+    /// Reads a part. `too_large` makes the error if the part is longer than `max_bytes`.
     pub(super) fn new(
         content: Part<'a, R>,
         part: &'a str,
@@ -69,7 +69,7 @@ impl<'a, R: Read> Xml<'a, R> {
         self.reader.get_mut().since_event = 0;
         let event = match self.reader.read_event_into(&mut self.buffer) {
             Ok(event) => event,
-            Err(error) => return Err(why(error, self.part, &self.watch)),
+            Err(error) => return Err(xml_error(error, self.part, &self.watch)),
         };
         match event {
             Event::Start(start) => {
@@ -95,12 +95,12 @@ impl<'a, R: Read> Xml<'a, R> {
         }
     }
 
-    /// How far the part is read, from 0 to 1.
+    /// The share of the part that was read, from 0 to 1.
     pub(super) fn progress(&self) -> f64 {
         self.reader.get_ref().inner.get_ref().progress()
     }
 
-    /// The error of a part that is not as it must be.
+    /// The error for a damaged part.
     pub(super) fn damaged(&self, problem: &'static str) -> DecodeError {
         damaged(self.part, problem)
     }
@@ -110,13 +110,15 @@ fn damaged(part: &str, problem: &'static str) -> DecodeError {
     DecodeError::Corrupt { format: "workbook", at: Place::Part(shortened(part)), problem, source: None }
 }
 
-fn why(error: quick_xml::Error, part: &str, watch: &Watch) -> DecodeError {
+fn xml_error(error: quick_xml::Error, part: &str, watch: &Watch) -> DecodeError {
     if let Some(failure) = watch.take_failure() {
         return failure;
     }
     let problem = match &error {
-        quick_xml::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "it ends before its data does",
-        quick_xml::Error::Io(_) => "its data cannot be decompressed or fail their checksum",
+        quick_xml::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "it is cut off: data is missing at its end"
+        }
+        quick_xml::Error::Io(_) => "its data cannot be decompressed, or the checksum does not match",
         _ => "it is not well-formed XML",
     };
     DecodeError::Corrupt {
@@ -135,14 +137,14 @@ fn resolved(reference: &BytesRef<'_>) -> Option<Cow<'static, str>> {
     }
 }
 
-/// The value of the attribute of this local name.
+/// The value of the attribute with this local name.
 pub(super) fn attribute<'e>(element: &'e BytesStart<'_>, local_name: &str) -> Option<Cow<'e, str>> {
     let mut attributes = element.attributes();
     let found = attributes.with_checks(false).flatten().find(|found| found.key.local_name().as_ref() == local_name)?;
     Some(found.normalized_value(XmlVersion::Implicit1_0).unwrap_or(found.value))
 }
 
-/// Bounds what is read: the part as a whole, and each tag and text, since the parser holds these in memory.
+/// Limits the size of the whole part, and of each tag and text, because the parser holds these in memory.
 struct Bounded<B> {
     inner: B,
     since_event: usize,

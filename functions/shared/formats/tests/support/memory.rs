@@ -1,4 +1,4 @@
-//! Counting of memory, so that a test can say how much a decode may take.
+//! Measures memory, so that a test can limit how much decoding takes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,10 +9,10 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An allocator that counts what the current thread holds, as it was asked for.
+/// An allocator that counts the bytes that the current thread requested and holds.
 pub struct Counting;
 
-// SAFETY: all is left to the system's allocator; counting touches no memory that it hands out.
+// SAFETY: every call is forwarded to the system's allocator; counting does not touch the allocated memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be there while one is copied to the other.
+        // Both blocks can exist while one is copied to the other.
         count(size, 0);
         count(0, layout.size());
         unsafe { System.realloc(pointer, layout, size) }
@@ -44,10 +44,10 @@ fn count(taken: usize, given: usize) {
     });
 }
 
-/// What `work` returns, and the most bytes that it held at once beside those held before.
+/// The result of `work`, and the peak of the memory that it held in addition to the memory held before, in bytes.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     static QUIET: Once = Once::new();
-    // A decode may panic within and recover, and a backtrace takes more memory than any decode.
+    // Decoding can panic inside and recover, and a backtrace takes more memory than decoding.
     QUIET.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     let before = LIVE.get();
     PEAK.set(before);

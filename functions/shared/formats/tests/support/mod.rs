@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Functions that the tests share.
 #![allow(dead_code)]
 
 pub mod memory;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use rowmill_core::model::packing::{Charset, Compression, Packing};
 use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_file, decode_stream};
 
-/// The text of a stream, checked on the way for what a block must be.
+/// Decodes a stream to its text and checks the documented properties of the blocks.
 pub fn stream_text(
     compression: Option<Compression>,
     charset: Option<Charset>,
@@ -31,7 +31,7 @@ pub fn stream_text(
     Ok(text)
 }
 
-/// The text of a workbook or a Parquet file, checked likewise.
+/// Decodes a workbook or a Parquet file to its text, with the same checks.
 pub fn file_text(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<String, DecodeError> {
     let (mut text, mut consumed, size) = (Vec::new(), None, bytes.len() as u64);
     decode_file(packing, Cursor::new(bytes), limits, |block| {
@@ -45,7 +45,7 @@ pub fn file_text(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<S
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// How much text comes out of a workbook or a Parquet file, without holding any of it.
+/// The size of the text of a workbook or a Parquet file in bytes, without storing the text.
 pub fn file_text_bytes(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Result<u64, DecodeError> {
     let mut text_bytes = 0;
     decode_file(packing, Cursor::new(bytes), limits, |block| {
@@ -55,7 +55,7 @@ pub fn file_text_bytes(packing: &Packing, bytes: Vec<u8>, limits: &Limits) -> Re
     Ok(text_bytes)
 }
 
-/// Small limits, so that files that exceed them stay small too.
+/// Small limits, so that small files can exceed them.
 pub fn tight() -> Limits {
     Limits { ratio_from_bytes: 1024 * 1024, ..Limits::default() }
 }

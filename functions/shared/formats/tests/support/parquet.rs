@@ -1,4 +1,4 @@
-//! Parquet files, written by the crate's own writer.
+//! Writes Parquet files with the writer of the crate `parquet`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, Write
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-/// The values of a column with their levels; a column that is required and flat has none.
+/// The values of a column with their levels. A required, flat column has no levels.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub values: Values,
@@ -60,7 +60,7 @@ pub fn v2() -> WriterPropertiesBuilder {
     WriterProperties::builder().set_writer_version(WriterVersion::PARQUET_2_0)
 }
 
-/// A file of these row groups.
+/// A file with these row groups.
 pub fn file(schema: &str, properties: WriterPropertiesBuilder, row_groups: &[Vec<Column>]) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build())).unwrap();

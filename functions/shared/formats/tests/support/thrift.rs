@@ -1,6 +1,6 @@
-//! Thrift's compact protocol, written.
+//! Writes Thrift's compact protocol.
 
-/// A struct being written.
+/// A struct that is being written.
 #[derive(Clone, Default)]
 pub struct Struct {
     bytes: Vec<u8>,

@@ -1,10 +1,10 @@
-//! Zip archives as the tests need them: honest ones, and others.
+//! Writes zip archives for the tests, valid and forged ones.
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use std::io::{Read, Write};
 
-/// A file of the archive; its fields can be made to lie.
+/// A file in the archive. Its fields can be forged.
 pub struct Part {
     pub name: String,
     pub method: u16,
@@ -73,7 +73,7 @@ pub fn archive(parts: &[Part]) -> Vec<u8> {
     bytes
 }
 
-/// The parts of an honest archive, inflated.
+/// The decompressed parts of a valid archive.
 pub fn contents(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let number = |at: usize, length: usize| {
         bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))

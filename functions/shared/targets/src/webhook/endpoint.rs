@@ -4,43 +4,47 @@ use reqwest::Url;
 
 use crate::addresses::AddressKind;
 
-/// A URL that a webhook may be called at. Its host's name is resolved, and its addresses are checked, with each connection;
-/// an address in the place of the name is checked here.
+/// An allowed URL of a webhook.
+///
+/// A host name is resolved, and its addresses are checked, for each connection. A URL with an IP address instead of a
+/// name is checked here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     url: Url,
     allow_private: bool,
 }
 
-/// Why a URL will not do.
+/// Why a URL is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlRefused {
-    /// It is none.
+    /// It is not a URL.
     #[error("it is not a URL")]
-    NoUrl,
-    /// It would send the items where others can read them.
-    #[error("it must begin with `https://`; `http://` will do only with `allowPrivate`, on this machine")]
+    NotAUrl,
+    /// It would send the items unencrypted over a network.
+    #[error("it must begin with `https://`; `http://` is allowed only on this machine, with `allowPrivate`")]
     NotEncrypted,
-    /// It names a user or holds a password, which logs would show.
-    #[error("it holds a user or a password; calls are signed, see `Rowmill-Signature`")]
+    /// It contains a user name or a password, which could end up in logs.
+    #[error("it contains a user name or password; remove it: calls are signed, see `Rowmill-Signature`")]
     Credentials,
-    /// It holds an address at which no webhook may be.
+    /// Its host is an IP address that is not allowed.
     #[error("its host is a private or reserved address; see `allowPrivate`")]
     Address,
 }
 
 impl Endpoint {
-    /// The endpoint at this URL.
+    /// Checks the URL.
     ///
     /// # Errors
     /// See [`UrlRefused`].
     pub fn new(url: &str, allow_private: bool) -> Result<Self, UrlRefused> {
-        Self::at(Url::parse(url).map_err(|_| UrlRefused::NoUrl)?, allow_private)
+        Self::at(Url::parse(url).map_err(|_| UrlRefused::NotAUrl)?, allow_private)
     }
 
-    /// Where a redirect leads. `allowPrivate` is for the host and port that are configured: at any other, and at
-    /// whatever that one redirects to, only public addresses will do. So no host can lead a call into a private network
-    /// it is not in, nor to this machine, where Lambda's runtime API listens.
+    /// The endpoint that a redirect leads to.
+    ///
+    /// `allowPrivate` applies only to the configured host and port. Any other host, and any host that it redirects to,
+    /// must have a public address. So no host can redirect a call into a private network, or to this machine, where
+    /// Lambda's runtime API listens.
     pub(super) fn redirected(&self, url: Url) -> Result<Self, UrlRefused> {
         if url.scheme() == "http" && self.url.scheme() != "http" {
             return Err(UrlRefused::NotEncrypted);
@@ -50,7 +54,7 @@ impl Endpoint {
     }
 
     fn at(url: Url, allow_private: bool) -> Result<Self, UrlRefused> {
-        let host = url.host_str().ok_or(UrlRefused::NoUrl)?;
+        let host = url.host_str().ok_or(UrlRefused::NotAUrl)?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlRefused::Credentials);
         }
@@ -71,12 +75,12 @@ impl Endpoint {
         &self.url
     }
 
-    /// Whether it may be in a private network.
+    /// Whether it may have a private address.
     pub const fn allows_private(&self) -> bool {
         self.allow_private
     }
 
-    /// Its host and port: what a service is known by.
+    /// Its host and port. They identify the service for concurrency limits and the circuit breaker.
     pub fn host(&self) -> String {
         host_of(&self.url)
     }
@@ -96,7 +100,7 @@ mod tests {
         assert_eq!(refused("https://example.com/hook?a=b"), None);
         assert_eq!(refused("https://8.8.8.8:8443/"), None);
         for url in ["", "example.com", "https://", "/hook", "https://exa mple.com"] {
-            assert_eq!(refused(url), Some(UrlRefused::NoUrl), "{url}");
+            assert_eq!(refused(url), Some(UrlRefused::NotAUrl), "{url}");
         }
         for url in
             ["http://example.com", "http://127.0.0.1/", "http://localhost", "ftp://example.com/", "ws://example.com"]
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_recognised_however_it_is_written() {
+    fn a_private_address_is_refused_in_every_notation() {
         let written = [
             "127.0.0.1",
             "127.1",
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn private_networks_and_plain_http_on_this_machine_are_for_those_who_ask_for_it() {
+    fn allow_private_permits_private_networks_and_plain_http_on_this_machine() {
         let refused = |url| Endpoint::new(url, true).err();
         let good = [
             "https://10.0.0.1/",
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_leads_nowhere_that_the_webhook_itself_may_not_be_nor_to_this_machine() {
+    fn a_redirect_is_checked_like_the_webhook_and_cannot_lead_to_this_machine() {
         let from = |url, allow_private, to: &str| {
             Endpoint::new(url, allow_private).unwrap().redirected(Url::parse(to).unwrap()).err()
         };
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_may_stay_in_a_private_network_only_at_the_host_that_is_configured() {
+    fn a_redirect_may_use_a_private_address_only_at_the_configured_host() {
         let from = |url, to: &str| Endpoint::new(url, true).unwrap().redirected(Url::parse(to).unwrap());
         for (url, to) in [
             ("https://10.0.0.1/", "https://10.0.0.1/moved"),
@@ -181,7 +185,7 @@ mod tests {
         }
         assert_eq!(from("http://127.0.0.1:1/", "http://127.0.0.1:2/").err(), Some(UrlRefused::NotEncrypted));
         let elsewhere = from("https://hook.example/", "https://intranet.example/").unwrap();
-        assert!(!elsewhere.allows_private(), "its name may be at a private address");
+        assert!(!elsewhere.allows_private(), "its name may have a private address");
         let back = elsewhere.redirected(Url::parse("https://hook.example/").unwrap()).unwrap();
         assert!(!back.allows_private(), "another host chose the URL");
     }

@@ -1,4 +1,4 @@
-//! What is made of what a service answers.
+//! How the answers of a service are interpreted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use serde_json::json;
 use crate::server::{Reply, Server};
 use crate::{LONG, call, items, job_guid, webhook};
 
-/// What the error of a call to a service that replies like this tells.
+/// The error of a call to a service that replies like this.
 async fn error(reply: impl Fn() -> Reply + Send + Sync + 'static) -> TargetError {
     let server = Server::start(move |_, _| reply()).await;
     call(&webhook(&server.url("/"), LONG)).await.expect_err("an error")
 }
 
 #[tokio::test]
-async fn a_service_that_hangs_has_not_answered_in_time() {
+async fn a_call_to_a_service_that_hangs_times_out() {
     let short = Duration::from_millis(100);
     let server = Server::start(|_, _| Reply::Hang).await;
     let error = call(&webhook(&server.url("/"), short)).await.unwrap_err();
@@ -28,7 +28,7 @@ async fn a_service_that_hangs_has_not_answered_in_time() {
 
     let server = Server::start(|_, _| Reply::Endless(head("content-length: 90"), Vec::new())).await;
     let error = call(&webhook(&server.url("/"), short)).await.unwrap_err();
-    assert!(matches!(error, TargetError::Unreachable { .. }), "hangs in the middle of the answer: {error}");
+    assert!(matches!(error, TargetError::Unreachable { .. }), "the service hangs in the middle of the answer: {error}");
 }
 
 fn head(header: &str) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn head(header: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn half_an_answer_is_none() {
+async fn an_incomplete_answer_counts_as_no_answer() {
     for header in ["content-length: 90", "transfer-encoding: chunked"] {
         let half = [head(header), b"10\r\n{\"batchItemFailur".to_vec()].concat();
         let error = error(move || Reply::Cut(half.clone())).await;
@@ -49,7 +49,7 @@ async fn half_an_answer_is_none() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_unreachable_and_its_url_is_not_told() {
+async fn the_error_for_an_unreachable_service_hides_its_url() {
     let port = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap().port()
@@ -60,21 +60,21 @@ async fn a_service_that_is_not_there_is_unreachable_and_its_url_is_not_told() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_the_end() {
+async fn reading_an_endless_answer_stops_at_the_limit() {
     let server = Server::start(|_, _| Reply::Endless(head("connection: close"), vec![b' '; 64 * 1024])).await;
     let error = call(&webhook(&server.url("/"), LONG)).await.unwrap_err();
     assert!(matches!(error, TargetError::BadAnswer { .. }), "{error}");
-    // What is under way in the buffers of the system is not much.
+    // The system's socket buffers hold a little more than was read.
     assert!(server.written() < 4 * ANSWER_MAX_BYTES, "{} bytes", server.written());
 
     let announced = format!("content-length: {}", ANSWER_MAX_BYTES + 1);
     let server = Server::start(move |_, _| Reply::Endless(head(&announced), Vec::new())).await;
     let error = call(&webhook(&server.url("/"), LONG)).await.unwrap_err();
-    assert!(matches!(error, TargetError::BadAnswer { .. }), "not waited for: {error}");
+    assert!(matches!(error, TargetError::BadAnswer { .. }), "refused by its announced length: {error}");
 }
 
 #[tokio::test]
-async fn each_status_means_what_the_caller_does_about_it() {
+async fn each_status_maps_to_the_error_that_decides_what_the_caller_does() {
     for status in [408, 425, 429, 501, 502, 503, 504, 599] {
         let error = error(move || Reply::http(status, &[], "")).await;
         assert!(matches!(error, TargetError::Busy { retry_after: None, .. }), "{status}: {error}");
@@ -109,27 +109,27 @@ fn spec() -> Spec {
 }
 
 #[tokio::test]
-async fn lies_fail_the_items_of_their_call_and_no_others() {
+async fn a_wrong_answer_fails_the_items_of_its_call_only() {
     let id = |row: u64| format!("{}/{row}", job_guid());
-    let lies = [
+    let wrong_answers = [
         "All done!".to_owned(),
         r#"{"batchItemFailures": null}"#.to_owned(),
         json!({ "batchItemFailures": [{"itemIdentifier": id(1)}] }).to_string(),
         json!({ "batchItemFailures": [{"itemIdentifier": id(3)}, {"itemIdentifier": id(3)}] }).to_string(),
         json!({ "batchItemFailures": [], "outputs": [{"itemIdentifier": id(3), "output": {}}] }).to_string(),
     ];
-    for lie in lies {
-        let told = lie.clone();
+    for wrong in wrong_answers {
+        let body = wrong.clone();
         let script = move |seen: &crate::server::Seen, _| {
-            let lies = String::from_utf8_lossy(&seen.body).contains("/3\"");
-            if lies { Reply::http(200, &[], &told) } else { Reply::well() }
+            let is_wrong = String::from_utf8_lossy(&seen.body).contains("/3\"");
+            if is_wrong { Reply::http(200, &[], &body) } else { Reply::ok() }
         };
         let server = Server::start(script).await;
         let results = processor(&server.url("/")).process_batch(&items(6)).await;
         let codes: Vec<Option<&str>> =
             results.iter().map(|result| result.as_ref().err().map(|error| error.code.as_str())).collect();
-        assert_eq!(codes, [None, None, Some("bad_answer"), Some("bad_answer"), None, None], "{lie}");
+        assert_eq!(codes, [None, None, Some("bad_answer"), Some("bad_answer"), None, None], "{wrong}");
         assert!(results[2..4].iter().all(|result| result.as_ref().is_err_and(|error| !error.transient)));
-        assert_eq!(server.seen().len(), 4, "asked once more");
+        assert_eq!(server.seen().len(), 4, "the wrong call is repeated once");
     }
 }

@@ -1,4 +1,4 @@
-//! What a service is sent.
+//! The requests that a service receives.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::{LONG, SECRET, call, client, job_guid, webhook};
 
 #[tokio::test]
 async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
-    let server = Server::start(|_, _| Reply::well()).await;
+    let server = Server::start(|_, _| Reply::ok()).await;
     let answer = call(&webhook(&server.url("/hook?a=b"), LONG)).await.unwrap();
     assert_eq!(answer, br#"{"batchItemFailures": []}"#);
     let [seen] = &server.seen()[..] else { panic!("one call") };
@@ -29,14 +29,14 @@ async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
     mac.update(&seen.body);
     let expected: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(seen.headers["rowmill-signature"], format!("v1={expected}"));
-    assert_eq!(seen.headers["rowmill-timestamp"], "1700000000", "the clock's");
+    assert_eq!(seen.headers["rowmill-timestamp"], "1700000000", "the time of the clock");
     assert!(!format!("{seen:?}").contains(SECRET));
 }
 
 #[tokio::test]
-async fn a_repeated_call_has_the_same_idempotency_key_and_no_cookie_of_the_first() {
-    let well = || Reply::http(200, &[("set-cookie", "a=b; Path=/")], r#"{"batchItemFailures": []}"#);
-    let server = Server::start(move |_, _| well()).await;
+async fn a_repeated_call_has_the_same_idempotency_key_and_sends_no_cookie() {
+    let ok = || Reply::http(200, &[("set-cookie", "a=b; Path=/")], r#"{"batchItemFailures": []}"#);
+    let server = Server::start(move |_, _| ok()).await;
     let target = webhook(&server.url("/"), LONG);
     for _ in 0..3 {
         call(&target).await.unwrap();
@@ -47,14 +47,16 @@ async fn a_repeated_call_has_the_same_idempotency_key_and_no_cookie_of_the_first
     assert!(seen[0].headers["user-agent"].starts_with("rowmill/"));
 }
 
-/// The URL of the service that the child of the next test calls.
+/// The environment variable with the URL that the child process of the next test calls.
 const CHILD_URL: &str = "ROWMILL_TEST_URL";
 
 #[tokio::test]
-async fn a_proxy_of_the_environment_is_not_used() {
-    let (service, proxy) = tokio::join!(Server::start(|_, _| Reply::well()), Server::start(|_, _| Reply::well()));
+async fn proxy_settings_of_the_environment_are_ignored() {
+    let (service, proxy) = tokio::join!(Server::start(|_, _| Reply::ok()), Server::start(|_, _| Reply::ok()));
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "calls::child_that_has_a_proxy", "--include-ignored"]).env(CHILD_URL, service.url("/"));
+    child
+        .args(["--exact", "calls::child_process_with_proxy_settings", "--include-ignored"])
+        .env(CHILD_URL, service.url("/"));
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy"] {
         child.env(name, proxy.url(""));
     }
@@ -65,8 +67,8 @@ async fn a_proxy_of_the_environment_is_not_used() {
 }
 
 #[tokio::test]
-#[ignore = "run by the test above, in an environment with a proxy"]
-async fn child_that_has_a_proxy() {
+#[ignore = "run by the test above, in an environment with proxy settings"]
+async fn child_process_with_proxy_settings() {
     let Ok(url) = std::env::var(CHILD_URL) else { return };
     let target = WebhookTarget::new(client(Arc::new(SystemLookup)), Endpoint::new(&url, true).unwrap(), LONG);
     call(&target).await.unwrap();

@@ -1,8 +1,8 @@
-//! Webhooks against a service on this machine that answers well, badly, by halves or not at all.
+//! Webhook calls to a local service that answers correctly, wrongly, partly or not at all.
 
 mod answers;
+mod call_gate;
 mod calls;
-mod gates;
 mod redirects;
 mod server;
 
@@ -24,10 +24,10 @@ use serde_json::{Map, json};
 
 const SECRET: &str = "correct horse battery staple";
 
-/// Long enough for everything on this machine; nothing waits for it to pass.
+/// Longer than anything on this machine takes; no test waits for it to expire.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A client of its own for a test, with a clock that stands still.
+/// A new client for a test, with a clock that stands still.
 fn client(lookup: Arc<dyn Lookup>) -> Arc<WebhookClient> {
     let secret = WebhookSecret::new(SECRET).unwrap();
     Arc::new(WebhookClient::new(secret, lookup, clock()).unwrap())
@@ -37,7 +37,7 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(ManualClock::default())
 }
 
-/// The webhook at this URL, private networks allowed.
+/// The webhook at this URL, with private addresses allowed.
 fn webhook(url: &str, timeout: Duration) -> WebhookTarget {
     WebhookTarget::new(client(Arc::new(SystemLookup)), Endpoint::new(url, true).unwrap(), timeout)
 }
@@ -58,7 +58,7 @@ async fn call(target: &dyn Target) -> Result<Vec<u8>, TargetError> {
     target.call(&TargetRequest { job_guid: job_guid(), job_type: "notify", params: &params, items }).await
 }
 
-/// A resolver that gives these addresses, call by call, the last ones again and again.
+/// A resolver that returns these lists of addresses, one for each lookup; it repeats the last one.
 struct Scripted {
     addresses: Vec<Vec<&'static str>>,
     asked: Mutex<Vec<String>>,

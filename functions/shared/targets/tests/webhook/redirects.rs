@@ -1,4 +1,4 @@
-//! Where a call may go.
+//! Redirects, and the addresses that a call may connect to.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ async fn redirected_to(location: &str) -> (TargetError, Server) {
 }
 
 #[tokio::test]
-async fn a_redirect_that_keeps_the_call_is_followed_with_all_that_belongs_to_it() {
+async fn a_redirect_with_307_or_308_repeats_the_call_with_the_same_body_and_headers() {
     let script = |seen: &crate::server::Seen, before| match before {
         0 => Reply::http(308, &[("location", "/moved?to=here")], ""),
-        _ if seen.path == "/moved?to=here" => Reply::well(),
+        _ if seen.path == "/moved?to=here" => Reply::ok(),
         _ => Reply::http(404, &[], ""),
     };
     let server = Server::start(script).await;
@@ -33,7 +33,7 @@ async fn a_redirect_that_keeps_the_call_is_followed_with_all_that_belongs_to_it(
 }
 
 #[tokio::test]
-async fn a_redirect_that_would_lose_the_items_is_refused() {
+async fn a_redirect_that_drops_the_request_body_is_refused() {
     for status in [301, 302, 303] {
         let server = Server::start(move |_, _| Reply::http(status, &[("location", "/")], "")).await;
         let error = call(&webhook(&server.url("/"), LONG)).await.unwrap_err();
@@ -43,7 +43,7 @@ async fn a_redirect_that_would_lose_the_items_is_refused() {
 }
 
 #[tokio::test]
-async fn redirects_in_a_circle_come_to_an_end() {
+async fn a_redirect_loop_ends() {
     let (error, server) = redirected_to("/").await;
     assert!(matches!(error, TargetError::Refused { .. }), "{error}");
     assert_eq!(server.seen().len(), 4, "the call and three redirects");
@@ -51,7 +51,7 @@ async fn redirects_in_a_circle_come_to_an_end() {
 
 #[tokio::test]
 async fn a_redirect_is_checked_like_the_url_itself() {
-    let elsewhere = [
+    let disallowed = [
         "https://169.254.169.254/latest/meta-data/",
         "https://[fd00:ec2::254]/",
         "https://[::ffff:169.254.169.254]/",
@@ -63,8 +63,8 @@ async fn a_redirect_is_checked_like_the_url_itself() {
         "https://",
         "",
     ];
-    for location in elsewhere {
-        // An empty one is the URL itself again, so a circle.
+    for location in disallowed {
+        // An empty location is the URL itself, so this is a loop.
         let (error, server) = redirected_to(location).await;
         assert!(matches!(error, TargetError::Refused { .. }), "{location}: {error}");
         assert_eq!(server.seen().len(), if location.is_empty() { 4 } else { 1 }, "{location}");
@@ -72,44 +72,44 @@ async fn a_redirect_is_checked_like_the_url_itself() {
 }
 
 #[tokio::test]
-async fn a_host_at_a_private_address_is_refused_before_anything_connects() {
-    let server = Server::start(|_, _| Reply::well()).await;
+async fn a_host_with_a_private_address_is_refused_before_a_connection_is_opened() {
+    let server = Server::start(|_, _| Reply::ok()).await;
     for address in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"] {
         let lookup = Scripted::new(&[&[address]]);
         let endpoint = Endpoint::new(&format!("https://hook.example:{}/", server.port), false).unwrap();
         let target = WebhookTarget::new(client(lookup.clone()), endpoint, LONG);
         let error = call(&target).await.unwrap_err();
-        assert!(matches!(&error, TargetError::Refused { told } if told.contains("private")), "{address}: {error}");
+        assert!(matches!(&error, TargetError::Refused { detail } if detail.contains("private")), "{address}: {error}");
         assert_eq!(lookup.asked(), ["hook.example"]);
     }
     assert_eq!(server.seen().len(), 0);
 }
 
 #[tokio::test]
-async fn only_the_allowed_ones_of_a_hosts_addresses_are_connected_to() {
-    let server = Server::start(|_, _| Reply::well()).await;
+async fn only_the_allowed_addresses_of_a_host_are_used() {
+    let server = Server::start(|_, _| Reply::ok()).await;
     let lookup = Scripted::new(&[&["169.254.169.254", "127.0.0.1", "::ffff:127.0.0.1"]]);
     let endpoint = Endpoint::new(&format!("http://localhost:{}/", server.port), true).unwrap();
     assert!(call(&WebhookTarget::new(client(lookup), endpoint, LONG)).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_does_not_get_around_the_check() {
-    // The connection is closed each time, so that each call makes one of its own.
-    let well = b"HTTP/1.1 200 OK\r\ncontent-length: 24\r\nconnection: close\r\n\r\n{\"batchItemFailures\":[]}";
-    let server = Server::start(|_, _| Reply::Cut(well.to_vec())).await;
+async fn a_host_that_changes_its_address_cannot_bypass_the_check() {
+    // The connection is closed each time, so that each call opens a new one.
+    let response = b"HTTP/1.1 200 OK\r\ncontent-length: 24\r\nconnection: close\r\n\r\n{\"batchItemFailures\":[]}";
+    let server = Server::start(|_, _| Reply::Cut(response.to_vec())).await;
     let lookup = Scripted::new(&[&["127.0.0.1"], &["169.254.169.254"]]);
     let endpoint = Endpoint::new(&format!("http://localhost:{}/", server.port), true).unwrap();
     let target = WebhookTarget::new(client(lookup.clone()), endpoint, LONG);
     assert!(call(&target).await.is_ok());
-    assert_eq!(lookup.asked().len(), 1, "what was checked is what was connected to");
+    assert_eq!(lookup.asked().len(), 1, "the checked address is the one that was connected to");
     let error = call(&target).await.unwrap_err();
     assert!(matches!(error, TargetError::Refused { .. }), "{error}");
     assert_eq!((lookup.asked().len(), server.seen().len()), (2, 1));
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_name_at_a_private_address_is_refused() {
+async fn a_redirect_to_a_host_with_a_private_address_is_refused() {
     let server = Server::start(|_, _| Reply::http(307, &[("location", "https://metadata.example/")], "")).await;
     let lookup = Scripted::new(&[&["169.254.169.254"]]);
     let endpoint = Endpoint::new(&server.url("/"), true).unwrap();
@@ -119,8 +119,8 @@ async fn a_redirect_to_a_name_at_a_private_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_webhook_in_a_private_network_redirects_to_no_other_host_there() {
-    let other = Server::start(|_, _| Reply::well()).await;
+async fn a_webhook_in_a_private_network_cannot_redirect_to_another_host_there() {
+    let other = Server::start(|_, _| Reply::ok()).await;
     for location in [other.url("/"), format!("https://127.0.0.1:{}/", other.port), "https://10.0.0.1/".to_owned()] {
         let (error, server) = redirected_to(&location).await;
         assert!(matches!(error, TargetError::Refused { .. }), "{location}: {error}");
@@ -131,14 +131,14 @@ async fn a_webhook_in_a_private_network_redirects_to_no_other_host_there() {
     let lookup = Scripted::new(&[&["127.0.0.1"]]);
     let endpoint = Endpoint::new(&server.url("/"), true).unwrap();
     let error = call(&WebhookTarget::new(client(lookup.clone()), endpoint, LONG)).await.unwrap_err();
-    assert!(matches!(&error, TargetError::Refused { told } if told.contains("private")), "{error}");
+    assert!(matches!(&error, TargetError::Refused { detail } if detail.contains("private")), "{error}");
     assert_eq!(lookup.asked(), ["intranet.example"]);
     assert_eq!(other.seen().len(), 0);
 }
 
 #[tokio::test]
-async fn tls_is_spoken_and_a_service_that_does_not_is_unreachable() {
-    let server = Server::start(|_, _| Reply::well()).await;
+async fn an_https_url_of_a_service_without_tls_is_unreachable() {
+    let server = Server::start(|_, _| Reply::ok()).await;
     let endpoint = Endpoint::new(&format!("https://127.0.0.1:{}/", server.port), true).unwrap();
     let target = WebhookTarget::new(client(Arc::new(rowmill_targets::lookup::SystemLookup)), endpoint, LONG);
     let error = call(&target).await.unwrap_err();

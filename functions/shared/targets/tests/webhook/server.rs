@@ -1,4 +1,4 @@
-//! A web service that does as a test says, to the byte.
+//! A local web service that replies with exactly the bytes that a test gives it.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -7,54 +7,54 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request, as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The path, with its query.
+    /// The path with the query.
     pub path: String,
-    /// The headers, by their names in small letters.
+    /// The headers by lowercase name.
     pub headers: HashMap<String, String>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What is done with a request.
+/// How the service replies to a request.
 pub enum Reply {
-    /// These bytes are written. The connection is kept.
+    /// Writes these bytes and keeps the connection open.
     Bytes(Vec<u8>),
-    /// These bytes are written, and the connection is closed.
+    /// Writes these bytes and closes the connection.
     Cut(Vec<u8>),
-    /// Nothing at all, for ever.
+    /// Never writes anything.
     Hang,
-    /// These bytes are written, and the second ones behind them again and again, as long as somebody reads; without second
-    /// ones nothing more, for ever.
+    /// Writes the first bytes, then the second bytes again and again until the client closes the connection. If the
+    /// second bytes are empty, hangs after the first ones.
     Endless(Vec<u8>, Vec<u8>),
 }
 
 impl Reply {
-    /// A whole response.
+    /// A complete HTTP response.
     pub fn http(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let length = body.len();
         Self::Bytes(format!("HTTP/1.1 {status} So\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes())
     }
 
-    /// A good answer: no item has failed.
-    pub fn well() -> Self {
+    /// A valid answer: no item failed.
+    pub fn ok() -> Self {
         Self::http(200, &[("content-type", "application/json")], r#"{"batchItemFailures": []}"#)
     }
 }
 
-/// The service. It ends with the runtime it was started on.
+/// The service. It stops with its tokio runtime.
 pub struct Server {
-    /// Its port on this machine.
+    /// Its local port.
     pub port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
     written: Arc<Mutex<usize>>,
 }
 
 impl Server {
-    /// Starts a service; `script` is told each request and how many came before it.
+    /// Starts a service. `script` gets each request and the number of requests before it.
     pub async fn start(script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -69,7 +69,7 @@ impl Server {
         server
     }
 
-    /// A URL of it.
+    /// The URL of this path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -79,7 +79,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// How many bytes an endless reply came to.
+    /// How many bytes endless replies wrote.
     pub fn written(&self) -> usize {
         *self.written.lock().unwrap()
     }
@@ -118,7 +118,7 @@ async fn serve(
     }
 }
 
-/// The next request of a connection; none at its end.
+/// The next request of a connection; `None` at its end.
 async fn read(stream: &mut TcpStream) -> Option<Seen> {
     let mut bytes = Vec::new();
     let head = loop {

@@ -1,7 +1,7 @@
-//! What a target answers: which of the items it was sent have failed, and the outputs of the others.
+//! Parses the answer of a target: which items failed, and the outputs of the other items.
 //!
-//! The shape is that of a partial batch answer to SQS, with outputs beside it. Nothing is guessed: an answer that names an
-//! item which was not sent, or one twice, may be another call's, and then says nothing about any item.
+//! The format is that of a partial batch response of Lambda to SQS, plus `outputs`. The check is strict: an answer that
+//! names an item twice, or an item that was not sent, may belong to another call. Then the whole answer is rejected.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use crate::ports::ANSWER_MAX_BYTES;
 use crate::ports::processor::{ItemError, ItemOutcome};
 
-/// The longest code, message and column name taken from a target, in characters.
+/// The maximum length of a code, message and column name from a target, in characters. Longer texts are cut.
 const CODE_MAX_CHARS: usize = 64;
 const MESSAGE_MAX_CHARS: usize = 500;
 const COLUMN_MAX_CHARS: usize = 200;
 
-/// How a call ended for each of its items, in their order.
+/// The results of a call: one for each item, in the order of the items.
 pub type Results = Vec<Result<ItemOutcome, ItemError>>;
 
 #[derive(Deserialize)]
@@ -50,68 +50,68 @@ struct ItemOutput<'a> {
     output: &'a RawValue,
 }
 
-/// What is wrong with an answer. Quotes nothing of it.
+/// What is wrong with an answer. Does not quote the answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAnswer {
-    /// More than is read.
+    /// It exceeds [`ANSWER_MAX_BYTES`].
     #[error("it is longer than {ANSWER_MAX_BYTES} bytes")]
     TooLarge,
-    /// No JSON.
-    #[error("it is not JSON, or not all of it: see its line {line}, column {column}")]
+    /// It is not valid JSON.
+    #[error("it is not valid JSON, see its line {line}, column {column}")]
     NotJson {
-        /// Where it goes wrong, the first line being 1.
+        /// The 1-based line of the error.
         line: usize,
-        /// Where it goes wrong, the first column being 1.
+        /// The 1-based column of the error.
         column: usize,
     },
-    /// JSON of another form.
+    /// It is JSON with another structure.
     #[error(
-        "it is not of the form {{\"batchItemFailures\": [{{\"itemIdentifier\": …}}], \"outputs\": [{{\"itemIdentifier\": …, \
-         \"output\": {{…}}}}]}}: see its line {line}, column {column}"
+        "it must have the form {{\"batchItemFailures\": [{{\"itemIdentifier\": …}}], \"outputs\": [{{\"itemIdentifier\": …, \
+         \"output\": {{…}}}}]}}, see its line {line}, column {column}"
     )]
     OtherForm {
-        /// Where it goes wrong, the first line being 1.
+        /// The 1-based line of the error.
         line: usize,
-        /// Where it goes wrong, the first column being 1.
+        /// The 1-based column of the error.
         column: usize,
     },
-    /// An item that was not sent.
+    /// It names an item that was not sent.
     #[error("`{list}[{place}]` names an item that was not in the call")]
     Unknown {
         /// The list in the answer.
         list: &'static str,
-        /// The place in it, the first one being 0.
+        /// The 0-based index in the list.
         place: usize,
     },
-    /// An item named twice.
-    #[error("`{list}[{place}]` names an item that the list has named before")]
+    /// It names an item twice.
+    #[error("`{list}[{place}]` names an item for the second time")]
     Repeated {
         /// The list in the answer.
         list: &'static str,
-        /// The place in it, the first one being 0.
+        /// The 0-based index in the list.
         place: usize,
     },
-    /// An item that has failed and has an output.
-    #[error("`outputs[{place}]` is of an item that is among the failures")]
+    /// It has an output for a failed item.
+    #[error("`outputs[{place}]` belongs to an item that is listed as failed")]
     FailedWithOutput {
-        /// The place among the outputs, the first one being 0.
+        /// The 0-based index in `outputs`.
         place: usize,
     },
-    /// Outputs that nobody expects.
+    /// It has outputs, but the job type has none.
     #[error("it has outputs, but the job type is not configured with `\"outputs\": true`")]
     UnexpectedOutputs,
-    /// An output that is no object.
+    /// An output is not a JSON object.
     #[error("`outputs[{place}].output` is not an object")]
     NoObject {
-        /// The place among the outputs, the first one being 0.
+        /// The 0-based index in `outputs`.
         place: usize,
     },
 }
 
-/// Reads the answer to a call with these items.
+/// Reads the answer to a call with these items. `outputs` says whether the job type has outputs.
 ///
 /// # Errors
-/// Where it says nothing certain about every one of them.
+/// If the answer does not give a definite result for every item.
 pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<Results, BadAnswer> {
     if bytes.len() > ANSWER_MAX_BYTES {
         return Err(BadAnswer::TooLarge);
@@ -162,27 +162,27 @@ impl From<&serde_json::Error> for BadAnswer {
 
 impl From<Failure<'_>> for ItemError {
     fn from(failure: Failure<'_>) -> Self {
-        let told = |text: Option<String>, max| text.map(|text| told(&text, max)).filter(|text| !text.is_empty());
+        let safe = |text: Option<String>, max| text.map(|text| safe_text(&text, max)).filter(|text| !text.is_empty());
         Self {
-            code: told(failure.code, CODE_MAX_CHARS).unwrap_or_else(|| "failed".into()),
-            message: told(failure.message, MESSAGE_MAX_CHARS)
-                .unwrap_or_else(|| "the target lists the item as failed and says no more".into()),
-            column: told(failure.column, COLUMN_MAX_CHARS),
+            code: safe(failure.code, CODE_MAX_CHARS).unwrap_or_else(|| "failed".into()),
+            message: safe(failure.message, MESSAGE_MAX_CHARS)
+                .unwrap_or_else(|| "the target lists the item as failed and gives no message".into()),
+            column: safe(failure.column, COLUMN_MAX_CHARS),
             transient: failure.transient.unwrap_or(false),
         }
     }
 }
 
-/// A text from outside, fit to be shown: on one line, without characters that control a terminal or the direction of
-/// writing, and not longer than that.
-fn told(text: &str, max_chars: usize) -> String {
-    let unfit = |c: char| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || c.is_control();
-    let shown = text.trim().chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !unfit(*c));
-    shown.take(max_chars).collect()
+/// Makes a text from outside safe to display: a single line, no control characters (terminal) and no characters that
+/// change the writing direction, cut to `max_chars`.
+fn safe_text(text: &str, max_chars: usize) -> String {
+    let is_unsafe = |c: char| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') || c.is_control();
+    let safe = text.trim().chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_unsafe(*c));
+    safe.take(max_chars).collect()
 }
 
-/// JSON without the blanks between its tokens, line ends among them. All else stays as it was written, so that no number
-/// loses a digit on its way.
+/// Removes the white space between JSON tokens, including line ends. Everything else stays as it was written, so that
+/// no number loses digits.
 fn one_line(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     let keep = |c: &char| {

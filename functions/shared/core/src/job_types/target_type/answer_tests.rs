@@ -17,11 +17,11 @@ fn bad(answer: &Value) -> BadAnswer {
 }
 
 #[test]
-fn items_not_among_the_failures_have_succeeded_with_their_output_if_one_is_given() {
+fn an_item_that_is_not_listed_as_failed_succeeds_with_its_output_if_there_is_one() {
     let results = read(&json!({
         "batchItemFailures": [{"itemIdentifier": "j/2", "code": "no_street", "message": "None.", "column": "street"}],
         "outputs": [{"itemIdentifier": "j/3", "output": {"lat": 1.50}}],
-        "version": "what else there is does not matter",
+        "version": "unknown fields are ignored",
     }));
     let error = ItemError::permanent("no_street", "None.").in_column("street");
     assert_eq!(
@@ -33,7 +33,7 @@ fn items_not_among_the_failures_have_succeeded_with_their_output_if_one_is_given
 }
 
 #[test]
-fn a_failure_that_says_nothing_still_has_a_code_and_a_message() {
+fn a_failure_without_code_and_message_gets_default_ones() {
     let results = read(
         &json!({ "batchItemFailures": [{"itemIdentifier": "j/1"}, {"itemIdentifier": "j/2", "code": " ", "transient": true}] }),
     );
@@ -44,7 +44,7 @@ fn a_failure_that_says_nothing_still_has_a_code_and_a_message() {
 }
 
 #[test]
-fn an_answer_that_is_no_json_or_other_json_is_bad() {
+fn an_answer_that_is_not_json_or_has_another_form_is_bad() {
     for answer in ["", "ok", "{", r#"{"batchItemFailures": []"#, r#"{"batchItemFailures": []} {}"#, "\u{feff}{}"] {
         let read = read_answer(answer.as_bytes(), &SENT, true);
         assert!(matches!(read, Err(BadAnswer::NotJson { .. })), "{answer}: {read:?}");
@@ -90,7 +90,7 @@ fn an_item_that_was_not_sent_or_is_named_twice_makes_the_answer_bad() {
 }
 
 #[test]
-fn outputs_are_objects_and_only_there_where_they_are_expected() {
+fn outputs_must_be_objects_and_are_only_allowed_if_configured() {
     let answer =
         |output: Value| json!({ "batchItemFailures": [], "outputs": [{"itemIdentifier": "j/1", "output": output}] });
     for output in [json!(null), json!("{}"), json!([]), json!(1)] {
@@ -103,13 +103,13 @@ fn outputs_are_objects_and_only_there_where_they_are_expected() {
 }
 
 #[test]
-fn an_answer_that_is_too_large_is_not_taken() {
+fn an_answer_that_is_too_large_is_rejected() {
     let padded = format!("{{\"batchItemFailures\": []}}{}", " ".repeat(ANSWER_MAX_BYTES));
     assert_eq!(read_answer(padded.as_bytes(), &SENT, true), Err(BadAnswer::TooLarge));
 }
 
 #[test]
-fn what_a_target_says_is_cut_short_and_cannot_control_a_terminal() {
+fn texts_from_a_target_are_cut_and_contain_no_control_characters() {
     let failure = json!({
         "itemIdentifier": "j/1",
         "code": "c".repeat(10_000),
@@ -123,7 +123,7 @@ fn what_a_target_says_is_cut_short_and_cannot_control_a_terminal() {
 }
 
 #[test]
-fn what_is_wrong_is_told_without_what_the_answer_holds() {
+fn an_error_about_an_answer_does_not_quote_the_answer() {
     let secret = "sesame";
     let answers = [
         format!(r#"{{"batchItemFailures": "{secret}"}}"#),
@@ -139,7 +139,7 @@ fn what_is_wrong_is_told_without_what_the_answer_holds() {
 }
 
 #[test]
-fn an_output_keeps_its_digits_its_order_and_its_blanks_within_strings() {
+fn an_output_keeps_its_digits_field_order_and_white_space_in_strings() {
     let answer = concat!(
         r#"{"batchItemFailures": [], "outputs": [{"itemIdentifier": "j/1", "output": {"#,
         "\r\n\t \"z\" : 12345678901234567890.10 ,\n\"a \\\" b\\\\\" : [ 1 , \"\\n  x\" ] }}]}"
@@ -169,10 +169,10 @@ fn objects() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 proptest! {
-    /// Whatever subset fails and whatever subset of the others has outputs: each item ends as the answer says, however the
-    /// JSON is laid out.
+    /// For any set of failed items and any set of outputs, each item gets the result that the answer gives it, for any
+    /// layout of the JSON.
     #[test]
-    fn every_good_answer_is_read_item_by_item(
+    fn each_item_gets_its_result_from_any_valid_answer(
         ends in vec(prop_oneof![Just(None), Just(Some(None)), objects().prop_map(|output| Some(Some(output)))], 0..20),
         reversed in any::<bool>(),
         pretty in any::<bool>(),
@@ -208,7 +208,7 @@ proptest! {
         }
     }
 
-    /// One wrong name among any right ones spoils the answer; it never passes for anything.
+    /// A single wrong identifier among correct ones makes the answer invalid.
     #[test]
     fn one_wrong_identifier_makes_any_answer_bad(
         failed in hash_set(0..10_usize, 0..10),
@@ -219,17 +219,17 @@ proptest! {
         let ids: Vec<String> = (0..10).map(|row| format!("j/{row}")).collect();
         prop_assume!(!ids.contains(&wrong));
         let mut named: Vec<&str> = failed.iter().map(|place| ids[*place].as_str()).collect();
-        let spoilt = if repeat && !named.is_empty() { named[at.index(named.len())] } else { wrong.as_str() };
-        named.insert(at.index(named.len() + 1), spoilt);
+        let added = if repeat && !named.is_empty() { named[at.index(named.len())] } else { wrong.as_str() };
+        named.insert(at.index(named.len() + 1), added);
         let failures: Vec<Value> = named.iter().map(|id| json!({ "itemIdentifier": id })).collect();
         let sent: Vec<&str> = ids.iter().map(String::as_str).collect();
         let answer = json!({ "batchItemFailures": failures }).to_string();
         prop_assert!(read_answer(answer.as_bytes(), &sent, true).is_err());
     }
 
-    /// Bytes of any kind are read or refused, and an answer cut off anywhere is no answer.
+    /// Any bytes are parsed or rejected without a panic, and a truncated answer is rejected.
     #[test]
-    fn garbage_and_halves_are_bad_answers(bytes in vec(any::<u8>(), 0..200), cut in any::<prop::sample::Index>()) {
+    fn garbage_and_truncated_answers_are_bad(bytes in vec(any::<u8>(), 0..200), cut in any::<prop::sample::Index>()) {
         let read = read_answer(&bytes, &SENT, true);
         let braced = bytes.trim_ascii_start().first() == Some(&123);
         prop_assert!(read.is_err() || braced);

@@ -1,25 +1,25 @@
-//! Job types in any language: each item is sent to a target, which says how it ended.
+//! Job types in any language: items are sent to a target, which returns their results.
 //!
-//! Items are sent in batches. The target answers with those that failed, in the shape in which a Lambda function
-//! answers SQS, and with outputs of the others, if its job type is to have any:
+//! Items are sent in batches. The answer lists the items that failed, in the format in which a Lambda function answers
+//! SQS. If the job type is configured with outputs, the answer can also have outputs of the other items:
 //!
 //! ```json
 //! {"batchItemFailures": [{"itemIdentifier": "jobGuid/7", "code": "no_such_street", "column": "street"}],
 //!  "outputs": [{"itemIdentifier": "jobGuid/8", "output": {"lat": 52.5, "lon": 13.4}}]}
 //! ```
 //!
-//! An item that is not among the failures has succeeded. Of a failure `code`, `message`, `column` and `transient` may
-//! be left out; a transient one is tried again. What is done where there is no such answer:
+//! An item that is not listed as failed has succeeded. In a failure, `code`, `message`, `column` and `transient` are
+//! optional; items with a transient failure are retried. If there is no valid answer:
 //!
-//! | what happened | what is done |
+//! | what happened | reaction |
 //! |---|---|
-//! | the target does not answer, or is busy | its items are tried again, in place and then by way of the queue, like those of any outage |
-//! | it refuses the call | the call's items fail (`target_refused`) |
-//! | the answer is bad | it is asked once more, since effects are at least once anyway; then the call's items fail (`bad_answer`) |
-//! | it failed as a whole | the items are sent again in halves, see `divide` |
+//! | the target does not answer, or is busy | the items are retried, first in the same run and then by the queue, as in any outage |
+//! | the target refuses the call | the items of the call fail (`target_refused`) |
+//! | the answer is invalid | the call is repeated once, which is safe because processing is at least once; then its items fail (`bad_answer`) |
+//! | the target failed the call as a whole | the items are sent again in halves, see `bisect` |
 
 mod answer;
-mod divide;
+mod bisect;
 
 #[cfg(test)]
 mod answer_tests;
@@ -36,21 +36,22 @@ use serde_json::{Map, Value};
 
 pub use answer::{BadAnswer, Results, read_answer};
 
-use self::divide::{Division, TARGET_FAILED, TARGET_UNAVAILABLE};
+use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
 use super::size::json_bytes;
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
 
-/// How often a target is asked before its answer counts as bad.
-const ASKED_MAX: usize = 2;
+/// Maximum number of attempts to get a valid answer.
+const ATTEMPTS_MAX: usize = 2;
 
-/// How often a target is asked about an item of an isolated chunk before the item is to blame for its failing.
-const ALONE_ASKED_MAX: usize = 3;
+/// Maximum number of attempts for an item of an isolated chunk. If the target fails on all of them, the item is the
+/// cause.
+const ATTEMPTS_ALONE_MAX: usize = 3;
 
-/// How many bytes of outputs are held of the items that are handed over at once, which are those of one chunk. No chunk may
-/// have more, see the template's `ChunkOutputMaxBytes`, so an item beyond that fails in any case.
+/// Maximum size of the outputs that are held for one batch, in bytes. A batch belongs to one chunk, and no chunk may
+/// have more outputs (see the template's `ChunkOutputMaxBytes`), so an item beyond this limit would fail anyway.
 pub const OUTPUTS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A job type whose items are processed by a target.
@@ -63,16 +64,16 @@ pub struct TargetType {
 /// How a target is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetCalls {
-    /// How many items a call has at most.
+    /// Maximum number of items in a call.
     pub batch_items: usize,
-    /// How many calls of one chunk are made at once.
+    /// Maximum number of concurrent calls for one chunk.
     pub concurrency: usize,
     /// Whether items have outputs.
     pub outputs: bool,
 }
 
 impl TargetType {
-    /// The type of this name, with this target; `None` where params are only checked.
+    /// The type with this name and target. Without a target (`None`) it can only check params.
     pub fn new(name: impl Into<String>, calls: TargetCalls, target: Option<Arc<dyn Target>>) -> Self {
         Self { name: name.into(), calls, target }
     }
@@ -83,7 +84,7 @@ impl JobType for TargetType {
         &self.name
     }
 
-    /// They are for the target to judge.
+    /// The target decides which params are valid.
     fn takes_any_params(&self) -> bool {
         true
     }
@@ -111,20 +112,22 @@ struct TargetProcessor {
 impl ItemProcessor for TargetProcessor {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let mut results = self.process_batch(std::slice::from_ref(item)).await;
-        results.pop().unwrap_or_else(|| Err(ItemError::transient(TARGET_UNAVAILABLE, "there is no answer")))
+        results.pop().unwrap_or_else(|| {
+            Err(ItemError::transient(TARGET_UNAVAILABLE, "the target returned no result for this item"))
+        })
     }
 
-    /// A target that fails on a single item whenever it is asked, after all the time it took to get here, fails on that
-    /// item.
+    /// The chunk has failed for a long time before its items are processed alone. So if the target fails on this item
+    /// at every attempt, the item is the cause and fails permanently.
     async fn process_alone(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        let mut asked = 1;
+        let mut attempts = 1;
         loop {
             match self.process(item).await {
                 Err(error) if error.transient && error.code == TARGET_FAILED => {
-                    if asked == ALONE_ASKED_MAX {
+                    if attempts == ATTEMPTS_ALONE_MAX {
                         return Err(ItemError { transient: false, ..error });
                     }
-                    asked += 1;
+                    attempts += 1;
                 }
                 result => return result,
             }
@@ -144,52 +147,52 @@ impl ItemProcessor for TargetProcessor {
         self.calls.concurrency
     }
 
-    /// As many as the calls made at once take. At least two: of a single item that a target fails on nobody can say whether
-    /// the item is to blame.
+    /// The items of all concurrent calls. At least two: if a target fails on a single item and answers no other call,
+    /// it cannot be decided whether the item or the target is the cause.
     fn batch_items(&self) -> usize {
         self.calls.batch_items.saturating_mul(self.calls.concurrency).max(2)
     }
 
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let Some(target) = &self.target else {
-            let error = ItemError::transient(TARGET_UNAVAILABLE, "this process knows no targets");
+            let error = ItemError::transient(TARGET_UNAVAILABLE, "this process has no connection to the target");
             return vec![Err(error); items.len()];
         };
         let caller = Caller { target: &**target, processor: self, output_bytes: AtomicUsize::new(0) };
         let Batches { ranges, too_large } = caller.batches(items);
-        let mut division = Division::of(items.len());
+        let mut bisection = Bisection::of(items.len());
         for place in too_large {
             let message =
-                format!("the item takes more than the {REQUEST_MAX_BYTES} bytes of JSON that a call may have");
-            division.settle(place, Err(ItemError::permanent("item_too_large", message)));
+                format!("the item does not fit into a call, which may have {REQUEST_MAX_BYTES} bytes of JSON");
+            bisection.set(place, Err(ItemError::permanent("item_too_large", message)));
         }
         let calls: Vec<_> = ranges.into_iter().map(|range| caller.call(items, range)).collect();
         let calls = stream::iter(calls).buffered(self.calls.concurrency.max(1)).collect::<Vec<_>>().await;
-        // The last one on top: the division begins with the first.
+        // In reverse order: the bisection continues with the range that was recorded last, so it starts with the first.
         for (range, end) in calls.into_iter().rev() {
-            division.note(range, end);
+            bisection.record(range, end);
         }
-        while let Some(range) = division.next() {
+        while let Some(range) = bisection.next() {
             let (range, end) = caller.call(items, range).await;
-            division.note(range, end);
+            bisection.record(range, end);
         }
-        division.into_results()
+        bisection.into_results()
     }
 }
 
-/// The target, with what every call says of the job.
+/// Calls the target for one batch of a job.
 struct Caller<'a> {
     target: &'a dyn Target,
     processor: &'a TargetProcessor,
-    /// How many bytes the outputs of all calls so far take.
+    /// Size of the outputs of all calls so far.
     output_bytes: AtomicUsize,
 }
 
-/// How items are sent.
+/// How the items are divided into calls.
 struct Batches {
-    /// Where each batch is among them.
+    /// The range of the items in each call.
     ranges: Vec<Range<usize>>,
-    /// Where those are that no call can take.
+    /// The items that are too large for any call.
     too_large: Vec<usize>,
 }
 
@@ -199,14 +202,14 @@ impl Caller<'_> {
         TargetRequest { job_guid: *job_guid, job_type, params, items: items.iter().map(TargetItem::from).collect() }
     }
 
-    /// Cuts the items into batches that are neither too many items nor too many bytes.
+    /// Divides the items into batches within the limits of items and bytes.
     fn batches(&self, items: &[Item]) -> Batches {
         let room = REQUEST_MAX_BYTES.saturating_sub(json_bytes(&self.request(&[])));
         let batch_items = self.processor.calls.batch_items.max(1);
         let mut batches = Batches { ranges: Vec::new(), too_large: Vec::new() };
         let (mut start, mut bytes) = (0, 0);
         for (place, item) in items.iter().enumerate() {
-            // A comma stands between two items.
+            // One more byte for the comma between two items.
             let size = json_bytes(&TargetItem::from(item)) + 1;
             if size > room || bytes + size > room || place - start == batch_items {
                 batches.push(start..place);
@@ -223,33 +226,32 @@ impl Caller<'_> {
         batches
     }
 
-    /// Sends these items and reads the answer; a bad one is asked for again.
+    /// Sends these items and reads the answer. Repeats the call if the answer is invalid.
     async fn call(&self, items: &[Item], range: Range<usize>) -> (Range<usize>, Result<Results, TargetError>) {
         let request = self.request(&items[range.clone()]);
         let identifiers: Vec<&str> = request.items.iter().map(|item| item.item_identifier.as_str()).collect();
-        let mut asked = 0;
+        let mut attempts = 0;
         let end = loop {
-            asked += 1;
+            attempts += 1;
             let answer = self.target.call(&request).await.and_then(|bytes| {
                 let read = read_answer(&bytes, &identifiers, self.processor.calls.outputs);
                 read.map_err(|bad| TargetError::bad_answer(bad.to_string()))
             });
-            if asked == ASKED_MAX || !matches!(answer, Err(TargetError::BadAnswer { .. })) {
+            if attempts == ATTEMPTS_MAX || !matches!(answer, Err(TargetError::BadAnswer { .. })) {
                 break answer;
             }
         };
         (range, end.map(|results| self.bounded(results)))
     }
 
-    /// Lets go of the outputs that do not fit beside those of the calls before.
+    /// Drops outputs that exceed [`OUTPUTS_MAX_BYTES`] together with the outputs of the calls before. Their items fail.
     fn bounded(&self, mut results: Results) -> Results {
         for result in &mut results {
             let Ok(ItemOutcome::Output(output)) = &*result else { continue };
             let bytes = output.len();
             if self.output_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > OUTPUTS_MAX_BYTES {
                 self.output_bytes.fetch_sub(bytes, Ordering::Relaxed);
-                let message =
-                    format!("the outputs of its chunk take more than {OUTPUTS_MAX_BYTES} bytes with this one");
+                let message = format!("with this output, the outputs of the chunk exceed {OUTPUTS_MAX_BYTES} bytes");
                 *result = Err(ItemError::permanent("output_too_large", message));
             }
         }

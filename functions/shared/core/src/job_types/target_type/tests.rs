@@ -2,26 +2,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{OUTPUTS_MAX_BYTES, TargetCalls, TargetType};
-use crate::fixtures;
-use crate::model::ids::JobGuid;
+use crate::job_types::test_spec::{self, job_guid};
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetRequest};
-use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Record, read_items};
+use crate::text::{Chunk, ChunkMode, Dialect, Format, Record, read_items};
 
-/// What one call is answered, by the rows it has.
+/// Makes the answer to a call from the rows of the call.
 type Script = dyn Fn(&[u64]) -> Result<Value, TargetError> + Send + Sync;
 
-/// Notes what it is sent and answers by a script.
+/// A target that records its calls and answers by a script.
 struct Scripted {
     script: Box<Script>,
     calls: Mutex<Vec<Value>>,
-    /// Answers once so many calls are there at once.
+    /// If set: no call is answered before this number of calls are in flight.
     meet: Option<(usize, Notify)>,
 }
 
@@ -60,13 +58,9 @@ impl Target for Scripted {
     }
 }
 
-/// All items succeed.
-fn all_well() -> Value {
+/// An answer with which all items succeed.
+fn all_succeed() -> Value {
     json!({ "batchItemFailures": [] })
-}
-
-fn job_guid() -> JobGuid {
-    "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap()
 }
 
 fn items(rows: u64) -> Vec<Item> {
@@ -75,8 +69,7 @@ fn items(rows: u64) -> Vec<Item> {
 }
 
 fn spec() -> Spec {
-    let params = Map::from_iter([("country".to_owned(), json!("DE"))]);
-    Spec { job_guid: job_guid(), job_type: "geocode".into(), params, ..fixtures::spec() }
+    test_spec::spec("geocode", Format::Jsonl, &[], &json!({ "country": "DE" }))
 }
 
 fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> Arc<dyn ItemProcessor> {
@@ -84,7 +77,7 @@ fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> A
     TargetType::new("geocode", calls, Some(target)).prepare(&spec()).unwrap()
 }
 
-/// How the items of so many rows end: `+` succeeded, `?` to be tried again, and the codes of those that failed.
+/// The results of this number of rows: `+` succeeded, `?` to be retried, `-` failed; and the error codes by row.
 async fn ends(target: &Arc<Scripted>, batch_items: usize, rows: u64) -> (String, BTreeMap<u64, String>) {
     let results = processor(target.clone(), batch_items, 1).process_batch(&items(rows)).await;
     assert_eq!(results.len() as u64, rows);
@@ -98,8 +91,8 @@ async fn ends(target: &Arc<Scripted>, batch_items: usize, rows: u64) -> (String,
 }
 
 #[tokio::test]
-async fn a_target_is_sent_the_job_its_params_and_the_records_as_objects() {
-    let target = Scripted::new(|_| Ok(all_well()));
+async fn a_request_has_the_job_its_params_and_the_records_as_objects() {
+    let target = Scripted::new(|_| Ok(all_succeed()));
     let file = b"1,\"Allee 1\nB\"\n";
     let chunk = Chunk { offset: 0, length: file.len() as u64, first_row: 7, items: 1, mode: ChunkMode::Items };
     let columns: Arc<[String]> = ["no", "street"].map(String::from).to_vec().into();
@@ -115,7 +108,7 @@ async fn a_target_is_sent_the_job_its_params_and_the_records_as_objects() {
 }
 
 #[tokio::test]
-async fn each_item_has_the_end_that_the_answer_to_its_own_call_gives_it() {
+async fn each_item_gets_the_result_that_the_answer_to_its_call_gives_it() {
     let target = Scripted::new(|rows| {
         let id = |row: u64| format!("{}/{row}", job_guid());
         let failed: Vec<_> =
@@ -135,9 +128,9 @@ async fn each_item_has_the_end_that_the_answer_to_its_own_call_gives_it() {
 }
 
 #[tokio::test]
-async fn as_many_calls_are_made_at_once_as_the_type_allows() {
-    let mut target = Scripted::new(|_| Ok(all_well()));
-    // Answers only once the third call is there, so fewer at once would wait for ever.
+async fn as_many_calls_run_concurrently_as_the_type_allows() {
+    let mut target = Scripted::new(|_| Ok(all_succeed()));
+    // No call is answered before the third one arrives, so with less concurrency the test would hang.
     Arc::get_mut(&mut target).unwrap().meet = Some((3, Notify::new()));
     let processor = processor(target.clone(), 1, 3);
     assert_eq!((processor.batch_items(), processor.concurrency()), (3, 3));
@@ -146,7 +139,7 @@ async fn as_many_calls_are_made_at_once_as_the_type_allows() {
 }
 
 #[tokio::test]
-async fn no_more_outputs_are_held_than_any_chunk_may_have() {
+async fn outputs_beyond_the_limit_of_a_chunk_are_not_held() {
     let long = "x".repeat(4_000_000);
     let target = Scripted::new(move |rows| {
         let identifier = format!("{}/{}", job_guid(), rows[0]);
@@ -167,8 +160,8 @@ async fn no_more_outputs_are_held_than_any_chunk_may_have() {
 }
 
 #[tokio::test]
-async fn calls_are_cut_by_bytes_and_an_item_that_fits_into_none_fails_alone() {
-    let target = Scripted::new(|_| Ok(all_well()));
+async fn calls_are_limited_in_bytes_and_an_item_that_is_too_large_fails_alone() {
+    let target = Scripted::new(|_| Ok(all_succeed()));
     let mut items = items(5);
     for (item, bytes) in items.iter_mut().zip([REQUEST_MAX_BYTES / 2, REQUEST_MAX_BYTES / 2, 1, REQUEST_MAX_BYTES, 1]) {
         item.record = Record::Json(json!({ "a": "x".repeat(bytes) }));
@@ -182,8 +175,8 @@ async fn calls_are_cut_by_bytes_and_an_item_that_fits_into_none_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_bad_answer_is_asked_for_once_more_and_then_fails_the_items_of_its_call() {
-    let target = Scripted::new(|rows| Ok(if rows.contains(&3) { json!({ "ok": true }) } else { all_well() }));
+async fn a_call_with_a_bad_answer_is_repeated_once_and_then_its_items_fail() {
+    let target = Scripted::new(|rows| Ok(if rows.contains(&3) { json!({ "ok": true }) } else { all_succeed() }));
     let (ends, codes) = ends(&target, 2, 5).await;
     assert_eq!((ends.as_str(), &codes[&3], &codes[&4]), ("++--+", &"bad_answer".to_owned(), &"bad_answer".to_owned()));
     assert_eq!(target.rows(), [vec![1, 2], vec![3, 4], vec![3, 4], vec![5]]);
@@ -191,34 +184,34 @@ async fn a_bad_answer_is_asked_for_once_more_and_then_fails_the_items_of_its_cal
     let once = Mutex::new(true);
     let target = Scripted::new(move |_| {
         let first = std::mem::replace(&mut *once.lock().unwrap(), false);
-        if first { Err(TargetError::bad_answer("too long")) } else { Ok(all_well()) }
+        if first { Err(TargetError::bad_answer("too long")) } else { Ok(all_succeed()) }
     });
     assert_eq!(super::tests::ends(&target, 2, 2).await.0, "++");
 }
 
 #[tokio::test]
-async fn a_refusal_is_final_and_an_outage_is_not() {
+async fn a_refusal_is_permanent_and_an_outage_is_transient() {
     let target = Scripted::new(|rows| match rows[0] {
         1 => Err(TargetError::refused("status 404")),
         3 => Err(TargetError::busy("status 503", None)),
-        _ => Ok(all_well()),
+        _ => Ok(all_succeed()),
     });
     let (ends, codes) = ends(&target, 2, 6).await;
     assert_eq!(ends, "--??++");
     assert_eq!((codes[&1].as_str(), codes[&3].as_str()), ("target_refused", "target_unavailable"));
-    assert_eq!(target.rows().len(), 3, "neither is asked again");
+    assert_eq!(target.rows().len(), 3, "neither call is repeated");
 }
 
-/// Fails on every call that has one of these rows, and leaves the others alone.
+/// Fails every call that has one of these rows.
 fn fails_on(bad: &'static [u64]) -> Arc<Scripted> {
     Scripted::new(|rows| match rows.iter().any(|row| bad.contains(row)) {
         true => Err(TargetError::failed("KeyError")),
-        false => Ok(all_well()),
+        false => Ok(all_succeed()),
     })
 }
 
 #[tokio::test]
-async fn an_item_on_which_the_target_fails_costs_itself_alone() {
+async fn only_the_items_that_make_the_target_fail_are_failed() {
     for bad in [&[1][..], &[50], &[100], &[1, 2, 3, 4], &[99, 100], &[17, 18, 60]] {
         let target = fails_on(bad);
         let (_, codes) = ends(&target, 100, 100).await;
@@ -231,10 +224,10 @@ async fn an_item_on_which_the_target_fails_costs_itself_alone() {
 }
 
 #[tokio::test]
-async fn a_single_bad_item_is_found_where_calls_have_one_item_each() {
+async fn a_bad_item_is_found_if_each_call_has_one_item() {
     let target = fails_on(&[2]);
     let processor = processor(target, 1, 1);
-    assert_eq!(processor.batch_items(), 2, "the other one shows that the target works");
+    assert_eq!(processor.batch_items(), 2, "the other item shows that the target works");
     let results = processor.process_batch(&items(2)).await;
     assert!(results[0].is_ok() && results[1].as_ref().is_err_and(|error| !error.transient));
 }
@@ -244,15 +237,15 @@ async fn a_target_that_fails_on_everything_fails_no_item() {
     let target = Scripted::new(|_| Err(TargetError::failed("out of order")));
     let (ends, _) = ends(&target, 100, 100).await;
     assert_eq!(ends, "?".repeat(100));
-    assert_eq!(target.rows(), [(1..=100).collect(), vec![1], vec![100], vec![51]], "it is not pestered");
+    assert_eq!(target.rows(), [(1..=100).collect(), vec![1], vec![100], vec![51]], "no more calls after three probes");
 }
 
 #[tokio::test]
-async fn an_outage_meanwhile_leaves_what_is_undecided_for_later() {
+async fn after_an_outage_during_the_search_undecided_items_are_retried_later() {
     let target = Scripted::new(|rows| match rows {
-        [1] => Ok(all_well()),
+        [1] => Ok(all_succeed()),
         rows if rows.len() > 40 => Err(TargetError::failed("KeyError")),
-        _ => Err(TargetError::silent("gone")),
+        _ => Err(TargetError::no_answer("gone")),
     });
     let (ends, _) = ends(&target, 100, 100).await;
     assert_eq!(ends, format!("+{}", "?".repeat(99)));
@@ -260,7 +253,7 @@ async fn an_outage_meanwhile_leaves_what_is_undecided_for_later() {
 }
 
 #[tokio::test]
-async fn a_process_without_targets_leaves_the_items_for_another() {
+async fn without_a_connected_target_the_items_are_retried() {
     let calls = TargetCalls { batch_items: 10, concurrency: 1, outputs: false };
     let job_type = TargetType::new("geocode", calls, None);
     assert!(job_type.takes_any_params());
@@ -271,18 +264,18 @@ async fn a_process_without_targets_leaves_the_items_for_another() {
 }
 
 #[test]
-fn outputs_make_up_a_file_of_json_lines() {
-    let target = Scripted::new(|_| Ok(all_well()));
+fn outputs_are_collected_in_a_json_lines_file() {
+    let target = Scripted::new(|_| Ok(all_succeed()));
     let file = processor(target, 1, 1).output().unwrap();
     assert_eq!((file.name.as_str(), file.content_type.as_str()), ("outputs.jsonl", "application/x-ndjson"));
 }
 
 #[tokio::test]
-async fn an_item_alone_is_to_blame_for_a_target_that_fails_on_it_but_not_for_an_outage() {
-    let target = Scripted::new(|_| Err(TargetError::Failed { told: "boom".into() }));
+async fn an_item_processed_alone_fails_if_the_target_fails_on_it_but_not_in_an_outage() {
+    let target = Scripted::new(|_| Err(TargetError::Failed { detail: "boom".into() }));
     let error = processor(Arc::clone(&target), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.transient, target.rows().len()), ("target_failed", false, 3));
-    let silent = Scripted::new(|_| Err(TargetError::Unreachable { told: "no answer".into(), source: None }));
-    let error = processor(Arc::clone(&silent), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
-    assert_eq!((error.transient, silent.rows().len()), (true, 1));
+    let unreachable = Scripted::new(|_| Err(TargetError::Unreachable { detail: "no answer".into(), source: None }));
+    let error = processor(Arc::clone(&unreachable), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
+    assert_eq!((error.transient, unreachable.rows().len()), (true, 1));
 }

@@ -1,15 +1,15 @@
-//! The call of a web service: `POST` with JSON, signed, to an address that was checked.
+//! Calls to a web service: a signed `POST` with a JSON body, to a checked address.
 //!
-//! | what the service answers | what it means |
+//! | response | meaning |
 //! |---|---|
 //! | 2xx | the answer, at most 6 MiB |
-//! | 307, 308 | the same call once more, at another URL; at most three times |
-//! | 408, 425, 429, 5xx but 500 | busy; `Retry-After` says until when |
+//! | 307, 308 | redirect: the same call is sent to the new URL; at most three times |
+//! | 408, 425, 429, 5xx except 500 | busy; honours `Retry-After` |
 //! | 500 | failed |
-//! | anything else | refused |
-//! | nothing in time, a broken connection | no answer |
+//! | any other status | refused |
+//! | timeout or broken connection | no answer |
 //!
-//! Neither proxies from the environment nor cookies are used, and nothing that is answered is decompressed.
+//! The client ignores proxy settings of the environment, keeps no cookies, and does not decompress responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,48 +28,48 @@ use crate::signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookSecret, idempo
 
 mod endpoint;
 
-/// How often a call is sent on to another URL.
+/// Maximum number of redirects that a call follows.
 const REDIRECTS_MAX: usize = 3;
 
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(5);
+/// Timeout for opening a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept for the next call. Short, since a frozen process does not notice that it has ended.
-const IDLE: Duration = Duration::from_secs(5);
+/// How long an idle connection is kept. Short, because a frozen Lambda process does not notice that the peer closed it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What all webhooks of a process share.
+/// The HTTP clients, secret and clock that all webhooks of a process share.
 pub struct WebhookClient {
-    public: Client,
-    private_too: Client,
+    public_only: Client,
+    allow_private: Client,
     secret: WebhookSecret,
     clock: Arc<dyn Clock>,
 }
 
 impl WebhookClient {
-    /// A client that signs with this secret and finds hosts by this lookup.
+    /// A client that signs with this secret and resolves hosts with this lookup.
     ///
     /// # Errors
-    /// Where TLS cannot be set up.
+    /// If TLS cannot be set up.
     pub fn new(secret: WebhookSecret, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
-        // Somebody else may have installed one before, which is as good.
+        // Fails if a provider is already installed, and then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = |private_too| {
+        let client = |allow_private| {
             Client::builder()
-                .dns_resolver(CheckedLookup { lookup: Arc::clone(&lookup), private_too })
+                .dns_resolver(CheckedLookup { lookup: Arc::clone(&lookup), allow_private })
                 .redirect(reqwest::redirect::Policy::none())
                 .retry(reqwest::retry::never())
                 .no_proxy()
                 .referer(false)
-                .connect_timeout(CONNECT)
-                .pool_idle_timeout(IDLE)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .pool_idle_timeout(IDLE_TIMEOUT)
                 .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
                 .build()
         };
-        Ok(Self { public: client(false)?, private_too: client(true)?, secret, clock })
+        Ok(Self { public_only: client(false)?, allow_private: client(true)?, secret, clock })
     }
 
-    fn http(&self, private_too: bool) -> &Client {
-        if private_too { &self.private_too } else { &self.public }
+    fn http(&self, allow_private: bool) -> &Client {
+        if allow_private { &self.allow_private } else { &self.public_only }
     }
 }
 
@@ -81,7 +81,7 @@ pub struct WebhookTarget {
 }
 
 impl WebhookTarget {
-    /// The service at this endpoint, which has so long to answer.
+    /// The service at this endpoint. `timeout` covers a whole call, redirects included.
     pub const fn new(client: Arc<WebhookClient>, endpoint: Endpoint, timeout: Duration) -> Self {
         Self { client, endpoint, timeout }
     }
@@ -94,7 +94,7 @@ impl WebhookTarget {
                 status if status.is_success() => return read(response).await,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
                     endpoint = endpoint.redirected(location(&response)?).map_err(|refused| {
-                        TargetError::refused(format!("it redirects to a URL that will not do: {refused}"))
+                        TargetError::refused(format!("it redirects to a URL that is not allowed: {refused}"))
                     })?;
                 }
                 status => return Err(self.refusal(status, &response)),
@@ -119,17 +119,17 @@ impl WebhookTarget {
     }
 
     fn refusal(&self, status: StatusCode, response: &Response) -> TargetError {
-        let told = format!("status {}", status.as_u16());
+        let detail = format!("status {}", status.as_u16());
         match status.as_u16() {
-            500 => TargetError::failed(told),
+            500 => TargetError::failed(detail),
             408 | 425 | 429 | 501.. => {
                 let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                TargetError::busy(told, header.and_then(|header| retry_after(header, self.client.clock.now())))
+                TargetError::busy(detail, header.and_then(|header| retry_after(header, self.client.clock.now())))
             }
             301..=303 => {
-                TargetError::refused(format!("{told}, a redirect that would lose the items; use the final URL"))
+                TargetError::refused(format!("{detail}: this redirect drops the request body; configure the final URL"))
             }
-            _ => TargetError::refused(told),
+            _ => TargetError::refused(detail),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Target for WebhookTarget {
         let key = idempotency_key(request.items.iter().map(|item| item.item_identifier.as_str()));
         let answer = tokio::time::timeout(self.timeout, self.answer(body.into(), &key)).await;
         let answer = answer.unwrap_or_else(|_| {
-            Err(TargetError::silent(format!("there was no answer within {} s", self.timeout.as_secs_f32())))
+            Err(TargetError::no_answer(format!("there was no answer within {} s", self.timeout.as_secs_f32())))
         });
         if let Err(error) = &answer {
             let host = self.endpoint.url().host_str().unwrap_or_default();
@@ -157,10 +157,10 @@ impl Target for WebhookTarget {
 fn location(response: &Response) -> Result<Url, TargetError> {
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let url = location.and_then(|location| response.url().join(location).ok());
-    url.ok_or_else(|| TargetError::refused("it redirects to no URL"))
+    url.ok_or_else(|| TargetError::refused("it redirects without a valid URL"))
 }
 
-/// Reads the body as far as it may go.
+/// Reads the body, up to [`ANSWER_MAX_BYTES`].
 async fn read(mut response: Response) -> Result<Vec<u8>, TargetError> {
     let too_long = || TargetError::bad_answer(format!("it is longer than {ANSWER_MAX_BYTES} bytes"));
     if response.content_length().is_some_and(|length| length > ANSWER_MAX_BYTES as u64) {
@@ -184,11 +184,11 @@ fn no_answer(error: reqwest::Error) -> TargetError {
         }
         cause = error.source();
     }
-    let told = match (error.is_connect(), error.is_timeout()) {
-        (_, true) => "the connection took too long",
-        (true, false) => "no connection comes about",
-        (false, false) => "the connection broke off",
+    let detail = match (error.is_connect(), error.is_timeout()) {
+        (_, true) => "the connection timed out",
+        (true, false) => "the connection cannot be opened",
+        (false, false) => "the connection was closed early",
     };
-    // A URL may hold what is nobody's business.
-    TargetError::unreachable(told, error.without_url())
+    // The URL may contain secrets.
+    TargetError::unreachable(detail, error.without_url())
 }

@@ -1,4 +1,4 @@
-//! What stands before a target.
+//! The gate in front of a target.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,24 +8,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
-use rowmill_targets::gate::{
-    CALLS_MAX, Gate, GatedTarget, HOLD_MAX, OPEN_FOR, ProcessTurns, SILENT_MAX, TRIES_MAX, WAIT_MAX,
+use rowmill_targets::call_gate::{
+    CALLS_MAX, CallGate, GatedTarget, OPEN_FOR, ProcessPermits, RETRY_AFTER_MAX, RETRY_WAIT_MAX, TRIES_MAX,
+    UNANSWERED_MAX,
 };
 use tokio::sync::Semaphore;
 
 use crate::server::{Reply, Server};
 use crate::{LONG, call, webhook};
 
-/// Ends call after call as it is told, and then well.
+/// Returns these errors, one for each call, and then succeeds.
 #[derive(Default)]
 struct Scripted {
-    ends: Mutex<VecDeque<TargetError>>,
+    errors: Mutex<VecDeque<TargetError>>,
     calls: AtomicUsize,
 }
 
 impl Scripted {
-    fn of(ends: impl IntoIterator<Item = TargetError>) -> Arc<Self> {
-        Arc::new(Self { ends: Mutex::new(ends.into_iter().collect()), calls: AtomicUsize::new(0) })
+    fn of(errors: impl IntoIterator<Item = TargetError>) -> Arc<Self> {
+        Arc::new(Self { errors: Mutex::new(errors.into_iter().collect()), calls: AtomicUsize::new(0) })
     }
 
     fn calls(&self) -> usize {
@@ -37,13 +38,13 @@ impl Scripted {
 impl Target for Scripted {
     async fn call(&self, _request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        self.ends.lock().unwrap().pop_front().map_or_else(|| Ok(b"{}".to_vec()), Err)
+        self.errors.lock().unwrap().pop_front().map_or_else(|| Ok(b"{}".to_vec()), Err)
     }
 }
 
 fn gated(target: Arc<dyn Target>, clock: &Arc<ManualClock>) -> GatedTarget {
     let clock: Arc<dyn Clock> = clock.clone();
-    GatedTarget::new(Arc::new(Gate::new(clock, 10, ProcessTurns::default())), target)
+    GatedTarget::new(Arc::new(CallGate::new(clock, 10, ProcessPermits::default())), target)
 }
 
 fn later(seconds: u64) -> TargetError {
@@ -51,7 +52,7 @@ fn later(seconds: u64) -> TargetError {
 }
 
 #[tokio::test]
-async fn a_target_that_says_when_to_come_back_is_called_then() {
+async fn a_short_retry_after_is_waited_for_and_the_call_repeated() {
     let clock = Arc::new(ManualClock::default());
     let target = Scripted::of([later(3), later(4)]);
     let start = clock.now();
@@ -61,7 +62,7 @@ async fn a_target_that_says_when_to_come_back_is_called_then() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_is_the_queues_and_nobody_calls_meanwhile() {
+async fn a_long_retry_after_fails_the_call_and_blocks_other_calls_until_then() {
     let clock = Arc::new(ManualClock::default());
     let target = Scripted::of([later(60)]);
     let gated = gated(target.clone(), &clock);
@@ -82,27 +83,27 @@ async fn tries_and_waits_are_bounded() {
     let target = Scripted::of((0..100).map(|_| later(0)));
     assert!(call(&gated(target.clone(), &clock)).await.is_err());
     assert_eq!(target.calls(), TRIES_MAX as usize);
-    let target = Scripted::of((0..100).map(|_| later(WAIT_MAX.as_secs() - 1)));
+    let target = Scripted::of((0..100).map(|_| later(RETRY_WAIT_MAX.as_secs() - 1)));
     assert!(call(&gated(target.clone(), &clock)).await.is_err());
-    assert_eq!((target.calls(), clock.now()), (2, start + WAIT_MAX - Duration::from_secs(1)));
+    assert_eq!((target.calls(), clock.now()), (2, start + RETRY_WAIT_MAX - Duration::from_secs(1)));
 
     let target = Scripted::of([later(u64::MAX)]);
     let gated = gated(target, &clock);
     assert!(call(&gated).await.is_err());
-    clock.advance(HOLD_MAX);
-    assert!(call(&gated).await.is_ok(), "no target can ask for more than that");
+    clock.advance(RETRY_AFTER_MAX);
+    assert!(call(&gated).await.is_ok(), "a longer pause is cut to the maximum");
 }
 
 #[tokio::test]
-async fn an_error_without_a_time_to_come_back_is_not_tried_again_here() {
-    let ends = [
+async fn an_error_without_retry_after_is_not_retried_by_the_gate() {
+    let errors = [
         TargetError::busy("status 503", None),
         TargetError::failed("status 500"),
         TargetError::refused("status 404"),
-        TargetError::silent("gone"),
+        TargetError::no_answer("gone"),
     ];
-    let count = ends.len();
-    let target = Scripted::of(ends);
+    let count = errors.len();
+    let target = Scripted::of(errors);
     let gated = gated(target.clone(), &Arc::new(ManualClock::default()));
     for _ in 0..count {
         assert!(call(&gated).await.is_err());
@@ -111,56 +112,57 @@ async fn an_error_without_a_time_to_come_back_is_not_tried_again_here() {
 }
 
 #[tokio::test]
-async fn a_service_that_hangs_is_left_alone_until_it_is_there_again() {
+async fn the_circuit_of_a_service_that_hangs_stays_open_until_it_answers_again() {
     let clock = Arc::new(ManualClock::default());
     let hangs = Arc::new(AtomicBool::new(true));
     let hangs_now = hangs.clone();
-    let script = move |_: &_, _| if hangs_now.load(Ordering::SeqCst) { Reply::Hang } else { Reply::well() };
+    let script = move |_: &_, _| if hangs_now.load(Ordering::SeqCst) { Reply::Hang } else { Reply::ok() };
     let server = Server::start(script).await;
-    let gate = Arc::new(Gate::new(clock.clone(), 10, ProcessTurns::default()));
-    let with_patience = |patience| GatedTarget::new(gate.clone(), Arc::new(webhook(&server.url("/"), patience)));
-    let gated = with_patience(Duration::from_millis(50));
-    for _ in 0..SILENT_MAX + 10 {
+    let gate = Arc::new(CallGate::new(clock.clone(), 10, ProcessPermits::default()));
+    let with_timeout = |timeout| GatedTarget::new(gate.clone(), Arc::new(webhook(&server.url("/"), timeout)));
+    let gated = with_timeout(Duration::from_millis(50));
+    for _ in 0..UNANSWERED_MAX + 10 {
         assert!(matches!(call(&gated).await, Err(TargetError::Unreachable { .. })));
     }
-    let calls = SILENT_MAX as usize;
-    assert!(server.seen().len() <= calls, "the others were not sent");
+    let calls = UNANSWERED_MAX as usize;
+    assert!(server.seen().len() <= calls, "the other calls were not sent");
     clock.advance(OPEN_FOR);
     for _ in 0..3 {
         assert!(call(&gated).await.is_err());
     }
-    assert!(server.seen().len() <= calls + 1, "one looked");
+    assert!(server.seen().len() <= calls + 1, "one call probed");
     hangs.store(false, Ordering::SeqCst);
     clock.advance(OPEN_FOR);
     let before = server.seen().len();
     for _ in 0..3 {
-        assert!(call(&with_patience(LONG)).await.is_ok(), "the next look finds it well");
+        assert!(call(&with_timeout(LONG)).await.is_ok(), "the next probe succeeds");
     }
     assert_eq!(server.seen().len(), before + 3);
 }
 
 #[tokio::test]
-async fn a_look_that_is_given_up_leaves_the_next_call_to_look() {
+async fn after_a_cancelled_probe_the_next_call_probes() {
     let clock = Arc::new(ManualClock::default());
-    let target = Arc::new(Slow { turns: Semaphore::new(0), silent: AtomicBool::new(true), calls: AtomicUsize::new(0) });
+    let target =
+        Arc::new(Slow { permits: Semaphore::new(0), no_answer: AtomicBool::new(true), calls: AtomicUsize::new(0) });
     let gated = gated(target.clone(), &clock);
-    for _ in 0..SILENT_MAX {
+    for _ in 0..UNANSWERED_MAX {
         assert!(call(&gated).await.is_err());
     }
     clock.advance(OPEN_FOR);
-    target.silent.store(false, Ordering::SeqCst);
+    target.no_answer.store(false, Ordering::SeqCst);
     {
-        let look = call(&gated);
-        let mut look = std::pin::pin!(look);
-        assert!(futures_now(look.as_mut()).await.is_none(), "it waits for the answer");
-        assert!(call(&gated).await.is_err(), "somebody looks already");
+        let probe = call(&gated);
+        let mut probe = std::pin::pin!(probe);
+        assert!(poll_once(probe.as_mut()).await.is_none(), "it waits for the answer");
+        assert!(call(&gated).await.is_err(), "another call probes already");
     }
-    target.turns.add_permits(1);
+    target.permits.add_permits(1);
     assert!(call(&gated).await.is_ok());
 }
 
-/// What a future has come to without waiting.
-async fn futures_now<T>(future: impl Future<Output = T> + Unpin) -> Option<T> {
+/// The result of a future if it is ready now.
+async fn poll_once<T>(future: impl Future<Output = T> + Unpin) -> Option<T> {
     tokio::select! {
         biased;
         result = future => Some(result),
@@ -168,10 +170,10 @@ async fn futures_now<T>(future: impl Future<Output = T> + Unpin) -> Option<T> {
     }
 }
 
-/// Answers a call for each turn it is given.
+/// Answers one call for each permit.
 struct Slow {
-    turns: Semaphore,
-    silent: AtomicBool,
+    permits: Semaphore,
+    no_answer: AtomicBool,
     calls: AtomicUsize,
 }
 
@@ -179,56 +181,56 @@ struct Slow {
 impl Target for Slow {
     async fn call(&self, _request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        if self.silent.load(Ordering::SeqCst) {
-            return Err(TargetError::silent("hangs"));
+        if self.no_answer.load(Ordering::SeqCst) {
+            return Err(TargetError::no_answer("hangs"));
         }
-        self.turns.acquire().await.unwrap().forget();
+        self.permits.acquire().await.unwrap().forget();
         Ok(b"{}".to_vec())
     }
 }
 
 #[tokio::test]
-async fn no_more_calls_go_out_at_once_than_the_host_bears() {
+async fn concurrent_calls_to_a_host_are_limited_over_all_job_types() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let target =
-        Arc::new(Slow { turns: Semaphore::new(0), silent: AtomicBool::new(false), calls: AtomicUsize::new(0) });
-    let gate = Arc::new(Gate::new(clock, 2, ProcessTurns::default()));
+        Arc::new(Slow { permits: Semaphore::new(0), no_answer: AtomicBool::new(false), calls: AtomicUsize::new(0) });
+    let gate = Arc::new(CallGate::new(clock, 2, ProcessPermits::default()));
     let (one, two) = (GatedTarget::new(gate.clone(), target.clone()), GatedTarget::new(gate, target.clone()));
     let (mut a, mut b, mut c) = (Box::pin(call(&one)), Box::pin(call(&two)), Box::pin(call(&one)));
     for waiting in [&mut a, &mut b, &mut c] {
-        assert!(futures_now(waiting.as_mut()).await.is_none());
+        assert!(poll_once(waiting.as_mut()).await.is_none());
     }
-    assert_eq!(target.calls.load(Ordering::SeqCst), 2, "the third waits, whichever type it is of");
-    target.turns.add_permits(1);
+    assert_eq!(target.calls.load(Ordering::SeqCst), 2, "the third call waits, although its job type has no other call");
+    target.permits.add_permits(1);
     assert!(a.await.is_ok());
-    assert!(futures_now(c.as_mut()).await.is_none());
+    assert!(poll_once(c.as_mut()).await.is_none());
     assert_eq!(target.calls.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
-async fn no_more_calls_of_a_process_are_out_at_once_than_it_has_room_for_whatever_they_call() {
+async fn concurrent_calls_of_a_process_are_limited_over_all_hosts() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let target =
-        Arc::new(Slow { turns: Semaphore::new(0), silent: AtomicBool::new(false), calls: AtomicUsize::new(0) });
-    let process = ProcessTurns::default();
+        Arc::new(Slow { permits: Semaphore::new(0), no_answer: AtomicBool::new(false), calls: AtomicUsize::new(0) });
+    let process = ProcessPermits::default();
     let host = || {
-        let gate = Gate::new(clock.clone(), 10, process.clone());
+        let gate = CallGate::new(clock.clone(), 10, process.clone());
         GatedTarget::new(Arc::new(gate), target.clone())
     };
     let hosts = [host(), host(), host()];
     let mut calls: VecDeque<_> = hosts.iter().cycle().take(30).map(|host| Box::pin(call(host))).collect();
     for waiting in &mut calls {
-        assert!(futures_now(waiting.as_mut()).await.is_none());
+        assert!(poll_once(waiting.as_mut()).await.is_none());
     }
-    assert_eq!(target.calls.load(Ordering::SeqCst), CALLS_MAX, "each host bears ten, three of them thirty");
-    target.turns.add_permits(1);
+    assert_eq!(target.calls.load(Ordering::SeqCst), CALLS_MAX, "each of the three hosts allows ten");
+    target.permits.add_permits(1);
     assert!(calls.pop_front().unwrap().await.is_ok());
     for waiting in &mut calls {
-        assert!(futures_now(waiting.as_mut()).await.is_none());
+        assert!(poll_once(waiting.as_mut()).await.is_none());
     }
     assert_eq!(target.calls.load(Ordering::SeqCst), CALLS_MAX + 1);
-    target.turns.add_permits(calls.len());
+    target.permits.add_permits(calls.len());
     for waiting in calls {
-        assert!(waiting.await.is_ok(), "all have their turn");
+        assert!(waiting.await.is_ok(), "all calls complete");
     }
 }
