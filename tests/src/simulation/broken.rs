@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{Committed, JobStore, PortError};
+use rowmill_core::ports::{Committed, PortError, Tallies};
 
 use super::gate_jobs::GatedJobs;
 

@@ -21,8 +21,9 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    Ceilings, CheckpointMoved, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, NewAttempt, NewJob,
-    RecordStore, Stopped, WAKE_SHARDS,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, Created,
+    DeadLetters, Due, Idempotency, Jobs, Leased, Leases, NewAttempt, NewJob, RecordStore, Stopped, Tallies,
+    WAKE_SHARDS, WakeUps,
 };
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 use uuid::Uuid;

@@ -5,7 +5,7 @@ use rowmill_core::ports::PortError;
 use serde::Deserialize;
 use serde_dynamo::{AttributeValue, Item};
 
-use super::job_row::{JOB_ROW, job_of_image};
+use super::job_store::job_row::{JOB_ROW, job_of_image};
 
 const DOING: &str = "reading a change of the jobs table";
 

@@ -17,26 +17,15 @@
 //!
 //! Times are milliseconds since 1970 but for `expiresAt`, which is seconds, as the tables' time to live wants it.
 
-mod admission;
 mod attributes;
 mod change;
-mod checkpoint;
-mod complete;
-mod counting;
-mod create;
-mod dead_letter;
 mod errors;
-mod job_row;
 mod job_store;
-mod list;
 mod record_pages;
 mod record_statements;
 mod record_store;
-mod redrive;
-mod tally_row;
 mod transact;
 mod upload_store;
-mod wake;
 mod write;
 
 pub use change::{JobChange, RowChange};
