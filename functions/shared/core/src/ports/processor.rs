@@ -1,7 +1,7 @@
-//! Job types: what is done with each item.
+//! Job types: how each item is processed.
 //!
-//! A job type is a [`JobType`], built once per process; for each job it makes an [`ItemProcessor`] from the job's params.
-//! How to write one is told in the [guide](crate::guide).
+//! A job type is a [`JobType`], built once per process. For each job it makes an [`ItemProcessor`] from the job's params.
+//! The [guide](crate::guide) tells how to write one.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use crate::text::Record;
 /// A kind of job.
 #[async_trait]
 pub trait JobType: Send + Sync {
-    /// What clients call it, `jobType` in the API.
+    /// Its name: `jobType` in the API.
     fn name(&self) -> &str;
 
-    /// The names of the params it knows, besides those that say how the file is read. A job with any other is refused, so
-    /// that a slip of the pen does not pass for a wish; none by default.
+    /// The names of its params, besides those that tell how to read the file. A job with any other param is rejected, so that
+    /// a misspelled param is not ignored. None by default.
     fn params(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it takes params of any name, because they are not Rowmill's business; no by default.
+    /// Whether it accepts any param, because only the target knows them. No by default.
     fn takes_any_params(&self) -> bool {
         false
     }
 
-    /// Where its items come from; the upload by default.
+    /// Where its items come from. The upload by default.
     fn input(&self) -> InputKind {
         InputKind::File
     }
 
-    /// Makes the processor of a job's items. Called when a job is created, to refuse bad params while the client
-    /// listens, and once per process that works on the job; so this is the place to compile what the params hold.
+    /// Makes the processor of a job's items. Called when a job is created, to reject bad params at once, and once in each
+    /// process that works on the job. So this is the place to compile the params, such as a schema.
     ///
     /// # Errors
-    /// Where the params do not make sense for this type and file.
+    /// If the params are invalid for this type and file.
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError>;
 }
 
@@ -52,53 +52,53 @@ pub enum InputKind {
     Dataset,
 }
 
-/// What is done with the items of one job.
+/// Processes the items of one job.
 #[async_trait]
 pub trait ItemProcessor: Send + Sync {
     /// Processes one item. Effects are at least once: an item may be processed again after a crash, with the same
     /// [`Item::idempotency_key`].
     ///
     /// # Errors
-    /// A permanent error makes the item a failed one; a transient error is tried again.
+    /// After a permanent error the item counts as failed. After a transient error it is tried again.
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError>;
 
-    /// Processes an item by itself whose chunk failed at every delivery, so long that an outage is an unlikely reason; as
+    /// Processes a single item of a chunk that failed at every delivery, for so long that an outage is unlikely. Calls
     /// [`process`](Self::process) by default.
     ///
     /// # Errors
-    /// As `process`. What can be blamed on nothing but the item is better permanent here.
+    /// As `process`. An error that only the item can have caused should be permanent here.
     async fn process_alone(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         self.process(item).await
     }
 
-    /// Says of one item what [`process`](Self::process) would, without its effects: for jobs with `dryRun`. By default
-    /// nothing more is known before it is processed than that the item is well-formed.
+    /// Predicts the result of [`process`](Self::process) without its effects, for jobs with `dryRun`. By default every
+    /// well-formed item succeeds.
     ///
     /// # Errors
-    /// As `process`, for what can be told beforehand.
+    /// As `process`, as far as errors can be predicted.
     async fn dry_run(&self, _item: &Item) -> Result<ItemOutcome, ItemError> {
         Ok(ItemOutcome::Succeeded)
     }
 
-    /// The file that the outputs of its items make up, if they make up one. Asked once, when the job is created.
+    /// The file that is composed of the outputs of its items, if any. Called once, when the job is created.
     fn output(&self) -> Option<OutputFile> {
         None
     }
 
-    /// How many items may be processed at once; 1 by default.
+    /// The maximum number of items processed at the same time. 1 by default.
     fn concurrency(&self) -> usize {
         1
     }
 
-    /// How many items are handed over at once; [`concurrency`](Self::concurrency) by default. Between two batches a run
-    /// looks at its time limit and at whether the job was stopped, and a batch that is not done when time is up is run again
-    /// from its start; so a type whose items take long keeps this small, and one whose items take microseconds does not.
+    /// The number of items in a batch. [`concurrency`](Self::concurrency) by default. Between two batches a run checks its time
+    /// limit and whether the job was stopped. A batch that is not finished at the time limit is repeated from its start. So
+    /// use small batches for slow items, and big ones for items that take microseconds.
     fn batch_items(&self) -> usize {
         self.concurrency().max(1)
     }
 
-    /// Processes a batch: the results in the items' order, one for each. A type that can do better with many items at
-    /// once than one by one overrides this.
+    /// Processes a batch. Returns one result per item, in the order of the items. Override it if many items at once are
+    /// cheaper than one by one.
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let runs: Vec<_> = items.iter().map(|item| self.process(item)).collect();
         stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
@@ -108,78 +108,77 @@ pub trait ItemProcessor: Send + Sync {
 /// One record of the file, well-formed.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The job it is processed for.
+    /// The job.
     pub job_guid: JobGuid,
     /// Its 1-based number in the file, header not counted.
     pub row: u64,
-    /// What it holds.
+    /// Its content.
     pub record: Record,
 }
 
 impl Item {
-    /// The same text every time this item is processed for this job: `jobGuid/row`.
+    /// The idempotency key of the item, the same at every try: `jobGuid/row`.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}", self.job_guid, self.row)
     }
 }
 
-/// How an item ended well.
+/// The result of an item that did not fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ItemOutcome {
     /// It was processed.
     Succeeded,
-    /// There was nothing left to do: a later item has taken its place. Counted as succeeded.
+    /// A later item has replaced it. Counts as succeeded.
     Superseded,
-    /// It was processed, and this is its piece of the job's [`OutputFile`]: one CSV record or one line, without its
-    /// line end.
+    /// It was processed, and this is its part of the job's [`OutputFile`]: one CSV record or one line, without line end.
     Output(String),
 }
 
-/// Why an item did not end well.
+/// Why an item failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct ItemError {
-    /// What happened, for a program: a short `snake_case` word.
+    /// The error code for programs: a short `snake_case` word.
     pub code: String,
-    /// What happened, for a person. Must not quote what the item holds.
+    /// The error message for people. Must not contain values of the item.
     pub message: String,
-    /// The column it happened in, if it is one.
+    /// The column that caused the error, if it is one.
     pub column: Option<String>,
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     pub transient: bool,
 }
 
 impl ItemError {
-    /// The item is bad: it is recorded as failed and not tried again.
+    /// The item is bad: it counts as failed and is not tried again.
     pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), column: None, transient: false }
     }
 
-    /// Something the item needs was not to be had: it is tried again.
+    /// Something that the item needs is temporarily unavailable: it is tried again.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { transient: true, ..Self::permanent(code, message) }
     }
 
-    /// The same error, said of a column.
+    /// The same error with the column that caused it.
     #[must_use]
     pub fn in_column(self, column: impl Into<String>) -> Self {
         Self { column: Some(column.into()), ..self }
     }
 }
 
-/// Params that a job type cannot work with.
+/// Invalid params of a job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct ParamsError {
-    /// Which field of the request, such as `params.key`.
+    /// The field of the request, such as `params.key`.
     pub field: String,
-    /// What is wrong with it and what to do.
+    /// What is wrong and what to do.
     pub message: String,
 }
 
 impl ParamsError {
-    /// This field cannot be worked with.
+    /// This field is invalid.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }

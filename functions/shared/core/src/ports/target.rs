@@ -10,23 +10,23 @@ use crate::model::ids::JobGuid;
 use crate::ports::processor::Item;
 use crate::text::Record;
 
-/// Code outside of Rowmill that processes items: a function in any language, a web service.
+/// Code outside of Rowmill that processes items: a function in any language, or a web service.
 #[async_trait]
 pub trait Target: Send + Sync {
-    /// Sends the items, and answers with the bytes that came back: at most [`ANSWER_MAX_BYTES`].
+    /// Sends the items and returns the answer: at most [`ANSWER_MAX_BYTES`].
     ///
     /// # Errors
     /// See [`TargetError`].
     async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError>;
 }
 
-/// The most bytes of JSON that a target is sent at once. Lambda takes 6 MB.
+/// The maximum size of a request in bytes of JSON. Lambda accepts 6 MB.
 pub const REQUEST_MAX_BYTES: usize = 6_000_000;
 
-/// The most bytes of JSON that a target may answer with: Lambda's limit of 6 MB.
+/// The maximum size of an answer in bytes of JSON: Lambda's limit of 6 MB.
 pub const ANSWER_MAX_BYTES: usize = 6 * 1024 * 1024;
 
-/// Items for a target. As JSON it is what the target is sent:
+/// Items for a target. This is the JSON that the target receives:
 ///
 /// ```json
 /// {"jobGuid": "…", "jobType": "geocode", "params": {…},
@@ -37,9 +37,9 @@ pub const ANSWER_MAX_BYTES: usize = 6 * 1024 * 1024;
 pub struct TargetRequest<'a> {
     /// The job the items are processed for.
     pub job_guid: JobGuid,
-    /// Its type: the name that the target is configured under.
+    /// The job type: the name under which the target is configured.
     pub job_type: &'a str,
-    /// What the client gave the job.
+    /// The params of the job.
     pub params: &'a Map<String, Value>,
     /// The items.
     pub items: Vec<TargetItem<'a>>,
@@ -49,11 +49,11 @@ pub struct TargetRequest<'a> {
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetItem<'a> {
-    /// The same text every time this item is processed for this job; by it the answer names the item.
+    /// The identifier of the item, the same at every try. The answer refers to the item by it.
     pub item_identifier: String,
-    /// Its number in the file, the first one being 1.
+    /// Its number in the file, from 1.
     pub row: u64,
-    /// What it holds.
+    /// Its content.
     pub record: RecordObject<'a>,
 }
 
@@ -76,74 +76,74 @@ impl<'a> From<&'a Item> for TargetItem<'a> {
     }
 }
 
-/// Why a call has no answer, by what the caller does about it. What is told goes to the user who runs the job: it names
-/// what happened and quotes neither items nor secrets.
+/// Why a call failed, by what the caller does about it. The user who runs the job sees `told`: it says what happened, and
+/// contains neither items nor secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// There is no answer: it cannot be reached, takes too long, or broke off. The items are tried again later.
+    /// No answer: the target cannot be reached, takes too long, or closes the connection. The items are tried again later.
     #[error("the target does not answer: {told}")]
     Unreachable {
         /// What happened.
         told: Cow<'static, str>,
-        /// The cause, if it is an error of its own.
+        /// The underlying error, if there is one.
         #[source]
         source: Option<BoxError>,
     },
-    /// It says that it cannot answer now. The items are tried again later.
+    /// The target is overloaded. The items are tried again later.
     #[error("the target is busy: {told}")]
     Busy {
         /// What happened.
         told: Cow<'static, str>,
-        /// After what time it wants to be asked again, if it says so.
+        /// When to try again, if the target says so (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// It was reached and failed on the items as a whole. One of them may be the reason, or something of its own.
+    /// The target failed on the whole request. The cause may be one of the items or the target itself.
     #[error("the target failed: {told}")]
     Failed {
         /// What happened.
         told: Cow<'static, str>,
     },
-    /// It does not take this call, and will not later.
+    /// The target refuses the request for good.
     #[error("the target refuses the call: {told}")]
     Refused {
         /// What happened, and what to do.
         told: Cow<'static, str>,
     },
-    /// What it answered is not to be understood.
+    /// The answer cannot be decoded.
     #[error("the target's answer is no good: {told}")]
     BadAnswer {
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         told: Cow<'static, str>,
     },
 }
 
 impl TargetError {
-    /// No answer, for this reason alone.
+    /// [`Unreachable`](Self::Unreachable) without an underlying error.
     pub fn silent(told: impl Into<Cow<'static, str>>) -> Self {
         Self::Unreachable { told: told.into(), source: None }
     }
 
-    /// No answer, with the error that says so.
+    /// [`Unreachable`](Self::Unreachable) with the underlying error.
     pub fn unreachable(told: impl Into<Cow<'static, str>>, source: impl Into<BoxError>) -> Self {
         Self::Unreachable { told: told.into(), source: Some(source.into()) }
     }
 
-    /// No time for an answer.
+    /// [`Busy`](Self::Busy).
     pub fn busy(told: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {
         Self::Busy { told: told.into(), retry_after }
     }
 
-    /// Reached, and failed.
+    /// [`Failed`](Self::Failed).
     pub fn failed(told: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed { told: told.into() }
     }
 
-    /// Not taken, now or later.
+    /// [`Refused`](Self::Refused).
     pub fn refused(told: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused { told: told.into() }
     }
 
-    /// Answered, and not to be understood.
+    /// [`BadAnswer`](Self::BadAnswer).
     pub fn bad_answer(told: impl Into<Cow<'static, str>>) -> Self {
         Self::BadAnswer { told: told.into() }
     }

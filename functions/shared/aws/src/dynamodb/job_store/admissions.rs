@@ -15,7 +15,7 @@ use crate::dynamodb::transact::{Transacted, condition_failed, transact};
 
 const DOING: &str = "creating the job";
 
-/// What the admission table remembers of an idempotency key.
+/// The row of an idempotency key in the admission table.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RememberedRow {
@@ -38,7 +38,7 @@ impl Admissions for DynamoDbJobStore {
             items.push(self.remember(&new.job, wanted)?);
         }
         let request = self.client.transact_write_items().set_transact_items(Some(items));
-        // A request sent again after its reply was lost is the same transaction to DynamoDB.
+        // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
         match transact(DOING, request.client_request_token(new.job.job_guid.to_string())).await? {
             Transacted::Applied => Ok(Created::New),
             Transacted::Refused(reasons) => self.why_refused(new, &reasons).await,
@@ -52,16 +52,16 @@ impl Admissions for DynamoDbJobStore {
         now: Timestamp,
     ) -> Result<Option<(JobGuid, String)>, PortError> {
         let row = self.remembered_row("looking for the idempotency key", owner, key).await?;
-        // The table forgets up to days late.
+        // DynamoDB deletes expired rows up to days late.
         let row = row.filter(|row| row.expires_at > now.as_second());
         Ok(row.map(|row| (row.job_id, row.fingerprint)))
     }
 }
 
 impl DynamoDbJobStore {
-    /// The reasons stand in the order of the items. The job's own row comes first: if it is there, this very job was
-    /// created before, longer ago than DynamoDB remembers a transaction. A known idempotency key comes before a ceiling,
-    /// so that a repeated request finds its job even when there is no room for another.
+    /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was created
+    /// earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached limit, so that a
+    /// repeated request finds its job even without room for another.
     async fn why_refused(&self, new: &NewJob, reasons: &[CancellationReason]) -> Result<Created, CreateError> {
         let failed = |place: usize| reasons.get(place).is_some_and(condition_failed);
         if failed(0) {
@@ -75,7 +75,7 @@ impl DynamoDbJobStore {
         Err(CreateError::Full(self.full(DOING, &new.job, of_slots).await?))
     }
 
-    /// What an idempotency key that is taken stands for.
+    /// The answer for an idempotency key that is taken.
     async fn before(&self, job: &Job, wanted: &Idempotency, there: Option<Item>) -> Result<Created, CreateError> {
         let there = match there {
             Some(item) => from_item::<RememberedRow>(DOING, item)?,

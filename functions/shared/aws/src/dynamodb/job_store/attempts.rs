@@ -1,11 +1,11 @@
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteItem};
+use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, Stopped};
 
-use super::job_row::{job_item, job_key, job_of, stop_text, wake_shard};
+use super::job_row::{job_item, job_key, job_of, status_value, stop_text, wake_shard};
 use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
@@ -46,10 +46,6 @@ const REMOVE: &str =
 
 const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
 
-fn status(status: Status) -> AttributeValue {
-    text(status.as_str())
-}
-
 #[async_trait]
 impl Attempts for DynamoDbJobStore {
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
@@ -60,13 +56,13 @@ impl Attempts for DynamoDbJobStore {
             (":stop", text(text_of_stop)),
             (":now", time(stop.at)),
             (":shard", number(wake_shard(job))),
-            (":waiting", status(Status::Waiting)),
-            (":running", status(Status::Running)),
-            (":cancelling", status(Status::Cancelling)),
+            (":waiting", status_value(Status::Waiting)),
+            (":running", status_value(Status::Running)),
+            (":cancelling", status_value(Status::Cancelling)),
         ];
         Ok(match self.move_job(job, update, values).await? {
             JobWritten::Applied(job) => Stopped::Now(job),
-            // Our own stop, whose reply was lost.
+            // Our own stop: its reply was lost.
             JobWritten::Refused(job) if !job.is_past(attempt) && job.stop.as_ref() == Some(stop) => Stopped::Now(job),
             JobWritten::Refused(job) => Stopped::Not(job),
         })

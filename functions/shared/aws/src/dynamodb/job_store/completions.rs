@@ -23,7 +23,7 @@ const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :fa
                    #completions = #completions + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
 const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #wakeShard, #wakeAt";
 
-// A stop is set once within an attempt, so whether there is one says whether it is the one seen.
+// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
 const AS_SEEN_STOPPED: &str = "#status = :seen AND #attempt = :attempt AND attribute_exists(#stop)";
 
@@ -58,7 +58,7 @@ impl Completions for DynamoDbJobStore {
             Transacted::Applied => Ok(()),
             Transacted::Refused(_) => {
                 let job = self.job(seen.job_guid).await?;
-                // Our own completion, whose reply was lost.
+                // Our own completion: its reply was lost.
                 if completion.has_ended(&job) { Ok(()) } else { Err(WriteLost::Condition(Box::new(job))) }
             }
         }
@@ -68,7 +68,7 @@ impl Completions for DynamoDbJobStore {
 impl DynamoDbJobStore {
     fn end_job(&self, completion: &Completion) -> Result<TransactWriteItem, PortError> {
         let seen = &completion.seen;
-        // What there is not is removed: an earlier attempt may have left it.
+        // Remove what this attempt does not have: an earlier attempt may have left it.
         let parts = [("outcome", completion.outcome.is_some()), ("results", completion.results.is_some())];
         let set: String = parts.iter().filter(|part| part.1).map(|part| format!(", #{0} = :{0}", part.0)).collect();
         let unset: String = parts.iter().filter(|part| !part.1).map(|part| format!(", #{}", part.0)).collect();

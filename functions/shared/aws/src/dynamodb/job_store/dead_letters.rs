@@ -9,7 +9,7 @@ use crate::dynamodb::attributes::{Item, number, text};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::put_if_absent;
 
-/// What the sort keys of all dead letters begin with.
+/// The prefix of the sort keys of all dead letters.
 const DEAD_LETTERS: &str = "dead#";
 
 fn letter_of(doing: &'static str, item: &Item) -> Result<DeadLetter, PortError> {
@@ -35,8 +35,8 @@ impl DeadLetters for DynamoDbJobStore {
         Ok(())
     }
 
-    /// The rows are in the order of their messages' names, so all of them are read to find the oldest. They are small, and a
-    /// job has few.
+    /// The rows are sorted by message identifier, so all of them are read to find the oldest. They are small, and a job has
+    /// few.
     async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
         const DOING: &str = "listing the dead letters";
         let pages = self

@@ -1,3 +1,4 @@
+use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::{Job, Lease, SplitState, Stop};
 use rowmill_core::model::results::Results;
@@ -13,7 +14,7 @@ use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, from_millis, 
 /// The sort key of the job row.
 pub const JOB_ROW: &str = "job";
 
-/// The key of a job's row.
+/// The primary key of the job row.
 pub fn job_key(job: JobGuid) -> Item {
     Item::from([("jobId".to_owned(), text(job)), ("row".to_owned(), text(JOB_ROW))])
 }
@@ -82,10 +83,10 @@ struct JobRow {
     expires_at: Option<i64>,
 }
 
-/// The job's row.
+/// Encodes the job row.
 ///
 /// # Errors
-/// `Invalid` where its metadata cannot be written as JSON.
+/// `Invalid` if its metadata cannot be written as JSON.
 pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
     let metadata = job.metadata.as_ref().map(serde_json::to_string).transpose();
     let stop = job.stop.as_ref().map(stop_text).transpose();
@@ -137,19 +138,19 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
     to_item(doing, &row)
 }
 
-/// The job of a row.
+/// Decodes a job row.
 ///
 /// # Errors
-/// `Invalid` where it is not one.
+/// `Invalid` if it is not a job row.
 pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
     let row: JobRow = from_item(doing, item)?;
     job_of_row(row).map_err(|error| PortError::invalid(doing, error))
 }
 
-/// The job of a row as a stream tells it.
+/// Decodes a job row from a stream record.
 ///
 /// # Errors
-/// `Invalid` where it is not one.
+/// `Invalid` if it is not a job row.
 pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Job, PortError> {
     let row: JobRow = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
     job_of_row(row).map_err(|error| PortError::invalid(doing, error))
@@ -195,7 +196,12 @@ fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
     })
 }
 
-/// A stop as the row holds it.
+/// The stored form of a status.
+pub fn status_value(status: Status) -> AttributeValue {
+    text(status.as_str())
+}
+
+/// The stored form of a stop.
 ///
 /// # Errors
 /// None in practice: every field of a stop can be written as JSON.
@@ -203,7 +209,7 @@ pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
 }
 
-/// Where results are, as the row holds it.
+/// The stored form of where the results are.
 ///
 /// # Errors
 /// None in practice.
@@ -211,7 +217,7 @@ pub fn results_text(results: &Results) -> Result<String, serde_json::Error> {
     serde_json::to_string(results)
 }
 
-/// The shard of the wake index that a job belongs to.
+/// The shard of a job in the wake index.
 pub fn wake_shard(job: JobGuid) -> u32 {
     let shard = xxh3_64(job.0.as_bytes()) % u64::from(WAKE_SHARDS);
     u32::try_from(shard).unwrap_or(0)

@@ -18,7 +18,7 @@ use crate::retry::Pauses;
 
 const DOING: &str = "listing the jobs";
 
-/// How many items a BatchGetItem takes.
+/// The maximum number of keys in a BatchGetItem.
 const BATCH_KEYS: usize = 100;
 
 #[async_trait]
@@ -34,13 +34,13 @@ impl Jobs for DynamoDbJobStore {
         spec_of(DOING, &item)
     }
 
-    /// The index finds the jobs, eventually consistent and without most of their attributes; their rows are then read
-    /// strongly, so that what is listed is what is. One more than asked for is looked for, to know whether that is all.
+    /// The index finds the jobs, eventually consistent and with few attributes. Their rows are then read strongly
+    /// consistent, so that the list is current. It looks for one job more than the limit, to know if another page follows.
     async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
         let mut jobs: Vec<Job> = Vec::new();
         let mut from = None;
         while filter.limit > 0 && jobs.len() <= filter.limit {
-            // A filter is applied to what a query has read, so a small limit would make for many queries.
+            // DynamoDB filters after it has read up to the limit, so a small limit would need many queries.
             let filtered = filter.status.is_some() || filter.job_type.is_some();
             let wanted = if filtered { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
             let page_items = i32::try_from(wanted).unwrap_or(i32::MAX);
@@ -93,7 +93,7 @@ impl DynamoDbJobStore {
         query.key_condition_expression(key).set_filter_expression(condition)
     }
 
-    /// The jobs that these index entries stand for, in their order.
+    /// Reads the jobs of these index entries, in their order.
     async fn read_jobs(&self, entries: &[Item]) -> Result<Vec<Job>, PortError> {
         let ids: Vec<_> = entries.iter().filter_map(|entry| entry.get("jobId")).collect();
         let key = |id: &_| HashMap::from([("jobId".to_owned(), Clone::clone(id)), ("row".to_owned(), text(JOB_ROW))]);
@@ -112,7 +112,7 @@ impl DynamoDbJobStore {
             let left = output.unprocessed_keys.unwrap_or_default().remove(&self.jobs_table);
             keys = left.map(|left| left.keys).unwrap_or_default();
             if !keys.is_empty() && !pauses.wait().await {
-                return Err(PortError::unavailable(DOING, "DynamoDB left keys unprocessed again and again"));
+                return Err(PortError::unavailable(DOING, "DynamoDB keeps leaving keys unprocessed"));
             }
         }
         let guids = ids.iter().filter_map(|id| id.as_s().ok()?.parse::<JobGuid>().ok());
@@ -120,7 +120,7 @@ impl DynamoDbJobStore {
     }
 }
 
-/// Whether a job belongs into the list by its row, which may have moved on since the index saw it.
+/// Whether a job belongs in the list by its row, which may be newer than the index.
 fn is_listed(job: &Job, owner: &Owner, filter: &JobFilter, now: Timestamp) -> bool {
     job.owner == *owner
         && filter.status.is_none_or(|status| job.status == status)

@@ -1,11 +1,11 @@
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Leased, Leases, PortError};
 
+use super::job_row::status_value;
 use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::write::Update;
@@ -35,10 +35,6 @@ const RELEASE: Update = Update {
     condition: "#leaseHolder = :holder",
 };
 
-fn status(status: Status) -> AttributeValue {
-    text(status.as_str())
-}
-
 #[async_trait]
 impl Leases for DynamoDbJobStore {
     async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
@@ -49,12 +45,12 @@ impl Leases for DynamoDbJobStore {
             (":now", time(now)),
             (":attempt", number(attempt)),
         ];
-        let statuses = [(":waiting", status(Status::Waiting)), (":running", status(Status::Running))];
+        let statuses = [(":waiting", status_value(Status::Waiting)), (":running", status_value(Status::Running))];
         let taken = self.move_job(job, take, values.iter().cloned().chain(statuses).collect()).await?;
         match taken {
             JobWritten::Applied(job) => Ok(Leased::Taken(job)),
             JobWritten::Refused(seen) if seen.status == Status::Cancelling && !seen.is_past(attempt) => {
-                let status = [(":cancelling", status(Status::Cancelling))];
+                let status = [(":cancelling", status_value(Status::Cancelling))];
                 let taken = self.move_job(job, take_cancelling, values.into_iter().chain(status).collect()).await?;
                 Ok(match taken {
                     JobWritten::Applied(job) => Leased::Taken(job),

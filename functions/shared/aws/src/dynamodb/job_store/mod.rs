@@ -32,29 +32,29 @@ use job_row::{JOB_ROW, job_of};
 pub struct DynamoDbJobStore {
     pub(super) client: Client,
     pub(super) jobs_table: String,
-    /// None in a function that neither begins nor ends attempts.
+    /// None in a function that neither starts nor ends attempts.
     pub(super) admission_table: Option<String>,
 }
 
 impl DynamoDbJobStore {
-    /// The store in these tables. Without an admission table, attempts can be neither begun nor ended.
+    /// The store in these tables. Without an admission table it can neither start nor end attempts.
     pub const fn new(client: Client, jobs_table: String, admission_table: Option<String>) -> Self {
         Self { client, jobs_table, admission_table }
     }
 
-    /// The row of this job and sort key, strongly consistent.
+    /// Reads the row with this sort key, strongly consistent.
     pub(super) async fn row(&self, doing: &'static str, job: JobGuid, row: &str) -> Result<Option<Item>, PortError> {
         let request = self.client.get_item().table_name(&self.jobs_table).consistent_read(true);
         let output = request.key("jobId", text(job)).key("row", text(row)).send().await;
         Ok(output.map_err(|error| port_error(doing, error))?.item)
     }
 
-    /// An update of the row of this job and sort key.
+    /// An update of the row with this sort key.
     pub(super) fn update(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
         self.client.update_item().table_name(&self.jobs_table).key("jobId", text(job)).key("row", text(row))
     }
 
-    /// A conditional update of the job row.
+    /// Updates the job row conditionally.
     pub(super) async fn move_job(
         &self,
         job: JobGuid,
@@ -68,11 +68,11 @@ impl DynamoDbJobStore {
     }
 }
 
-/// What became of a conditional update of the job row, with the job as it is now.
+/// The answer to a conditional update of the job row, with the current job.
 pub(super) enum JobWritten {
     /// It was applied.
     Applied(Job),
-    /// Its condition did not hold.
+    /// Its condition failed.
     Refused(Job),
 }
 

@@ -8,22 +8,22 @@ use crate::dynamodb::attributes::{Item, from_millis, number, text, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::transact::{RowUpdate, condition_failed};
 
-/// What stands for an end that there has not been yet, in milliseconds.
+/// The stored value of an end that has not happened yet, in milliseconds.
 const NEVER: i64 = 0;
 
-/// The scopes whose active jobs are counted, in the order in which a full one is reported.
+/// The scopes in which a job takes a slot, in the order in which a full one is reported.
 fn scopes(job: &Job) -> [String; 3] {
     [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
 }
 
-/// Gives one slot back and remembers when: each remembered end moves one place on, the oldest is forgotten. Written from
-/// the oldest to the newest, so that it comes out the same whether or not a place is read after it was set.
+/// Gives one slot back and stores when: each stored end moves to the next place, and the oldest is dropped. The oldest is
+/// set first, so that the result does not depend on whether DynamoDB reads a place before or after it sets it.
 fn slot_back() -> String {
     let moves = (1..ENDS_KEPT).rev().map(|place| format!("#e{place} = if_not_exists(#e{}, :never), ", place - 1));
     format!("SET {}#e0 = :now ADD #active :one_less", moves.collect::<String>())
 }
 
-/// The ends that a counter's row remembers.
+/// The ends in the row of a counter.
 fn ends_of(item: &Item) -> Vec<Timestamp> {
     let places = (0..ENDS_KEPT).filter_map(|place| item.get(&format!("e{place}")));
     let millis = places.filter_map(|end| end.as_n().ok()?.parse().ok()).filter(|millis| *millis != NEVER);
@@ -32,7 +32,7 @@ fn ends_of(item: &Item) -> Vec<Timestamp> {
 
 impl DynamoDbJobStore {
     pub(super) fn admission_table(&self, doing: &'static str) -> Result<&str, PortError> {
-        let missing = || PortError::invalid(doing, "this function was not told of an admission table");
+        let missing = || PortError::invalid(doing, "this function has no admission table configured");
         self.admission_table.as_deref().ok_or_else(missing)
     }
 
@@ -48,7 +48,7 @@ impl DynamoDbJobStore {
         RowUpdate { table: self.admission_table(doing)?, key, change, condition }.with(doing, values)
     }
 
-    /// Takes a job's slots, in the order of its scopes.
+    /// Takes the slots of a job, in the order of its scopes.
     pub(super) fn take_slots(
         &self,
         doing: &'static str,
@@ -56,7 +56,7 @@ impl DynamoDbJobStore {
         ceilings: Ceilings,
     ) -> Result<Vec<TransactWriteItem>, PortError> {
         let take = |(scope, ceiling): (String, u32)| {
-            // Nobody has counted yet: there is room, unless the ceiling is on the floor.
+            // Without a row no slot is taken, so there is room unless the ceiling is 0.
             let condition = match ceiling {
                 0 => "#active < :ceiling",
                 _ => "attribute_not_exists(#active) OR #active < :ceiling",
@@ -67,7 +67,7 @@ impl DynamoDbJobStore {
         scopes(job).into_iter().zip([ceilings.owner, ceilings.job_type, ceilings.system]).map(take).collect()
     }
 
-    /// Gives a job's slots back. Without a condition: nothing may keep a job from ending, least of all a counter.
+    /// Gives the slots of a job back. It has no condition: a counter must never keep a job from ending.
     pub(super) fn give_slots_back(
         &self,
         doing: &'static str,
@@ -82,7 +82,7 @@ impl DynamoDbJobStore {
         scopes(job).into_iter().map(give).collect()
     }
 
-    /// Which ceiling kept a job from its slots; `reasons` are those of [`take_slots`](Self::take_slots).
+    /// Which limit refused the slots of a job. `reasons` belong to the items of [`take_slots`](Self::take_slots).
     pub(super) async fn full(
         &self,
         doing: &'static str,

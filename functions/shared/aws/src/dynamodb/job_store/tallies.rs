@@ -1,6 +1,6 @@
-use async_trait::async_trait;
 use std::ops::Range;
 
+use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
@@ -77,7 +77,7 @@ impl Tallies for DynamoDbJobStore {
             .expression_attribute_values(":first", text(tally_key(attempt, numbers.start)))
             .expression_attribute_values(":last", text(tally_key(attempt, numbers.end - 1)))
             .into_paginator();
-        // Read row by row: an open tally takes a fraction of the memory that its row does.
+        // Decode row by row: a decoded tally takes a fraction of the memory of its row.
         let (mut rows, mut tallies) = (pages.items().send(), Vec::new());
         while let Some(row) = rows.next().await {
             tallies.push(tally_of(DOING, row.map_err(|error| port_error(DOING, error))?)?);
@@ -89,7 +89,7 @@ impl Tallies for DynamoDbJobStore {
         let chunk = commit.chunk;
         let index = usize::from(chunk.index);
         if index >= CHUNKS_PER_TALLY {
-            return Err(PortError::invalid(COMMIT.doing, format!("a tally has no place {index}")));
+            return Err(PortError::invalid(COMMIT.doing, format!("a tally has no chunk {index}")));
         }
         let values = [
             (":mark", binary(commit.mark.to_bytes())),
@@ -105,7 +105,7 @@ impl Tallies for DynamoDbJobStore {
             Written::Applied(item) => Ok(Committed::Won(tally_of(COMMIT.doing, item)?)),
             Written::Refused(item) => {
                 let tally = tally_of(COMMIT.doing, item)?;
-                // Our own mark is our own commit, whose reply was lost.
+                // Our own mark is our own commit: its reply was lost.
                 let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
                 Ok(if own { Committed::Won(tally) } else { Committed::Lost(tally) })
             }
@@ -124,7 +124,7 @@ impl Tallies for DynamoDbJobStore {
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
         let request = self.update(job, &tally_key(attempt, tally));
         match TOUCH.apply(request, [(":at", time(at))]).await {
-            // There is no such tally.
+            // The tally does not exist.
             Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),
         }
@@ -157,7 +157,7 @@ impl Tallies for DynamoDbJobStore {
 }
 
 impl DynamoDbJobStore {
-    /// An update of an attempt's totals, which are there from their first update on.
+    /// Updates the totals of an attempt. The first update creates their row.
     async fn move_totals(
         &self,
         job: JobGuid,

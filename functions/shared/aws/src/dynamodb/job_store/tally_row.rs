@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::dynamodb::attributes::{Item, binary, expiry_seconds, from_item, from_millis, to_item};
 
-/// How long after a job's creation the rows beside its job row are kept: longer than any job is. Their job row goes when
-/// the job's own retention is over; these follow, and nobody can reach them meanwhile.
+/// How long after a job's creation its rows other than the job row are kept: longer than any job row. The job row expires
+/// with the job's own retention. The others follow later, and nobody can reach them in between.
 const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// When the rows beside the job row go away, in seconds. A job's name tells when it was created; those of one whose name
-/// does not are kept.
+/// When the rows other than the job row expire, in seconds. The job's identifier tells when the job was created; if it does
+/// not, the rows are kept.
 pub fn details_expiry(job: JobGuid) -> i64 {
     let created = || {
         let (seconds, _) = job.0.get_timestamp()?.to_unix();
@@ -24,7 +24,7 @@ pub fn details_expiry(job: JobGuid) -> i64 {
     expiry.map_or(i64::from(u32::MAX), expiry_seconds)
 }
 
-/// The sort key of a tally. Numbers have as many digits as there can be, so that tallies sort by number.
+/// The sort key of a tally. Numbers are padded with zeros, so that tallies sort by number.
 pub fn tally_key(attempt: u32, number: u32) -> String {
     format!("tally#{attempt}#{number:08}")
 }
@@ -39,7 +39,8 @@ pub fn mark_name(index: usize) -> String {
     format!("c{index}")
 }
 
-/// A tally row's attributes but for its marks. Names are short so that the row, with all its marks, costs one write unit.
+/// The attributes of a tally row without its marks. The names are short, so that the row with all marks costs one write
+/// unit.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TallyRow {
@@ -60,10 +61,10 @@ struct TallyRow {
     expires_at: i64,
 }
 
-/// The tally's row.
+/// Encodes a tally row.
 ///
 /// # Errors
-/// None in practice: every field can be written.
+/// None in practice: every field can be encoded.
 pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<Item, PortError> {
     let row = TallyRow {
         job_id: job,
@@ -87,10 +88,10 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
     Ok(item)
 }
 
-/// The tally of a row.
+/// Decodes a tally row.
 ///
 /// # Errors
-/// `Invalid` where it is not one.
+/// `Invalid` if it is not a tally row.
 pub fn tally_of(doing: &'static str, mut item: Item) -> Result<Tally, PortError> {
     let mut marks = [None; CHUNKS_PER_TALLY];
     for (index, mark) in marks.iter_mut().enumerate() {
@@ -121,7 +122,7 @@ fn tally_of_row(row: &TallyRow, marks: [Option<Mark>; CHUNKS_PER_TALLY]) -> Resu
     })
 }
 
-/// A totals row's attributes. Each is absent until the first write that touches it.
+/// The attributes of a totals row. Each is absent before its first write.
 #[derive(Deserialize)]
 struct TotalsRow {
     #[serde(default)]
@@ -142,10 +143,10 @@ struct TotalsRow {
     at: Option<i64>,
 }
 
-/// The totals of a row.
+/// Decodes a totals row.
 ///
 /// # Errors
-/// `Invalid` where it is not one.
+/// `Invalid` if it is not a totals row.
 pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals, PortError> {
     let row: TotalsRow = from_item(doing, item)?;
     Ok(Totals {

@@ -10,8 +10,8 @@ use crate::dynamodb::attributes::{Item, from_item, from_millis, number, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::Update;
 
-/// A job that has ended has no `wakeAt` and is claimed by nobody. Nothing tells one's own claim, its reply lost, from
-/// another sweep's: it counts as one whose sweep died, and the job is due again at the time that was set.
+/// A job that has ended has no `wakeAt`, so nobody can claim it. A sweep whose reply was lost cannot tell its own claim from
+/// another sweep's. It treats the claim as lost, and the job is due again at the time that was set.
 const CLAIM: Update = Update {
     doing: "claiming a job that is due",
     change: "SET #wakeAt = :next, #recoveries = :recoveries",
@@ -40,7 +40,7 @@ impl WakeUps for DynamoDbJobStore {
         if limit == 0 {
             return Ok(due);
         }
-        // The index sorts by `wakeAt`, so what is due longest comes first.
+        // The index is sorted by `wakeAt`, so the longest due come first.
         let mut pages = self
             .client
             .query()

@@ -63,12 +63,12 @@ pub async fn a_full_ceiling_leaves_nothing_behind(store: &impl JobStore) {
     assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.spec(guid(1)).await, Err(PortError::NotFound)));
     assert_eq!(store.remembered(&Owner("me".into()), "k", at(0)).await.unwrap(), None);
-    // Neither did it take a slot of the owner or of the type.
+    // It took no slot of the owner or of the type either.
     let one = Ceilings { owner: 1, job_type: 1, system: 1 };
     assert_eq!(store.create(&with(one, keyed(1, "me", "k", "f"))).await.unwrap(), Created::New);
 }
 
-/// The ends that are remembered under the ceiling that `ceilings` make full, oldest first.
+/// The stored ends of jobs under the limit that `ceilings` makes full, oldest first.
 async fn recent_ends(store: &impl JobStore, owner: &str, ceilings: Ceilings) -> Vec<Timestamp> {
     let Err(CreateError::Full(mut full)) = store.create(&with(ceilings, new_job(999, owner))).await else {
         panic!("not full")

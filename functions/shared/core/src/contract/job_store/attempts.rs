@@ -13,7 +13,7 @@ use crate::text::Position;
 
 const ONE: Ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
 
-/// The next attempt of a job, asked for by this run.
+/// The next attempt of a job, requested by run `by`.
 fn next(seen: &Job, by: u8) -> NewAttempt {
     let redrive = Redrive {
         by: run(by),
@@ -187,12 +187,12 @@ pub async fn a_redrive_whose_reply_was_lost_is_recognised(store: &impl JobStore)
     for _ in 0..2 {
         assert_eq!(store.redrive(&attempt).await.unwrap(), attempt.job());
     }
-    // Even when the attempt has been taken up since, and has ended.
+    // Also after the attempt was taken up and has ended.
     let Leased::Taken(taken) = store.lease(guid(1), 2, lease(2, 90), at(31)).await.unwrap() else { panic!("refused") };
     assert_eq!(store.redrive(&attempt).await.unwrap(), taken);
     store.complete(&end(taken)).await.unwrap();
     assert_eq!(store.redrive(&attempt).await.unwrap().completions, 2);
-    // One slot was taken and one given back: one job has room.
+    // One slot was taken and one given back: there is room for one job.
     let job = |number| NewJob { ceilings: ONE, ..new_job(number, "me") };
     store.create(&job(2)).await.unwrap();
     assert!(matches!(store.create(&job(3)).await, Err(CreateError::Full(_))));
@@ -232,7 +232,7 @@ pub async fn of_ten_redrives_at_once_one_takes_effect(store: &impl JobStore) {
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     assert_eq!(results.iter().filter(|result| matches!(result, Err(RedriveError::Moved(_)))).count(), 9);
     assert_eq!(store.job(guid(1)).await.unwrap().attempt, 2);
-    // One slot was taken: one more job has room.
+    // One slot was taken: there is room for one more job.
     let job = |number| NewJob { ceilings, ..new_job(number, "me") };
     store.create(&job(2)).await.unwrap();
     assert!(matches!(store.create(&job(3)).await, Err(CreateError::Full(_))));

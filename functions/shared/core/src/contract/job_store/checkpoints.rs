@@ -12,7 +12,7 @@ fn blank() -> Checkpoint {
     Checkpoint::blank(CHUNK, at(1))
 }
 
-/// A checkpoint that says everything a checkpoint can say.
+/// A checkpoint with all fields set.
 fn full() -> Checkpoint {
     Checkpoint {
         done: 5,
@@ -36,7 +36,7 @@ pub async fn a_checkpoint_reads_back_as_it_was_moved(store: &impl JobStore) {
     let first = full().moved(run(1), at(2));
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Won);
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(first.clone()));
-    // What a move takes back is gone.
+    // A move also removes fields.
     let second = Checkpoint { in_flight: None, run_output: None, ..first.moved(run(2), at(3)) };
     assert_eq!(store.move_checkpoint(guid(1), &second).await.unwrap(), CheckpointMoved::Won);
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(second));
@@ -70,13 +70,13 @@ pub async fn a_move_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
         assert_eq!(store.move_checkpoint(guid(1), checkpoint).await.unwrap(), CheckpointMoved::Won);
     }
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(second.clone()));
-    // Once the checkpoint has moved on, an old move is a lost one, whoever made it.
+    // After the checkpoint has moved on, an old move is lost, also one of its own run.
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Lost(second));
 }
 
 pub async fn of_ten_moves_at_once_one_is_made(store: &impl JobStore) {
     let mut checkpoint = blank();
-    // The first time the checkpoint is begun, from then on it is moved.
+    // The first round begins the checkpoint, the others move it.
     for _ in 0..3 {
         let moves: Vec<Checkpoint> = (1..=10).map(|by| checkpoint.moved(run(by), at(2))).collect();
         let results = join_all(moves.iter().map(|moved| store.move_checkpoint(guid(1), moved))).await;
@@ -102,7 +102,7 @@ pub async fn every_chunk_has_a_checkpoint_of_its_own(store: &impl JobStore) {
         assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Won);
     }
     for (by, chunk) in (1..).zip(chunks) {
-        let checkpoint = store.checkpoint(guid(1), chunk).await.unwrap().expect("a ledger");
+        let checkpoint = store.checkpoint(guid(1), chunk).await.unwrap().expect("a checkpoint");
         assert_eq!((checkpoint.chunk, checkpoint.by), (chunk, Some(run(by))));
     }
     assert_eq!(store.checkpoint(guid(2), CHUNK).await.unwrap(), None);

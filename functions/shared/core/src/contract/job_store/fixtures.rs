@@ -10,21 +10,21 @@ use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
-/// Room for everybody.
+/// Ceilings that no test reaches.
 pub const ROOM: Ceilings = Ceilings { owner: 1000, job_type: 1000, system: 1000 };
 
-/// The name of job `number`; higher ones were created later.
+/// The identifier of job `number`. Higher numbers were created later.
 pub fn guid(number: u32) -> JobGuid {
     let millis = 1_750_000_000_000 + u128::from(number);
     JobGuid(Uuid::from_u128((millis << 80) | (0x7 << 76) | (0b10 << 62) | u128::from(number)))
 }
 
-/// The name of run `number`.
+/// The identifier of run `number`.
 pub const fn run(number: u8) -> RunId {
     RunId::from_bytes([number; RunId::BYTES])
 }
 
-/// Job `number` of an owner, ready to be created.
+/// Job `number` of an owner, for `create`.
 pub fn new_job(number: u32, owner: &str) -> NewJob {
     let (job_guid, file_guid) = (guid(number), FileGuid(Uuid::from_u128(u128::from(number))));
     let spec = Spec {
@@ -58,7 +58,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
     NewJob { job, spec, ceilings: ROOM, idempotency: None }
 }
 
-/// The same under an idempotency key that is remembered for a hundred seconds.
+/// The same with an idempotency key that expires after 100 seconds.
 pub fn keyed(number: u32, owner: &str, key: &str, fingerprint: &str) -> NewJob {
     let idempotency = Idempotency { key: key.into(), fingerprint: fingerprint.into(), expires_at: at(100) };
     NewJob { idempotency: Some(idempotency), ..new_job(number, owner) }
@@ -71,7 +71,7 @@ pub async fn created(store: &impl JobStore, number: u32, owner: &str) -> JobGuid
     new.job.job_guid
 }
 
-/// Creates job 1 and takes its lease as run 1 until second 100.
+/// Creates job 1. Run 1 takes its lease until second 100.
 pub async fn running(store: &impl JobStore) -> JobGuid {
     let job = created(store, 1, "me").await;
     let leased = store.lease(job, 1, lease(1, 100), at(1)).await.expect("leased");
@@ -79,7 +79,7 @@ pub async fn running(store: &impl JobStore) -> JobGuid {
     job
 }
 
-/// The end of this job as completed, at second 20.
+/// A completion of this job at second 20.
 pub fn end(seen: Job) -> Completion {
     Completion {
         seen,
@@ -92,7 +92,7 @@ pub fn end(seen: Job) -> Completion {
     }
 }
 
-/// Takes the present attempt of a job up and ends it at this second.
+/// Takes the lease of the present attempt of a job and ends it at this second.
 pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
     let attempt = store.job(job).await.expect("there").attempt;
     let leased = store.lease(job, attempt, lease(1, second), at(second - 1)).await.expect("leased");
@@ -101,12 +101,12 @@ pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
     store.job(job).await.expect("there")
 }
 
-/// A lease of this run until this second.
+/// A lease of run `holder` until this second.
 pub fn lease(holder: u8, until: i64) -> Lease {
     Lease { holder: run(holder), until: at(until) }
 }
 
-/// A stop for this reason.
+/// A stop with this code.
 pub fn stop(code: StopCode) -> Stop {
     Stop { code, message: "because".into(), row: Some(3), offset: None, at: at(7) }
 }
