@@ -5,7 +5,7 @@ use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMod
 use rowmill_core::model::tally::{CHUNKS_PER_TALLY, ChunkAddress};
 use rowmill_core::text::{ChunkCutter, ChunkLimits, Dialect, Format, Position};
 
-/// The owner of every job where nobody has to log in.
+/// The owner of every job without login.
 fn owner() -> Owner {
     Owner(Owner::LOCAL.to_owned())
 }
@@ -15,16 +15,16 @@ pub fn split_message(job_guid: JobGuid) -> SplitMessage {
     SplitMessage { job_guid, attempt: 1, tallies: 0, owner: owner() }
 }
 
-/// The message that ends a job's first attempt.
+/// The message that completes a job's first attempt.
 pub fn completion_message(job_guid: JobGuid) -> CompletionMessage {
     CompletionMessage { job_guid, attempt: 1, composing: None, owner: owner() }
 }
 
-/// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so a test
-/// can make the very messages that `split-job` made.
+/// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so these are
+/// the same messages that `split-job` sent.
 ///
 /// # Panics
-/// Where the file has no header line, or a quote that is never closed.
+/// If the file has no header line, or an unclosed quote.
 pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> Vec<ChunkMessage> {
     let data_start = file.iter().position(|byte| *byte == b'\n').expect("a header line") + 1;
     let limits = ChunkLimits { max_items: chunk_max_items, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };

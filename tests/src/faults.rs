@@ -1,5 +1,5 @@
-//! Crashes on purpose: ports that, at a planned call, act as if the process had died before or after it, or as if it had
-//! been frozen before it while others went on; or that fail at that call alone.
+//! Crashes on purpose: ports that act at a planned call as if the process died before or after it, or was frozen before it
+//! while other processes continued. They can also fail at that call alone.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,27 +17,27 @@ use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased,
-    MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, PortError, Queue, RedriveError, Stopped, UploadedPart,
-    WriteLost,
+    Admissions, Attempts, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError, Created,
+    DeadLetters, Due, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob, ObjectHead,
+    Objects, PortError, Queue, RedriveError, Splits, Stopped, Tallies, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
-/// When the process dies, as seen from a call to a port.
+/// When the process dies, relative to a call of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Death {
     /// Before the call takes effect.
     Before,
-    /// After it took effect; its reply is lost.
+    /// After the call took effect; its reply is lost.
     After,
 }
 
-/// What is planned for a call.
+/// What happens at a call.
 #[derive(Clone, Copy)]
 struct Plan {
     call: u64,
     death: Death,
-    /// Whether the process is dead from then on.
+    /// Whether the process stays dead.
     is_fatal: bool,
 }
 
@@ -51,12 +51,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The process dies at the `call`-th call from now on, counted from 0.
+    /// The process dies at the `call`-th call from now, counted from 0.
     pub fn plan(&self, call: u64, death: Death) {
         self.plan_any(Plan { call, death, is_fatal: true });
     }
 
-    /// The `call`-th call from now on, counted from 0, fails before or after it took effect; the process lives on.
+    /// The `call`-th call from now, counted from 0, fails before or after it took effect. The process lives on.
     pub fn plan_failure(&self, call: u64, death: Death) {
         self.plan_any(Plan { call, death, is_fatal: false });
     }
@@ -66,33 +66,33 @@ impl Faults {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
     }
 
-    /// The process is frozen at the `call`-th call from now on, counted from 0, while all of this happens.
+    /// The process is frozen at the `call`-th call from now, counted from 0, until `meanwhile` is done.
     pub fn freeze(&self, call: u64, meanwhile: impl Future<Output = ()> + Send + 'static) {
         self.calls.store(0, Ordering::SeqCst);
         *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, Box::pin(meanwhile)));
     }
 
-    /// Whether the process was not frozen as planned, because it did not make that many calls.
+    /// Whether the planned freeze did not happen, because the process made fewer calls.
     pub fn thaw(&self) -> bool {
         self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// How many calls there were since the last plan.
+    /// The number of calls since the last plan.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Whether what was planned is still to come.
+    /// Whether the planned death or failure has not happened yet.
     pub fn is_pending(&self) -> bool {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Starts a new process; whether the one before had died.
+    /// Starts a new process. Returns whether the previous one died.
     pub fn revive(&self) -> bool {
         self.dead.swap(false, Ordering::SeqCst)
     }
 
-    /// To be called before a port's own work: whether it is done at all, and whether its reply arrives.
+    /// Runs before the call of a port. An error means that the call is not made.
     async fn enter(&self) -> Result<Reply<'_>, PortError> {
         if self.dead.load(Ordering::SeqCst) {
             return Err(dead());
@@ -129,226 +129,121 @@ fn dead() -> PortError {
     PortError::unavailable("calling a port", "the process is dead")
 }
 
-/// A port behind which the process may die.
+/// A port in a process that may die at each of its calls.
 pub struct Mortal<P: ?Sized> {
     port: Arc<P>,
     faults: Arc<Faults>,
 }
 
 impl<P: ?Sized> Mortal<P> {
-    /// This port, dying by this plan.
+    /// This port in the process of this plan.
     pub fn new(port: Arc<P>, faults: &Arc<Faults>) -> Arc<Self> {
         Arc::new(Self { port, faults: Arc::clone(faults) })
     }
-}
 
-/// Passes a call on unless the process dies.
-macro_rules! pass {
-    ($self:ident.$call:ident($($argument:expr),*)) => {{
-        let reply = $self.faults.enter().await?;
-        let answer = $self.port.$call($($argument),*).await;
+    /// Makes a call, unless the process dies before or after it.
+    async fn make<T, E: From<PortError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let reply = self.faults.enter().await?;
+        let answer = call.await;
         reply.arrives()?;
         answer
-    }};
+    }
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for Mortal<P> {
     async fn send(&self, messages: &[M]) -> Result<(), PortError> {
-        pass!(self.send(messages))
+        self.make(self.port.send(messages)).await
     }
 
     async fn backlog(&self) -> Result<u64, PortError> {
-        pass!(self.backlog())
+        self.make(self.port.backlog()).await
     }
 }
 
-#[async_trait]
-impl<P: Objects + ?Sized> Objects for Mortal<P> {
-    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
-        pass!(self.head(key))
-    }
-
-    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        pass!(self.read_range(key, etag, range))
-    }
-
-    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
-        pass!(self.read(key))
-    }
-
-    async fn put(
-        &self,
-        key: &str,
-        content_type: &str,
-        bytes: Bytes,
-        sha256: Option<[u8; 32]>,
-    ) -> Result<String, PortError> {
-        pass!(self.put(key, content_type, bytes, sha256))
-    }
+/// Implements a port for [`Mortal`], from the signatures of its methods.
+macro_rules! mortal {
+    ($port:ident { $($call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }) => {
+        #[deny(clippy::missing_trait_methods)]
+        #[async_trait]
+        impl<P: $port + ?Sized> $port for Mortal<P> {
+            $(async fn $call(&self, $($argument: $type),*) -> $answer {
+                self.make(self.port.$call($($argument),*)).await
+            })*
+        }
+    };
 }
 
-#[async_trait]
-impl<P: MultipartObjects + ?Sized> MultipartObjects for Mortal<P> {
-    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
-        pass!(self.begin_multipart(key, content_type))
-    }
+mortal!(Objects {
+    head(key: &str) -> Result<ObjectHead, PortError>;
+    read_range(key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError>;
+    read(key: &str) -> Result<Bytes, PortError>;
+    put(key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> Result<String, PortError>;
+});
 
-    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
-        pass!(self.put_part(key, multipart, number, bytes))
-    }
+mortal!(MultipartObjects {
+    begin_multipart(key: &str, content_type: &str) -> Result<String, PortError>;
+    put_part(key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
+    parts(key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
+    complete_multipart(key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
+});
 
-    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
-        pass!(self.parts(key, multipart))
-    }
+mortal!(Admissions {
+    create(job: &NewJob) -> Result<Created, CreateError>;
+    remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>;
+});
 
-    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
-        pass!(self.complete_multipart(key, multipart, parts))
-    }
-}
+mortal!(Jobs {
+    job(job: JobGuid) -> Result<Job, PortError>;
+    spec(job: JobGuid) -> Result<Spec, PortError>;
+    jobs(owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>;
+});
 
-#[async_trait]
-impl<P: JobStore + ?Sized> JobStore for Mortal<P> {
-    async fn create(&self, job: &NewJob) -> Result<Created, CreateError> {
-        pass!(self.create(job))
-    }
+mortal!(Leases {
+    lease(job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError>;
+    release(job: JobGuid, holder: RunId) -> Result<(), PortError>;
+});
 
-    async fn remembered(
-        &self,
-        owner: &Owner,
-        key: &str,
-        now: Timestamp,
-    ) -> Result<Option<(JobGuid, String)>, PortError> {
-        pass!(self.remembered(owner, key, now))
-    }
+mortal!(Splits {
+    count_tally(job: JobGuid, attempt: u32, by: RunId, tally: u32, end: Position, now: Timestamp) -> Result<(), WriteLost>;
+    pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>;
+    finish_split(job: JobGuid, attempt: u32, by: RunId, at_end: bool, now: Timestamp) -> Result<Job, WriteLost>;
+});
 
-    async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
-        pass!(self.job(job))
-    }
+mortal!(Tallies {
+    put_tally(job: JobGuid, tally: &Tally) -> Result<Tally, PortError>;
+    tally(job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError>;
+    tallies(job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
+    commit(job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
+    skip_rest(job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
+    touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
+    fold(job: JobGuid, tally: &Tally) -> Result<Totals, PortError>;
+    totals(job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
+    set_final_tallies(job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;
+});
 
-    async fn spec(&self, job: JobGuid) -> Result<Spec, PortError> {
-        pass!(self.spec(job))
-    }
+mortal!(Checkpoints {
+    checkpoint(job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
+    move_checkpoint(job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
+});
 
-    async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
-        pass!(self.jobs(owner, filter, now))
-    }
+mortal!(Attempts {
+    stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
+    redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>;
+});
 
-    async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
-        pass!(self.lease(job, attempt, lease, now))
-    }
+mortal!(Completions {
+    pause_composition(job: JobGuid, attempt: u32, by: RunId, state: RunId, now: Timestamp) -> Result<(), WriteLost>;
+    complete(completion: &Completion) -> Result<(), WriteLost>;
+});
 
-    async fn release(&self, job: JobGuid, holder: RunId) -> Result<(), PortError> {
-        pass!(self.release(job, holder))
-    }
+mortal!(DeadLetters {
+    record_dead_letter(job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>;
+    dead_letters(job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>;
+});
 
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
-        pass!(self.put_tally(job, tally))
-    }
-
-    async fn count_tally(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        number: u32,
-        next: Position,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        pass!(self.count_tally(job, attempt, holder, number, next, now))
-    }
-
-    async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {
-        pass!(self.pause_split(job, attempt, holder, now))
-    }
-
-    async fn finish_split(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        at_end: bool,
-        now: Timestamp,
-    ) -> Result<Job, WriteLost> {
-        pass!(self.finish_split(job, attempt, holder, at_end, now))
-    }
-
-    async fn pause_composition(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        state: RunId,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        pass!(self.pause_composition(job, attempt, holder, state, now))
-    }
-
-    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
-        pass!(self.stop(job, attempt, stop))
-    }
-
-    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
-        pass!(self.set_final_tallies(job, attempt, tallies))
-    }
-
-    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
-        pass!(self.commit(job, commit))
-    }
-
-    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
-        pass!(self.skip_rest(job, seen, at))
-    }
-
-    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
-        pass!(self.tally(job, attempt, number))
-    }
-
-    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
-        pass!(self.tallies(job, attempt, numbers))
-    }
-
-    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
-        pass!(self.fold(job, tally))
-    }
-
-    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
-        pass!(self.totals(job, attempt))
-    }
-
-    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        pass!(self.touch(job, attempt, tally, at))
-    }
-
-    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
-        pass!(self.checkpoint(job, chunk))
-    }
-
-    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
-        pass!(self.move_checkpoint(job, moved))
-    }
-
-    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {
-        pass!(self.record_dead_letter(job, letter))
-    }
-
-    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
-        pass!(self.dead_letters(job, limit))
-    }
-
-    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
-        pass!(self.due(shard, now, limit))
-    }
-
-    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
-        pass!(self.wake_later(due, next, recoveries))
-    }
-
-    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
-        pass!(self.redrive(attempt))
-    }
-
-    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
-        pass!(self.complete(completion))
-    }
-}
+mortal!(WakeUps {
+    due(shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
+    wake_later(due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>;
+});

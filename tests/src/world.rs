@@ -30,7 +30,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{Ceilings, Clock, JobStore};
+use rowmill_core::ports::{Ceilings, Clock, Jobs as _};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_view::JobView;
 use rowmill_core::text::ChunkLimits;

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, JobStore, PortError};
+use rowmill_core::ports::{Admission, Attempts, Ceilings, Clock, JobFilter, Jobs, PortError, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 use split_job::split::SplitEnd;

@@ -1,28 +1,28 @@
-//! Three ways to get the protocol wrong, kept to show that the simulation finds each of them.
+//! Three faults in the protocol. They show that the simulation finds each of them.
 
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{Committed, JobStore, PortError};
+use rowmill_core::ports::{Committed, PortError, Tallies};
 
 use super::gate_jobs::GatedJobs;
 
-/// What is wrong.
+/// The fault that is built in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Broken {
     /// Nothing.
     #[default]
     Nothing,
-    /// A commit is made whether its chunk is committed already or not.
+    /// A commit is applied even if its chunk is already committed.
     CommitWithoutCondition,
-    /// A tally is closed by whoever is about to commit its last chunk, instead of by whoever sees that it is committed.
+    /// A tally is folded by the run that is about to commit its last chunk, instead of after that commit.
     CloseBeforeCommit,
-    /// Nobody sweeps.
+    /// The sweep never runs.
     NoSweep,
 }
 
-/// Commits, come what may.
+/// Commits without any condition.
 pub(super) async fn commit_anyway(
     store: &InMemoryJobStore,
     job: JobGuid,
@@ -33,7 +33,7 @@ pub(super) async fn commit_anyway(
     Ok(Committed::Won(store.tally(job, chunk.attempt, chunk.tally).await?))
 }
 
-/// Folds the tally as it is going to be, if this commit is its last.
+/// Folds the tally as it will be after this commit, if this commit is its last.
 pub(super) async fn close_before(jobs: &GatedJobs, job: JobGuid, commit: &Commit) -> Result<(), PortError> {
     let chunk = commit.chunk;
     let mut tally = jobs.store.tally(job, chunk.attempt, chunk.tally).await?;

@@ -9,7 +9,7 @@ use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::results::Manifest;
-use rowmill_core::ports::{JobStore, Objects, PortError};
+use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
 use rowmill_core::progress::job_view::JobView;
 
 use super::checks::{Checked, ensure, now};

@@ -1,4 +1,4 @@
-//! The gate before the jobs' rows: no call passes before the adversary lets it, and every effect is checked at once.
+//! The gate before the job store: a call passes only when the adversary allows it, and every effect is checked at once.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,33 +13,34 @@ use rowmill_core::model::job::{Job, Lease, Stop};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    CheckpointMoved, Committed, Completion, CreateError, Created, Due, JobFilter, JobPage, JobStore, Leased,
-    NewAttempt, NewJob, PortError, RedriveError, Stopped, WAKE_SHARDS, WriteLost,
+    Admissions, Attempts, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError, Created,
+    DeadLetters, Due, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, PortError, RedriveError, Splits,
+    Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
 use super::broken::Broken;
-use super::gated;
+use super::gates;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 use super::trace::{Brief, chunk_name, job_name};
 
-/// The gate before the jobs' rows.
+/// The gate before the job store.
 pub struct GatedJobs {
-    /// What is behind it.
+    /// The store behind the gate.
     pub store: Arc<InMemoryJobStore>,
-    /// What it asks.
+    /// Decides about each call.
     pub hub: Hub,
-    /// What must hold after every write.
+    /// Checked after every write.
     pub invariants: Arc<Invariants>,
-    /// What is wrong with the store, if something is to be.
+    /// The fault that is built into the store, if any.
     pub broken: Broken,
-    /// The index of jobs to be looked at, as it was some time ago.
+    /// An earlier state of the wake index.
     pub old_index: Mutex<Vec<Due>>,
 }
 
 impl GatedJobs {
-    /// Has the index that is behind catch up with what is so now.
+    /// Lets the lagging index catch up with the store.
     pub fn refresh_index(&self) {
         let jobs = self.store.every_job();
         let index = jobs.iter().filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? })).collect();
@@ -54,281 +55,167 @@ impl GatedJobs {
         due.truncate(limit);
         due
     }
-
-    /// Notes what the check of a job's row, as it is after a write, says.
-    fn checked<T>(&self, job: JobGuid, answer: T) -> T {
-        self.hub.check(self.invariants.job_moved(job));
-        answer
-    }
 }
 
-#[async_trait]
-impl JobStore for GatedJobs {
-    async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
-        let job = new.job.job_guid;
-        gated!(self, Transaction, "create", ["{}", job_name(job)], {
-            let created = self.store.create(new).await;
-            if let Ok(Created::New) = created {
-                self.hub.check(self.invariants.created(new));
+gates!(Admissions for GatedJobs {
+    Transaction create(new: &NewJob) -> Result<Created, CreateError>, ["{}", job_name(new.job.job_guid)],
+        check |all, answer| if let Ok(Created::New) = answer { all.created(new) } else { Ok(()) };
+    Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
+        ["{owner}, {key}"];
+});
+
+gates!(Jobs for GatedJobs {
+    Read job(job: JobGuid) -> Result<Job, PortError>, ["{}", job_name(job)];
+    Read spec(job: JobGuid) -> Result<Spec, PortError>, ["{}", job_name(job)];
+    Index jobs(owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>, ["{owner}"];
+});
+
+gates!(Leases for GatedJobs {
+    Write lease(job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError>,
+        ["{}, attempt {attempt}, {}", job_name(job), lease.holder],
+        check |all, _answer| all.job_moved(job);
+    Write release(job: JobGuid, holder: RunId) -> Result<(), PortError>,
+        ["{}, {holder}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+});
+
+gates!(Splits for GatedJobs {
+    Write count_tally(
+        job: JobGuid, attempt: u32, holder: RunId, number: u32, next: Position, now: Timestamp
+    ) -> Result<(), WriteLost>,
+        ["{}, tally {number}, up to row {}", job_name(job), next.row],
+        check |all, _answer| all.job_moved(job);
+    Write pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>,
+        ["{}, attempt {attempt}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+    Write finish_split(
+        job: JobGuid, attempt: u32, holder: RunId, at_end: bool, now: Timestamp
+    ) -> Result<Job, WriteLost>,
+        ["{}, attempt {attempt}, at end: {at_end}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+});
+
+gates!(Tallies for GatedJobs {
+    Write put_tally(job: JobGuid, tally: &Tally) -> Result<Tally, PortError>,
+        ["{}, {}", job_name(job), tally.brief()],
+        check |all, _answer| all.tally_moved(job, tally.attempt, tally.number);
+    Read tally(job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError>,
+        ["{}, attempt {attempt}, {number}", job_name(job)];
+    Read tallies(job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>,
+        ["{}, attempt {attempt}, {numbers:?}", job_name(job)];
+    Write skip_rest(job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>,
+        ["{}, attempt {}, {}", job_name(job), seen.attempt, seen.brief()],
+        check |all, _answer| all.rest_skipped(job, seen.attempt, seen.number);
+    Write touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>,
+        ["{}, tally {tally}", job_name(job)];
+    Write fold(job: JobGuid, tally: &Tally) -> Result<Totals, PortError>,
+        ["{}, attempt {}, {}", job_name(job), tally.attempt, tally.brief()],
+        check |all, _answer| all.folded(job, tally);
+    Read totals(job: JobGuid, attempt: u32) -> Result<Totals, PortError>,
+        ["{}, attempt {attempt}", job_name(job)];
+    Write set_final_tallies(job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>,
+        ["{}, attempt {attempt}, {tallies}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+    {
+        async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+            if self.broken == Broken::CloseBeforeCommit {
+                super::broken::close_before(self, job, commit).await?;
             }
-            created
-        })
-    }
-
-    async fn remembered(
-        &self,
-        owner: &Owner,
-        key: &str,
-        now: Timestamp,
-    ) -> Result<Option<(JobGuid, String)>, PortError> {
-        gated!(self, Read, "remembered", ["{owner}, {key}"], self.store.remembered(owner, key, now).await)
-    }
-
-    async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
-        gated!(self, Read, "job", ["{}", job_name(job)], self.store.job(job).await)
-    }
-
-    async fn spec(&self, job: JobGuid) -> Result<Spec, PortError> {
-        gated!(self, Read, "spec", ["{}", job_name(job)], self.store.spec(job).await)
-    }
-
-    async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
-        gated!(self, Index, "jobs", ["{owner}"], self.store.jobs(owner, filter, now).await)
-    }
-
-    async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
-        gated!(self, Write, "lease", ["{}, attempt {attempt}, {}", job_name(job), lease.holder], {
-            let answer = self.store.lease(job, attempt, lease, now).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn release(&self, job: JobGuid, holder: RunId) -> Result<(), PortError> {
-        gated!(self, Write, "release", ["{}, {holder}", job_name(job)], {
-            let answer = self.store.release(job, holder).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
-        gated!(self, Write, "put_tally", ["{}, {}", job_name(job), tally.brief()], {
-            let answer = self.store.put_tally(job, tally).await;
-            self.hub.check(self.invariants.tally_moved(job, tally.attempt, tally.number));
-            answer
-        })
-    }
-
-    async fn count_tally(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        number: u32,
-        next: Position,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        gated!(self, Write, "count_tally", ["{}, tally {number}, up to row {}", job_name(job), next.row], {
-            let answer = self.store.count_tally(job, attempt, holder, number, next, now).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {
-        gated!(self, Write, "pause_split", ["{}, attempt {attempt}", job_name(job)], {
-            let answer = self.store.pause_split(job, attempt, holder, now).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn finish_split(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        at_end: bool,
-        now: Timestamp,
-    ) -> Result<Job, WriteLost> {
-        gated!(self, Write, "finish_split", ["{}, attempt {attempt}, at end: {at_end}", job_name(job)], {
-            let answer = self.store.finish_split(job, attempt, holder, at_end, now).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn pause_composition(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        state: RunId,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        gated!(self, Write, "pause_composition", ["{}, attempt {attempt}, {state}", job_name(job)], {
-            let answer = self.store.pause_composition(job, attempt, holder, state, now).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
-        gated!(self, Write, "stop", ["{}, attempt {attempt}, {}", job_name(job), stop.code.as_str()], {
-            let answer = self.store.stop(job, attempt, stop).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
-        gated!(self, Write, "set_final_tallies", ["{}, attempt {attempt}, {tallies}", job_name(job)], {
-            let answer = self.store.set_final_tallies(job, attempt, tallies).await;
-            self.checked(job, answer)
-        })
-    }
-
-    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
-        if self.broken == Broken::CloseBeforeCommit {
-            super::broken::close_before(self, job, commit).await?;
-        }
-        let what = || {
-            format!(
-                "{}, {}, {:?} by {}, {}",
-                job_name(job),
-                chunk_name(commit.chunk),
-                commit.mark.kind,
-                commit.mark.run,
-                commit.counts.brief()
-            )
-        };
-        let effect = async {
-            let answer = match self.broken {
-                Broken::CommitWithoutCondition => super::broken::commit_anyway(&self.store, job, commit).await,
-                _ => self.store.commit(job, commit).await,
+            let what = || {
+                format!(
+                    "{}, {}, {:?} by {}, {}",
+                    job_name(job),
+                    chunk_name(commit.chunk),
+                    commit.mark.kind,
+                    commit.mark.run,
+                    commit.counts.brief()
+                )
             };
-            match answer {
-                Ok(Committed::Won(_)) => self.hub.check(self.invariants.committed(job, commit)),
-                Ok(Committed::Lost(_)) => self.invariants.reach("commit lost"),
-                Err(_) => {}
-            }
-            answer
-        };
-        self.hub.through(CallKind::Write, "commit", what, effect).await
-    }
-
-    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
-        gated!(self, Write, "skip_rest", ["{}, attempt {}, {}", job_name(job), seen.attempt, seen.brief()], {
-            let answer = self.store.skip_rest(job, seen, at).await;
-            self.hub.check(self.invariants.rest_skipped(job, seen.attempt, seen.number));
-            answer
-        })
-    }
-
-    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
-        let store = &self.store;
-        gated!(
-            self,
-            Read,
-            "tally",
-            ["{}, attempt {attempt}, {number}", job_name(job)],
-            store.tally(job, attempt, number).await
-        )
-    }
-
-    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
-        let store = &self.store;
-        gated!(self, Read, "tallies", ["{}, attempt {attempt}, {numbers:?}", job_name(job)], {
-            store.tallies(job, attempt, numbers.clone()).await
-        })
-    }
-
-    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
-        gated!(self, Write, "fold", ["{}, attempt {}, {}", job_name(job), tally.attempt, tally.brief()], {
-            let answer = self.store.fold(job, tally).await;
-            self.hub.check(self.invariants.folded(job, tally));
-            answer
-        })
-    }
-
-    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
-        gated!(self, Read, "totals", ["{}, attempt {attempt}", job_name(job)], self.store.totals(job, attempt).await)
-    }
-
-    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        let store = &self.store;
-        gated!(self, Write, "touch", ["{}, tally {tally}", job_name(job)], store.touch(job, attempt, tally, at).await)
-    }
-
-    async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
-        let store = &self.store;
-        gated!(self, Read, "ledger", ["{}, {}", job_name(job), chunk_name(chunk)], store.checkpoint(job, chunk).await)
-    }
-
-    async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
-        gated!(self, Write, "move_ledger", ["{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief()], {
-            let answer = self.store.move_checkpoint(job, moved).await;
-            match answer {
-                Ok(CheckpointMoved::Lost(_)) => self.invariants.reach("ledger lost"),
-                _ if moved.isolated => self.invariants.reach("ledger moved, isolated"),
-                _ => self.invariants.reach("ledger moved, continued"),
-            }
-            answer
-        })
-    }
-
-    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError> {
-        gated!(self, Write, "record_dead_letter", ["{}, {}", job_name(job), letter.brief()], {
-            self.invariants.reach(format!("dead letter: {:?}", letter.about));
-            self.store.record_dead_letter(job, letter).await
-        })
-    }
-
-    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
-        gated!(self, Read, "dead_letters", ["{}", job_name(job)], self.store.dead_letters(job, limit).await)
-    }
-
-    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
-        let detail = format!("shard {shard}");
-        let (verdict, task) = self.hub.suspend(CallKind::Index, "due", detail).await;
-        let answer = match verdict {
-            Verdict::Proceed => self.store.due(shard, now, limit).await,
-            Verdict::Stale => Ok(self.stale_due(shard, now, limit)),
-            Verdict::Fail(why) => Err(PortError::unavailable("reading the index", why)),
-            Verdict::LoseReply | Verdict::Partly => Err(PortError::unavailable("reading the index", "no reply")),
-            Verdict::DieAfter => self.hub.die(task).await,
-        };
-        if !matches!((&answer, verdict), (Ok(due), Verdict::Proceed) if due.is_empty()) {
-            let brief = || answer.as_ref().map_or_else(ToString::to_string, Brief::brief);
-            self.hub.tell(Some(task), || format!("due(shard {shard}) -> {}, {verdict:?}", brief()));
+            let effect = async {
+                let answer = match self.broken {
+                    Broken::CommitWithoutCondition => super::broken::commit_anyway(&self.store, job, commit).await,
+                    _ => self.store.commit(job, commit).await,
+                };
+                match answer {
+                    Ok(Committed::Won(_)) => self.hub.check(self.invariants.committed(job, commit)),
+                    Ok(Committed::Lost(_)) => self.invariants.reach("commit lost"),
+                    Err(_) => {}
+                }
+                answer
+            };
+            self.hub.through(CallKind::Write, "commit", what, effect).await
         }
-        answer
     }
+});
 
-    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
-        gated!(self, Write, "wake_later", ["{}, recoveries {recoveries}", job_name(due.job)], {
-            let answer = self.store.wake_later(due, next, recoveries).await;
-            self.checked(due.job, answer)
-        })
-    }
+gates!(Checkpoints for GatedJobs {
+    Read checkpoint(job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>,
+        ["{}, {}", job_name(job), chunk_name(chunk)];
+    Write move_checkpoint(job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>,
+        ["{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief()],
+        check |all, answer| {
+            all.reach(match answer {
+                Ok(CheckpointMoved::Lost(_)) => "ledger lost",
+                _ if moved.isolated => "ledger moved, isolated",
+                _ => "ledger moved, continued",
+            });
+            Ok(())
+        };
+});
 
-    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
-        let job = attempt.seen.job_guid;
-        gated!(self, Transaction, "redrive", ["{}, to attempt {}", job_name(job), attempt.seen.attempt + 1], {
-            let answer = self.store.redrive(attempt).await;
-            if answer.is_ok() {
-                self.hub.check(self.invariants.redriven(job));
+gates!(Attempts for GatedJobs {
+    Write stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>,
+        ["{}, attempt {attempt}, {}", job_name(job), stop.code.as_str()],
+        check |all, _answer| all.job_moved(job);
+    Transaction redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>,
+        ["{}, to attempt {}", job_name(attempt.seen.job_guid), attempt.seen.attempt + 1],
+        check |all, answer| if answer.is_ok() { all.redriven(attempt.seen.job_guid) } else { Ok(()) };
+});
+
+gates!(Completions for GatedJobs {
+    Write pause_composition(
+        job: JobGuid, attempt: u32, holder: RunId, state: RunId, now: Timestamp
+    ) -> Result<(), WriteLost>,
+        ["{}, attempt {attempt}, {state}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+    Transaction complete(completion: &Completion) -> Result<(), WriteLost>,
+        [
+            "{}, {}, {}",
+            job_name(completion.seen.job_guid), completion.status.as_str(), completion.counts.brief()
+        ],
+        check |all, _answer| all.slots().and_then(|()| all.job_moved(completion.seen.job_guid));
+});
+
+gates!(DeadLetters for GatedJobs {
+    Write record_dead_letter(job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>,
+        ["{}, {}", job_name(job), letter.brief()],
+        check |all, _answer| {
+            all.reach(format!("dead letter: {:?}", letter.about));
+            Ok(())
+        };
+    Read dead_letters(job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>, ["{}", job_name(job)];
+});
+
+gates!(WakeUps for GatedJobs {
+    Write wake_later(due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>,
+        ["{}, recoveries {recoveries}", job_name(due.job)],
+        check |all, _answer| all.job_moved(due.job);
+    {
+        async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
+            let detail = format!("shard {shard}");
+            let (verdict, task) = self.hub.suspend(CallKind::Index, "due", detail).await;
+            let answer = match verdict {
+                Verdict::Proceed => self.store.due(shard, now, limit).await,
+                Verdict::Stale => Ok(self.stale_due(shard, now, limit)),
+                Verdict::Fail(why) => Err(PortError::unavailable("reading the index", why)),
+                Verdict::LoseReply | Verdict::Partly => Err(PortError::unavailable("reading the index", "no reply")),
+                Verdict::DieAfter => self.hub.die(task).await,
+            };
+            if !matches!((&answer, verdict), (Ok(due), Verdict::Proceed) if due.is_empty()) {
+                let brief = || answer.as_ref().map_or_else(ToString::to_string, Brief::brief);
+                self.hub.tell(Some(task), || format!("due(shard {shard}) -> {}, {verdict:?}", brief()));
             }
             answer
-        })
+        }
     }
-
-    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
-        let job = completion.seen.job_guid;
-        gated!(
-            self,
-            Transaction,
-            "complete",
-            ["{}, {}, {}", job_name(job), completion.status.as_str(), completion.counts.brief()],
-            {
-                let answer = self.store.complete(completion).await;
-                self.hub.check(self.invariants.slots());
-                self.checked(job, answer)
-            }
-        )
-    }
-}
+});

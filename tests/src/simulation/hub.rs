@@ -1,7 +1,8 @@
-//! What every gate of a world shares with its scheduler: the suspended calls, the sleepers and the time.
+//! The state that all gates of a world share with the scheduler: the suspended calls, the sleepers and the time.
 //!
-//! A task goes on only when the adversary gives one of its calls a [`Verdict`], or when the clock, which moves only when
-//! told to, reaches the time it sleeps until. So a run is a sequence of decisions, and the same decisions make the same run.
+//! A task continues only when the adversary gives one of its calls a [`Verdict`], or when the clock reaches the time until
+//! which it sleeps. The scheduler alone moves the clock. So a run is a sequence of decisions, and the same decisions make
+//! the same run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,39 +17,39 @@ use rowmill_core::ports::PortError;
 
 use super::trace::{Brief, Trace};
 
-/// What a call is, so far as that tells what may go wrong with it.
+/// The kind of a call: it decides which faults are possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallKind {
-    /// Reads what is so now.
+    /// Reads the current state.
     Read,
-    /// Reads from an index that may be behind.
+    /// Reads from an index that may lag behind.
     Index,
     /// Writes one row or object.
     Write,
-    /// Writes rows that move together, and may meet a conflict.
+    /// Writes several rows atomically, and may meet a conflict.
     Transaction,
-    /// Sends messages, of which some may be sent and some not.
+    /// Sends messages, possibly only some of them.
     Send,
-    /// An item being processed: nothing can go wrong with it but death.
+    /// Processes an item: the only possible fault is that the process dies.
     Item,
-    /// An item that takes its process with it.
+    /// Processes an item that kills its process.
     Poison,
 }
 
-/// What the adversary lets happen to a call.
+/// The adversary's decision about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It does what it is to do.
+    /// The call is made.
     Proceed,
-    /// It fails, with nothing done.
+    /// It fails before it takes effect.
     Fail(&'static str),
-    /// It is done, and its reply is lost.
+    /// It takes effect, and its reply is lost.
     LoseReply,
-    /// It is done in part, and fails.
+    /// It takes effect in part, and fails.
     Partly,
-    /// It is answered from an index that is behind.
+    /// It is answered from an index that lags behind.
     Stale,
-    /// It is done, and then the process dies.
+    /// It takes effect, and then the process dies.
     DieAfter,
 }
 
@@ -57,9 +58,9 @@ pub enum Verdict {
 pub struct Suspended {
     /// Its number.
     pub id: u64,
-    /// Whose call it is.
+    /// The task that makes it.
     pub task: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: CallKind,
 }
 
@@ -77,7 +78,7 @@ struct Timer {
     waker: Waker,
 }
 
-/// What all gates of a world share with its scheduler.
+/// The state that all gates of a world share with the scheduler.
 #[derive(Clone)]
 pub struct Hub(Arc<Mutex<State>>);
 
@@ -88,14 +89,14 @@ struct State {
     slots: Vec<Slot>,
     timers: Vec<Timer>,
     doomed: Option<u64>,
-    /// How many calls of each task have failed.
+    /// The number of failed calls of each task.
     failures: BTreeMap<u64, u32>,
     violation: Option<String>,
     trace: Trace,
 }
 
 impl Hub {
-    /// A hub at the beginning of time.
+    /// A hub at the start of a run.
     pub fn new(now: Timestamp, trace: Trace) -> Self {
         let state = State {
             now,
@@ -115,27 +116,27 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.state().now
     }
 
-    /// How many calls of a task that has ended had failed.
+    /// Takes the number of failed calls of a task that has ended.
     pub fn take_failures(&self, task: u64) -> u32 {
         self.state().failures.remove(&task).unwrap_or(0)
     }
 
-    /// The task that goes on just now.
+    /// The task that runs now.
     pub fn current(&self) -> u64 {
         self.state().current
     }
 
-    /// Notes which task goes on now.
+    /// Notes which task runs now.
     pub(super) fn goes_on(&self, task: u64) {
         self.state().current = task;
     }
 
-    /// Moves the clock to `now`, and wakes who slept until then.
+    /// Moves the clock to `now`, and wakes the sleepers whose time has come.
     pub fn advance_to(&self, now: Timestamp) {
         let mut state = self.state();
         state.now = state.now.max(now);
@@ -148,17 +149,17 @@ impl Hub {
         self.state().timers.iter().map(|timer| timer.until).min()
     }
 
-    /// How many calls wait for a verdict.
+    /// The number of calls that wait for a verdict.
     pub fn suspended(&self) -> usize {
         self.state().slots.len()
     }
 
-    /// The suspended call at this place, in the order they were made.
+    /// The suspended call at this position, in the order of the calls.
     pub fn suspended_at(&self, place: usize) -> Suspended {
         self.state().slots[place].call
     }
 
-    /// Decides about a call; its task goes on when it is polled next.
+    /// Decides about a call. Its task continues when it is polled next.
     pub fn decide(&self, id: u64, verdict: Verdict) {
         let mut state = self.state();
         let state = &mut *state;
@@ -171,19 +172,19 @@ impl Hub {
         }
     }
 
-    /// The name of a suspended call and what it is about, to be told in the trace.
+    /// The name and the detail of a suspended call, for the trace.
     pub fn describe(&self, id: u64) -> String {
         let state = self.state();
         let slot = state.slots.iter().find(|slot| slot.call.id == id);
         slot.map(|slot| format!("{}({})", slot.name, slot.detail)).unwrap_or_default()
     }
 
-    /// The task that is to die now, if one is.
+    /// Takes the task that must die now, if there is one.
     pub(super) fn take_doomed(&self) -> Option<u64> {
         self.state().doomed.take()
     }
 
-    /// Notes that something that must hold does not. The first violation counts.
+    /// Notes that an invariant is violated. Only the first violation is kept.
     pub fn violate(&self, what: impl FnOnce() -> String) {
         let mut state = self.state();
         if state.violation.is_none() {
@@ -191,14 +192,14 @@ impl Hub {
         }
     }
 
-    /// Notes a violation where the check found one.
+    /// Notes the violation that a check found, if any.
     pub fn check(&self, checked: Result<(), String>) {
         if let Err(what) = checked {
             self.violate(|| what);
         }
     }
 
-    /// What does not hold, if anything.
+    /// The first violation, if any.
     pub fn violation(&self) -> Option<String> {
         self.state().violation.clone()
     }
@@ -220,10 +221,10 @@ impl Hub {
         std::mem::take(&mut self.state().trace)
     }
 
-    /// Suspends until the adversary says how this call goes on; then it is that.
+    /// Suspends until the adversary decides about this call, and then does what it decided.
     ///
     /// # Errors
-    /// `Unavailable` where the adversary says so, and what the call itself fails with.
+    /// `Unavailable` if the adversary decides so, and the errors of the call itself.
     pub async fn through<T, E>(
         &self,
         kind: CallKind,
@@ -261,26 +262,26 @@ impl Hub {
         }
     }
 
-    /// Suspends until there is a verdict, and says whose call it is.
+    /// Suspends until there is a verdict. Returns it with the task of the call.
     pub async fn suspend(&self, kind: CallKind, name: &'static str, detail: String) -> (Verdict, u64) {
         let task = self.state().current;
         (Entering { hub: self, id: None, what: Some((kind, name, detail)) }.await, task)
     }
 
-    /// Has the task die, and never comes back to it.
+    /// Lets the task die. Never returns.
     pub async fn die<T>(&self, task: u64) -> T {
         self.state().doomed = Some(task);
         std::future::pending().await
     }
 
-    /// Waits until `duration` has passed.
+    /// Sleeps for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         let until = self.now() + duration;
         Sleeping { hub: self, id: None, until }.await;
     }
 }
 
-/// A call on its way to its verdict.
+/// A call that waits for its verdict.
 struct Entering<'a> {
     hub: &'a Hub,
     id: Option<u64>,

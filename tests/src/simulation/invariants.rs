@@ -15,7 +15,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
-use rowmill_core::ports::{Ceilings, JobStore, NewJob, Objects};
+use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Objects, Tallies};
 use rowmill_core::progress::job_view::JobView;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};

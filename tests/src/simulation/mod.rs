@@ -43,13 +43,34 @@ use run::{Outcome, Run};
 /// How many lines of a trace are shown: all, but for runs that do not end.
 const LINES_SHOWN: usize = 4_000;
 
-/// Passes a call on when the adversary lets it.
-macro_rules! gated {
-    ($self:ident, $kind:ident, $name:literal, [$($detail:tt)*], $effect:expr) => {
-        $self.hub.through(CallKind::$kind, $name, || format!($($detail)*), async { $effect }).await
+/// Implements a port for a gate. For each method: the kind of call, the signature, the detail for the trace, and
+/// the invariants to check after the call. Other methods stand whole in braces at the end.
+macro_rules! gates {
+    ($port:ident for $gate:ident {
+        $($kind:ident $call:ident($($argument:ident: $type:ty),*) -> $answer:ty, [$($detail:tt)*]
+            $(, check |$all:ident, $done:ident| $check:expr)?;)*
+        $({ $($whole:tt)* })?
+    }) => {
+        #[deny(clippy::missing_trait_methods)]
+        #[async_trait]
+        impl $port for $gate {
+            $(async fn $call(&self, $($argument: $type),*) -> $answer {
+                let detail = if self.hub.is_traced() { format!($($detail)*) } else { String::new() };
+                let effect = async {
+                    let answer = self.store.$call($($argument),*).await;
+                    $(
+                        let ($all, $done) = (&self.invariants, &answer);
+                        self.hub.check($check);
+                    )?
+                    answer
+                };
+                self.hub.through(CallKind::$kind, stringify!($call), || detail, effect).await
+            })*
+            $($($whole)*)?
+        }
     };
 }
-use gated;
+use gates;
 
 /// A seed that violates something.
 #[derive(Clone, Debug)]

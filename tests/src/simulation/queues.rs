@@ -1,5 +1,5 @@
-//! The queues, as SQS promises them and no better: every message at least once, in any order, gone only once it is
-//! acknowledged, on the dead-letter queue when it has been received too often.
+//! The queues with exactly the guarantees of SQS: each message is delivered at least once, in any order, until it is
+//! acknowledged. A message that was received too often moves to the dead-letter queue.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 use super::trace::{chunk_name, job_name};
 
-/// Which queue.
+/// The name of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueName {
     /// The jobs queue.
@@ -43,19 +43,19 @@ impl QueueName {
     }
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// Cut a file.
+    /// Split a job.
     Split(SplitMessage),
     /// Process a chunk.
     Chunk(ChunkMessage),
-    /// End an attempt.
+    /// Complete an attempt.
     Completion(CompletionMessage),
 }
 
 impl Body {
-    /// In a few words.
+    /// The short form for the trace.
     pub fn brief(&self) -> String {
         match self {
             Self::Split(message) => {
@@ -90,37 +90,37 @@ impl From<CompletionMessage> for Body {
 /// A message in a queue.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// What the queue calls it.
+    /// Its message identifier.
     pub id: u64,
-    /// Where it is.
+    /// Its queue.
     pub queue: QueueName,
-    /// What it says.
+    /// Its content.
     pub body: Body,
-    /// From when on it may be received.
+    /// When it may be received next.
     pub visible_at: Timestamp,
     /// How often it was received.
     pub receives: u32,
 }
 
-/// What the queues promise in numbers.
+/// The settings of the queues.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// How often a message is received before it is a dead letter.
+    /// How often a message is received before it becomes a dead letter.
     pub max_receives: u32,
-    /// For how long a received message of this queue is not received again.
+    /// The visibility timeout of each queue.
     pub visibility: fn(QueueName) -> Duration,
 }
 
 /// A message given to a function.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Which message.
+    /// Its message identifier.
     pub id: u64,
-    /// From where.
+    /// Its queue.
     pub queue: QueueName,
-    /// What it says.
+    /// Its content.
     pub body: Body,
-    /// How often it has been received, so far as the queue tells.
+    /// Its receive count, as the queue reports it.
     pub receives: u32,
 }
 
@@ -133,12 +133,12 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// All of them empty.
+    /// Empty queues.
     pub fn new(limits: QueueLimits) -> Self {
         Self { messages: Arc::default(), next: Arc::new(Mutex::new(1)), limits }
     }
 
-    /// The messages there are, received or not.
+    /// All messages, received or not.
     pub fn messages(&self) -> MutexGuard<'_, Vec<Envelope>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +150,7 @@ impl Queues {
         self.messages().push(envelope);
     }
 
-    /// Receives a message; none where it was received too often, and is a dead letter now.
+    /// Receives a message. None if it was received too often: then it becomes a dead letter.
     pub fn receive(&self, id: u64, now: Timestamp) -> Option<Delivery> {
         let mut messages = self.messages();
         let message = messages.iter_mut().find(|message| message.id == id)?;
@@ -166,7 +166,7 @@ impl Queues {
         Some(Delivery { id, queue, body, receives })
     }
 
-    /// A copy of a message that is being worked on, as a standard queue may deliver it at any time.
+    /// A duplicate of a message in flight, as a standard queue may deliver it at any time.
     pub fn duplicate(&self, id: u64) -> Option<Delivery> {
         let messages = self.messages();
         let message = messages.iter().find(|message| message.id == id)?;
@@ -174,12 +174,12 @@ impl Queues {
         Some(Delivery { id, queue, body, receives })
     }
 
-    /// Deletes a message that was worked on to its end.
+    /// Deletes a message that was processed.
     pub fn acknowledge(&self, delivery: &Delivery) {
         self.messages().retain(|message| (message.id, message.queue) != (delivery.id, delivery.queue));
     }
 
-    /// Makes a message that was not acknowledged visible again, earlier than it would be.
+    /// Makes a message that was not acknowledged visible again, before its visibility timeout.
     pub fn give_back(&self, delivery: &Delivery, visible_at: Timestamp) {
         let mut messages = self.messages();
         let there = messages.iter_mut().find(|message| (message.id, message.queue) == (delivery.id, delivery.queue));
@@ -193,14 +193,14 @@ impl Queues {
         self.messages().iter().map(|message| message.visible_at).filter(|at| *at > now).min()
     }
 
-    /// The port that sends to this queue.
+    /// The port that sends to a queue.
     pub fn port(&self, queue: QueueName, hub: &Hub, invariants: &Arc<Invariants>) -> Arc<QueuePort> {
         let (queues, hub, invariants) = (self.clone(), hub.clone(), Arc::clone(invariants));
         Arc::new(QueuePort { queues, queue, hub, invariants })
     }
 }
 
-/// The way into a queue.
+/// A port that sends to a queue.
 pub struct QueuePort {
     queues: Queues,
     queue: QueueName,

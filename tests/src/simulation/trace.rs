@@ -1,4 +1,4 @@
-//! What happened, line by line, for a person to read.
+//! The trace of a run, line by line, for people.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use rowmill_core::ports::{
     CheckpointMoved, Committed, Created, Due, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
 };
 
-/// The lines of a run, if they are kept: a run is made without, and once more with them if it fails.
+/// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
 #[derive(Debug, Default)]
 pub struct Trace {
     began: Option<Timestamp>,
@@ -27,7 +27,7 @@ impl Trace {
         Self { began: None, lines: Vec::new() }
     }
 
-    /// A trace of a run that begins now.
+    /// A trace of a run that begins at this time.
     pub const fn kept(began: Timestamp) -> Self {
         Self { began: Some(began), lines: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl Trace {
         self.lines.push(format!("{number:>5}  {hours}:{minutes:02}:{seconds:02}.{ms:03}  {who:>5}  {}", line()));
     }
 
-    /// The lines, of a long trace the first few and the last ones.
+    /// The `last` lines, with a note if earlier lines are left out.
     pub fn text(&self, last: usize) -> String {
         let mut text = String::new();
         let left_out = self.lines.len().saturating_sub(last);
@@ -61,31 +61,31 @@ impl Trace {
         text
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub const fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no lines.
     pub const fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 }
 
-/// A job as a trace calls it: by the number it was given.
+/// The name of a job in a trace: its number.
 pub fn job_name(job: JobGuid) -> String {
     format!("job {}", job.0.as_u128() & 0xffff)
 }
 
-/// A chunk as a trace calls it.
+/// The name of a chunk in a trace.
 pub fn chunk_name(chunk: ChunkAddress) -> String {
     let ChunkAddress { attempt, tally, index } = chunk;
     format!("chunk {attempt}/{tally}/{index}")
 }
 
-/// What of an answer is worth a line.
+/// The short form of an answer in a trace.
 pub trait Brief {
-    /// In a few words.
+    /// The short form.
     fn brief(&self) -> String;
 }
 

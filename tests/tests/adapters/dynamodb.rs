@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::dynamodb_server::Server;
 
-/// The record store with a view of its table.
+/// The record store with direct access to its table.
 struct Viewed<'a> {
     server: &'a Server,
     store: DynamoDbRecordStore,
@@ -26,6 +26,7 @@ impl<'a> Viewed<'a> {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl RecordStore for Viewed<'_> {
     async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
@@ -56,7 +57,8 @@ impl Records for Viewed<'_> {
 
 #[tokio::test]
 async fn the_job_store_keeps_the_contract() {
-    // A server for each check: the checks use the same names, and a transaction's token is remembered beyond its tables.
+    // A server for each check: the checks use the same identifiers, and a server remembers a transaction's token even for
+    // other tables.
     contract::job_store(async || Server::start().await.job_store().await).await;
 }
 

@@ -27,7 +27,7 @@ impl Server {
         Self { client, endpoint, tables: AtomicU32::new(0) }
     }
 
-    /// Empty tables for a job store: their names.
+    /// Creates empty tables for a job store. Returns their names.
     pub async fn job_tables(&self) -> (String, String) {
         let number = self.tables.fetch_add(1, Ordering::Relaxed);
         let (jobs, admission) = (format!("jobs-{number}"), format!("admission-{number}"));
@@ -47,7 +47,7 @@ impl Server {
         DynamoDbUploadStore::new(self.client.clone(), table)
     }
 
-    /// An empty records table: its name.
+    /// Creates an empty records table. Returns its name.
     pub async fn records_table(&self) -> String {
         let table = format!("records-{}", self.tables.fetch_add(1, Ordering::Relaxed));
         self.create_table(&table, &["bucket", "key"]).await;

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::config;
 
-/// A bus as EventBridge has it: takes events, and refuses as it is told.
+/// A fake of EventBridge: accepts events, and refuses entries as planned.
 #[derive(Clone, Debug, Default)]
 struct FakeEventBridge(Arc<Mutex<State>>);
 
@@ -27,9 +27,9 @@ struct FakeEventBridge(Arc<Mutex<State>>);
 struct State {
     requests: Vec<Vec<Value>>,
     taken: Vec<Value>,
-    /// What becomes of the next entries: none is taken, one with a code is refused with it.
+    /// The answers to the next entries: none accepts it, a code refuses it.
     refusals: VecDeque<Option<&'static str>>,
-    /// So many further requests fail as a whole.
+    /// The number of next requests that fail as a whole.
     outage: usize,
 }
 
@@ -104,6 +104,7 @@ struct Heard {
     bus: EventBridgeEvents,
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Events for Heard {
     async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
@@ -138,7 +139,7 @@ fn events(count: u32) -> Vec<JobEvent> {
     (0..count).map(event).collect()
 }
 
-/// How each of the events ended, in a letter: published, unavailable, invalid.
+/// The result of each event as a letter: published, unavailable, invalid.
 fn ends(results: &[Result<(), PortError>]) -> String {
     let end = |result: &Result<(), PortError>| match result {
         Ok(()) => 'p',

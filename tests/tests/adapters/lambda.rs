@@ -18,18 +18,18 @@ use crate::config;
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:geocode";
 
-/// What becomes of an invocation.
+/// The answer to an invocation.
 #[derive(Clone, Debug)]
 enum Reply {
-    /// A response of this status, with these headers.
+    /// A response with this status and these headers.
     Http(u16, Vec<(&'static str, &'static str)>, Value),
-    /// None for ever.
+    /// Never.
     Hang,
     /// No connection.
     Unreachable,
 }
 
-/// Lambda, with every invocation alike.
+/// A fake of Lambda that gives the same answer to every invocation.
 #[derive(Clone, Debug)]
 struct FakeLambda {
     reply: Reply,
@@ -54,7 +54,7 @@ impl HttpConnector for FakeLambda {
     }
 }
 
-/// How a call ends where every invocation is answered like this, and the invocations.
+/// The result of a call if every invocation gets this answer, and the invocations.
 async fn call(reply: Reply, timeout: Duration) -> (Result<Vec<u8>, TargetError>, Vec<(String, Value)>) {
     let lambda = FakeLambda { reply, invocations: Arc::default() };
     let connector = SharedHttpConnector::new(lambda.clone());

@@ -1,4 +1,4 @@
-//! Replies that are lost on their way: the request took effect, and the SDK sends it again.
+//! Lost replies: the request took effect, and the SDK sends it again.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,9 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    Ceilings, CheckpointMoved, Committed, Completion, Created, Due, Idempotency, JobStore, Leased, NewAttempt, NewJob,
-    RecordStore, Stopped, WAKE_SHARDS,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, Created,
+    DeadLetters, Due, Idempotency, Jobs, Leased, Leases, NewAttempt, NewJob, RecordStore, Stopped, Tallies,
+    WAKE_SHARDS, WakeUps,
 };
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 use uuid::Uuid;
@@ -30,7 +31,7 @@ use uuid::Uuid;
 use crate::dynamodb_server::Server;
 use crate::{config, https_client};
 
-/// Sends each request on, and loses the first reply to each different one.
+/// Forwards each request, and loses the first reply to each different one.
 #[derive(Clone, Debug)]
 struct Lossy {
     inner: SharedHttpConnector,
@@ -92,7 +93,7 @@ fn named(number: u128) -> NewJob {
     NewJob { idempotency: None, ..new }
 }
 
-/// The job, ended.
+/// An ended job.
 async fn ended(store: &DynamoDbJobStore) -> Job {
     let new = new_job();
     assert_eq!(store.create(&new).await.unwrap(), Created::New);
@@ -152,7 +153,7 @@ async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
     store.complete(&completion).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 
-    // One slot was taken and one given back: exactly one job has room.
+    // One slot was taken and one given back: there is room for exactly one job.
     assert_eq!(store.create(&named(2)).await.unwrap(), Created::New);
     assert!(store.create(&named(3)).await.is_err());
 }
@@ -165,7 +166,7 @@ async fn a_record_whose_reply_was_lost_is_settled() {
         let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)), row };
         let upsert = Upsert { key: key.into(), version, fields: serde_json::Map::new() };
         let results = store.upsert("d", &[upsert]).await;
-        // That it is there is all that can be known.
+        // More than its existence cannot be known.
         assert!(matches!(results[..], [Ok(Upserted::Written | Upserted::Superseded)]), "{results:?}");
     }
 }
@@ -189,7 +190,7 @@ async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
         assert_eq!(store.redrive(&attempt).await.unwrap(), attempt.job(), "sent again by {who}");
     }
     assert_eq!(store.job(attempt.seen.job_guid).await.unwrap(), attempt.job());
-    // One slot was taken, and one is given back at the end: exactly one job has room.
+    // One slot was taken, and one is given back at the end: there is room for exactly one job.
     assert!(store.create(&named(2)).await.is_err());
     let lease = Lease { holder: RunId::from_bytes([3; 7]), until: at(50) };
     let Leased::Taken(seen) = store.lease(attempt.seen.job_guid, 2, lease, at(11)).await.unwrap() else {

@@ -1,5 +1,5 @@
-//! The AWS adapters keep the contracts of their ports, against other implementations of the services, in process: DynamoDB
-//! by `dynoxide`, S3 by `s3s-fs`, SQS, EventBridge and Lambda by connectors that answer as they do.
+//! The AWS adapters keep the contracts of their ports. The services run in process: DynamoDB is `dynoxide`, S3 is `s3s-fs`,
+//! and connectors stand in for SQS, EventBridge and Lambda.
 
 mod dynamodb;
 mod dynamodb_server;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::s3_server::ConditionalFileSystem;
 use crate::{config, https_client};
 
-/// S3 on a temporary folder, on a loopback port, with an empty bucket.
+/// S3 in a temporary folder, on a loopback port, with an empty bucket.
 struct Server {
     objects: S3Objects,
     client: aws_sdk_s3::Client,
@@ -54,6 +54,7 @@ impl Server {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Objects for Server {
     async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
@@ -73,6 +74,7 @@ impl Objects for Server {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl DirectTransfers for Server {
     async fn presign_put(
@@ -108,6 +110,7 @@ impl DirectTransfers for Server {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl MultipartObjects for Server {
     async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {

@@ -1,5 +1,5 @@
-//! `s3s-fs` with what S3 does beyond it: reads on condition of an entity tag, nothing stored under a wrong
-//! checksum, and a memory of the uploads in parts.
+//! `s3s-fs` with features of S3 that it lacks: conditional reads by entity tag, rejection of wrong checksums, and the state
+//! of multipart uploads.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use s3s_fs::FileSystem;
 
 pub struct ConditionalFileSystem {
     files: FileSystem,
-    /// The entity tags of the parts of each upload that is going on.
+    /// The entity tags of the parts of each unfinished multipart upload.
     uploads: Mutex<HashMap<String, BTreeMap<i32, Option<ETag>>>>,
 }
 
@@ -32,7 +32,7 @@ fn check(wanted: Option<&ETagCondition>, etag: Option<&ETag>) -> S3Result<()> {
     }
 }
 
-/// A request like this one, for something else.
+/// A copy of this request for another operation.
 fn alike<T, U>(request: &S3Request<T>, input: U) -> S3Request<U> {
     S3Request {
         input,
@@ -62,7 +62,7 @@ impl S3 for ConditionalFileSystem {
         let delete = alike(&request, delete);
         let stored = self.files.put_object(request).await;
         if stored.is_err() {
-            // It finds out that a checksum is wrong when the file is there already.
+            // `s3s-fs` detects a wrong checksum only after it has stored the file.
             self.files.delete_object(delete).await?;
         }
         stored
@@ -77,7 +77,7 @@ impl S3 for ConditionalFileSystem {
             ..HeadObjectInput::default()
         };
         let head = alike(&request, head);
-        // Before the range is looked at: a range beyond the end of another object is no answer.
+        // Checked before the range: a range beyond the end of a replaced object must not be the answer.
         match self.head_object(head).await {
             Err(error) if error.status_code().is_some_and(|status| status.as_u16() == 404) => Err(s3_error!(NoSuchKey)),
             Err(error) => Err(error),

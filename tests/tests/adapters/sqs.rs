@@ -20,7 +20,7 @@ use crate::config;
 
 const URL: &str = "http://127.0.0.1:9/1/items";
 
-/// A queue as SQS has it: takes batches, and refuses as it is told.
+/// A fake of SQS: accepts batches, and refuses entries as planned.
 #[derive(Clone, Debug, Default)]
 struct FakeSqs(Arc<Mutex<State>>);
 
@@ -28,7 +28,7 @@ struct FakeSqs(Arc<Mutex<State>>);
 struct State {
     requests: Vec<Vec<Value>>,
     taken: Vec<Value>,
-    /// What becomes of the next entries: none is taken, `Some(sender_fault)` is refused.
+    /// The answers to the next entries: none accepts it, `Some(sender_fault)` refuses it.
     refusals: VecDeque<Option<bool>>,
 }
 
@@ -116,6 +116,7 @@ struct Received {
     queue: SqsQueue<ChunkMessage>,
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Queue<ChunkMessage> for Received {
     async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {

@@ -12,7 +12,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Lease, StopCode};
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, JobStore};
+use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
 use serde_json::json;
 
 use crate::chunks_of;

@@ -12,8 +12,8 @@ use process_items::process::ChunkEnd;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::JobStore;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
 use rowmill_core::text::Record;
 use serde_json::json;
 

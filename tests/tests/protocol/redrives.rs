@@ -9,7 +9,7 @@ use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::ports::{Admission, Ceilings, Clock, JobStore, Queue};
+use rowmill_core::ports::{Admission, Ceilings, Clock, Jobs, Queue, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;

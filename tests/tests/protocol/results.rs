@@ -17,7 +17,7 @@ use rowmill_core::model::messages::CompletionMessage;
 use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::ports::{Clock, JobStore, Objects, Queue, RecordStore};
+use rowmill_core::ports::{Clock, Jobs, Objects, Queue, RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 

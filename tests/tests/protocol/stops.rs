@@ -8,7 +8,7 @@ use cancel_job::cancel::CancelError;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, JobStore};
+use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;

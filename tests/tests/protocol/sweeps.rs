@@ -5,7 +5,7 @@ use std::time::Duration;
 use acceptance::files;
 use acceptance::world::{STALE, World};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Ceilings, Clock, JobStore, Queue};
+use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
 
 use crate::chunks_of;

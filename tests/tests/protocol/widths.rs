@@ -6,7 +6,7 @@ use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::world::World;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::JobStore;
+use rowmill_core::ports::Jobs;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -4,7 +4,7 @@ use create_job::create::CreateJobError;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::upload::UploadState;
-use rowmill_core::ports::JobStore;
+use rowmill_core::ports::Jobs;
 
 use crate::notes::{JobNotesError, OWNER_NOTE, REQUEST_NOTE};
 use crate::notification::Dropped;

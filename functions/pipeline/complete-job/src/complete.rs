@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::CompletionMessage;
 use rowmill_core::model::results::{Manifest, Results};
 use rowmill_core::model::spec::Spec;
@@ -18,6 +18,8 @@ use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
 use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::stop::stop_attempt;
 
 use crate::compose::{Composer, Composition};
 use crate::slot::InvocationSlot;
@@ -144,9 +146,7 @@ impl Completer {
             return Ok(Some(CompletionEnd::NotOurs));
         }
         for _ in 0..LEASE_TRIES {
-            let now = self.clock.now();
-            let lease = Lease { holder: slot.run, until: now + self.lease };
-            match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
+            match take_lease(&*self.jobs, &*self.clock, &job, slot.run, self.lease).await? {
                 Leased::Refused(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
                 Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
                 Leased::Taken(job) => return self.end(job, &totals, slot).await.map(Some),
@@ -249,14 +249,12 @@ impl Completer {
             return Ok(Some(job));
         }
         match spec.tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
-            true => self.stop(&job, Stop::tolerance_exceeded(totals.counts, self.clock.now())).await,
+            true => {
+                let stop = Stop::tolerance_exceeded(totals.counts, self.clock.now());
+                stop_attempt(&*self.jobs, &job, &stop).await
+            }
             false => Ok(Some(job)),
         }
-    }
-
-    /// Stops the attempt. `None` if it has ended meanwhile, by a run that took the lease over.
-    async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
-        Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }
 
     /// Adds everything up again: the tallies must sum to the totals, and the totals to the items dispatched. Otherwise the
@@ -277,6 +275,6 @@ impl Completer {
         }
         tracing::error!(job.id = %job.job_guid, items, ?counts, totals = ?totals.counts, dispatched, "audit failed");
         let message = "the job's counters do not add up; please report this";
-        self.stop(&job, Stop::because(StopCode::AuditFailed, message, self.clock.now())).await
+        stop_attempt(&*self.jobs, &job, &Stop::because(StopCode::AuditFailed, message, self.clock.now())).await
     }
 }

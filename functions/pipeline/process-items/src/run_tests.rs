@@ -14,7 +14,7 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
-use rowmill_core::ports::{Ceilings, Clock, Entropy, JobStore, NewJob, Objects};
+use rowmill_core::ports::{Admissions, Attempts, Ceilings, Clock, Entropy, NewJob, Objects};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
 use crate::prepared::Prepared;

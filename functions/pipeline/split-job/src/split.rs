@@ -12,13 +12,15 @@ use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::stop::stop_attempt;
 use rowmill_core::text::{Position, SCANNER_VERSION};
 use rowmill_formats::Limits;
 
@@ -94,10 +96,8 @@ impl Splitter {
             self.steps.split_end.announce(&job).await?;
             return Ok(SplitEnd::Finished);
         }
-        let now = self.clock.now();
         let run = self.entropy.run_id();
-        let lease = Lease { holder: run, until: now + self.limits.lease };
-        match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
+        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease).await? {
             Leased::Refused(_) => Ok(SplitEnd::NotOurs),
             Leased::Taken(job) => {
                 let end = self.split_leased(&job, run, deadline).await;
@@ -229,12 +229,10 @@ impl Splitter {
 
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
-        let now = self.clock.now();
-        let lease = Lease { holder: run, until: now + self.limits.lease };
-        if let Leased::Refused(_) = self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+        if let Leased::Refused(_) = take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease).await? {
             return Ok(SplitEnd::NotOurs);
         }
-        self.jobs.stop(job.job_guid, job.attempt, stop).await?;
+        stop_attempt(&*self.jobs, job, stop).await?;
         self.finish(job, run, point).await
     }
 

@@ -14,13 +14,15 @@ use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{
     CheckpointMoved, Clock, Completion, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::stop::stop_attempt;
 use serde::Deserialize;
 
 /// The use case and the ports it works through.
@@ -208,10 +210,10 @@ impl DeadLetters {
             // The split has made progress since. If it died after that, the sweep recovers it.
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let job = self.lease(job, run).await?;
+        let job = self.take_lease(job, run).await?;
         let said = "every try to cut the file failed; the logs of split-job say why";
         let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
-        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
+        let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         if job.split.dispatched < job.split.tallies {
             self.steps.committer.close_without_rest(&job, job.split.tallies - 1).await?;
         }
@@ -236,14 +238,14 @@ impl DeadLetters {
         if may_come_again || job.composing != message.composing {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let job = self.lease(job, run).await?;
+        let job = self.take_lease(job, run).await?;
         if job.composing != message.composing {
             self.jobs.release(job.job_guid, run).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
         let said = "every try to end the job failed; the logs of complete-job say why";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
-        let Some(job) = self.stop(&job, stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
+        let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         let Some(completion) = Completion::of(&job, totals.counts, None, self.clock.now(), self.retention) else {
             return Ok(DeadLetterEnd::Obsolete);
         };
@@ -255,18 +257,11 @@ impl DeadLetters {
         }
     }
 
-    /// Takes the job's lease: its work is abandoned only if no other run holds it.
-    async fn lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
-        let now = self.clock.now();
-        let lease = Lease { holder, until: now + self.lease };
-        match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+    /// Takes the job's lease. If another run holds it, the work is not abandoned, so this is an error.
+    async fn take_lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
+        match take_lease(&*self.jobs, &*self.clock, job, holder, self.lease).await? {
             Leased::Taken(job) => Ok(job),
             Leased::Refused(_) => Err(PortError::unavailable("taking the lease", "another run holds it")),
         }
-    }
-
-    /// Stops the attempt. `None` if it has ended meanwhile, by a run that took the lease over.
-    async fn stop(&self, job: &Job, stop: Stop) -> Result<Option<Job>, PortError> {
-        Ok(self.jobs.stop(job.job_guid, job.attempt, &stop).await?.of_attempt(job.attempt))
     }
 }

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::items::chunk_index;
-use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_view::Counters;
+use rowmill_core::progress::lease::take_lease;
 
 /// How often a job is passed over because its chunks may still be queued behind others. After that it is recovered
 /// anyway.
@@ -247,9 +247,8 @@ impl Sweeper {
 
     /// Ends the split of a stopped job whose splitter died. Returns whether the split has ended.
     async fn end_split(&self, job: &Job) -> Result<bool, PortError> {
-        let (now, run): (Timestamp, RunId) = (self.clock.now(), self.entropy.run_id());
-        let lease = Lease { holder: run, until: now + self.limits.grace };
-        match self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
+        let run = self.entropy.run_id();
+        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await? {
             Leased::Taken(job) => self.steps.split_end.finish(&job, run, false).await,
             Leased::Refused(_) => Ok(false),
         }

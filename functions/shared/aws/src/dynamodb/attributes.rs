@@ -7,7 +7,7 @@ use rowmill_core::ports::{BoxError, PortError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A row as DynamoDB has it.
+/// A row as DynamoDB stores it.
 pub type Item = HashMap<String, AttributeValue>;
 
 /// A text attribute.
@@ -30,7 +30,7 @@ pub fn time(value: Timestamp) -> AttributeValue {
     number(value.as_millisecond())
 }
 
-/// A time in whole seconds, not before it: what is kept until then is not forgotten early.
+/// A time in whole seconds, rounded up, so that no row expires early.
 pub fn expiry_seconds(value: Timestamp) -> i64 {
     value.as_millisecond().div_euclid(1000) + i64::from(value.as_millisecond().rem_euclid(1000) > 0)
 }
@@ -45,18 +45,18 @@ pub fn from_seconds(seconds: i64) -> Result<Timestamp, BoxError> {
     Ok(Timestamp::from_second(seconds)?)
 }
 
-/// Writes a row's attributes.
+/// Encodes a row.
 pub fn to_item(doing: &'static str, row: &impl Serialize) -> Result<Item, PortError> {
     serde_dynamo::to_item(row).map_err(|error| PortError::invalid(doing, error))
 }
 
-/// Reads a row's attributes. What it has beside them is left alone: a newer version may have put it there.
+/// Decodes a row. Unknown attributes are ignored: a newer version may have written them.
 pub fn from_item<T: DeserializeOwned>(doing: &'static str, item: Item) -> Result<T, PortError> {
     serde_dynamo::from_item(item).map_err(|error| PortError::invalid(doing, error))
 }
 
-/// The names behind `#name` placeholders in an expression. Every attribute is written so, since DynamoDB reserves over 570
-/// words and adds to them.
+/// The attribute names of the `#name` placeholders in an expression. Expressions use placeholders for all attributes, since
+/// DynamoDB reserves over 570 words and adds more.
 pub fn names(expression: &str) -> impl Iterator<Item = (String, String)> + '_ {
     expression.split('#').skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
@@ -64,7 +64,7 @@ pub fn names(expression: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// How many bytes an item takes, as DynamoDB counts them towards its limits and its price.
+/// The size of an item in bytes, as DynamoDB counts it for its limits and prices.
 #[cfg(test)]
 pub fn size_of(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
@@ -74,7 +74,7 @@ pub fn size_of(item: &Item) -> usize {
 fn size_of_value(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
-        // A byte for two digits, one for the whole, one for a sign.
+        // One byte for two digits, one for the number, one for a sign.
         AttributeValue::N(digits) => {
             digits.trim_end_matches('0').len().div_ceil(2) + 1 + usize::from(digits.starts_with('-'))
         }

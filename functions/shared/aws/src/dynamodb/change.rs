@@ -1,11 +1,11 @@
-//! What a table's stream tells: each change of a row, with the row before and after it.
+//! The records of a table's stream: each change of a row, with the row before and after.
 
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::PortError;
 use serde::Deserialize;
 use serde_dynamo::{AttributeValue, Item};
 
-use super::job_row::{JOB_ROW, job_of_image};
+use super::job_store::job_row::{JOB_ROW, job_of_image};
 
 const DOING: &str = "reading a change of the jobs table";
 
@@ -29,22 +29,22 @@ struct Images {
 /// A job before and after a change of its row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobChange {
-    /// As it was; none where it has just been created.
+    /// The job before; none if it was created.
     pub before: Option<Job>,
-    /// As it is since.
+    /// The job after.
     pub after: Job,
 }
 
 impl RowChange {
-    /// Its place in the stream: from there the stream is read again.
+    /// Its position in the stream. After a failure the stream is read again from there.
     pub fn sequence_number(&self) -> &str {
         &self.dynamodb.sequence_number
     }
 
-    /// The job it is a change of. None where it is another row's, or the job is gone since.
+    /// The change of a job. None if it changes another row, or deletes the job row.
     ///
     /// # Errors
-    /// `Invalid` where the row is a job's and cannot be read as one.
+    /// `Invalid` if it is a job row that cannot be decoded.
     pub fn job(self) -> Result<Option<JobChange>, PortError> {
         let Images { keys, old_image, new_image, .. } = self.dynamodb;
         let is_job = matches!(keys.get("row"), Some(AttributeValue::S(row)) if row == JOB_ROW);

@@ -3,14 +3,14 @@ use rowmill_core::ports::PortError;
 
 use crate::retry::Pauses;
 
-/// What a failed request means to the caller.
+/// Maps a failed request to what the caller does about it.
 pub fn port_error<E, R>(doing: &'static str, error: SdkError<E, R>) -> PortError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
     match error.code() {
-        // The request is not one DynamoDB takes; it will not take it the next time either.
+        // DynamoDB rejects the request, and will reject it again.
         Some("ValidationException" | "SerializationException" | "IdempotentParameterMismatchException") => {
             PortError::invalid(doing, error)
         }
@@ -18,12 +18,12 @@ where
     }
 }
 
-/// Whether a request was refused only because a transaction had its hand on the row. The SDK does not try these again.
+/// Whether a request conflicts with a transaction on the same row. The SDK does not retry these.
 fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
     matches!(error.code(), Some("TransactionConflictException" | "TransactionInProgressException"))
 }
 
-/// Sends a request until no transaction is in its way, within bounds.
+/// Sends a request, and retries a few times while it conflicts with a transaction.
 pub async fn past_conflicts<T, E, R, F>(mut send: impl FnMut() -> F) -> Result<T, SdkError<E, R>>
 where
     E: ProvideErrorMetadata,

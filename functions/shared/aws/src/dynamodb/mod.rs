@@ -1,42 +1,38 @@
 //! Jobs, uploads and records in DynamoDB.
 //!
-//! The jobs table holds all rows of a job under its `jobId`, told apart by the sort key `row`:
+//! The jobs table holds all rows of a job under its `jobId`. The sort key `row` distinguishes them:
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` put it into the wake index until it ends |
+//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends |
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
-//! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) within 1 KiB, each chunk's mark in `c0` to `c63` |
-//! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the closed tallies' numbers in the number set `closed` |
-//! | `checkpoint#<attempt>#<tally>#<index>` | `checkpoint`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev`, by which it is swapped |
+//! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) in at most 1 KiB, the marks of its chunks in `c0` to `c63` |
+//! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the numbers of the closed tallies in the number set `closed` |
+//! | `ledger#<attempt>#<tally>#<index>` | `ledger`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev` for compare-and-swap |
 //! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::model::dead_letter::DeadLetter) as JSON |
 //!
-//! The admission table holds `active`, the number of jobs that have not ended, of each owner (`owner#…`), of each type
-//! (`type#…`) and of the `system`, with the times the last ones ended in `e0` (the newest) to `e7` (0: there was none yet),
-//! and what is remembered of idempotency keys (`idempotency#<owner>#<key>`).
+//! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is the
+//! number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0: none yet).
+//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`).
 //!
-//! Times are milliseconds since 1970 but for `expiresAt`, which is seconds, as the tables' time to live wants it.
+//! | where | attributes live in |
+//! |---|---|
+//! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
+//! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
+//! | `job_store/slots.rs`, `admissions.rs` | the counters and the idempotency keys |
+//! | `upload_store.rs`, `record_statements.rs` | the uploads and records tables |
+//!
+//! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 
-mod admission;
 mod attributes;
 mod change;
-mod checkpoint;
-mod complete;
-mod counting;
-mod create;
-mod dead_letter;
 mod errors;
-mod job_row;
 mod job_store;
-mod list;
 mod record_pages;
 mod record_statements;
 mod record_store;
-mod redrive;
-mod tally_row;
 mod transact;
 mod upload_store;
-mod wake;
 mod write;
 
 pub use change::{JobChange, RowChange};

@@ -13,7 +13,7 @@ use super::record_store::DynamoDbRecordStore;
 const DOING: &str = "reading records";
 
 impl DynamoDbRecordStore {
-    /// Read with eventual consistency, at half the price: an export is of the records as they are about then.
+    /// Reads with eventual consistency at half the price: an export need not contain the writes of the last second.
     pub(super) async fn query(
         &self,
         dataset: &str,

@@ -13,36 +13,36 @@ use super::attributes::text;
 
 pub(super) const DOING: &str = "writing records";
 
-/// How many bytes an item may have.
+/// The maximum size of an item in bytes.
 const ITEM_MAX_BYTES: usize = 400 * 1024;
 
-/// How many bytes a sort key may have.
+/// The maximum size of a sort key in bytes.
 const KEY_MAX_BYTES: usize = 1024;
 
-/// How many significant digits DynamoDB keeps of a number.
+/// The number of significant digits that DynamoDB keeps.
 const DIGITS_MAX: usize = 38;
 
-/// The partition of a record: `<dataset>#<bucket>`, the dataset as `dataset_of` calls it, the bucket being XXH3 (64
-/// bits, no seed) of the key's bytes modulo [`RECORD_PARTITIONS`]. It is part of the stored format.
+/// The partition of a record: `<dataset>#<bucket>`. The dataset is named by `dataset_of`; the bucket is XXH3 (64 bits, no
+/// seed) of the key's bytes modulo [`RECORD_PARTITIONS`]. This is part of the stored format.
 pub fn bucket_of(dataset: &str, key: &str) -> String {
     bucket_name(dataset, xxh3_64(key.as_bytes()) % u64::from(RECORD_PARTITIONS))
 }
 
-/// The name of a dataset's partition of this number.
+/// The name of a partition of a dataset.
 pub fn bucket_name(dataset: &str, number: u64) -> String {
     format!("{dataset}#{number}")
 }
 
-/// Which of the two statements that together make an upsert.
+/// The two statements of an upsert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Takes effect where there is no record of the key.
+    /// Takes effect if the key has no record.
     Insert,
-    /// Takes effect where there is an earlier version.
+    /// Takes effect if the record has an earlier version.
     Update,
 }
 
-/// The two statements of a table.
+/// The texts of the two statements for a table.
 #[derive(Clone, Debug)]
 pub struct Statements {
     insert: String,
@@ -50,7 +50,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Those of this table.
+    /// The statements for this table.
     pub fn of(table: &str) -> Self {
         Self {
             insert: format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}}"),
@@ -61,11 +61,11 @@ impl Statements {
         }
     }
 
-    /// The statement of this kind for a record. Unless the record is known to exist, a failed update is asked for the
-    /// record it failed on, which tells a later version from none at all.
+    /// The statement of this kind for a record. Unless the record is known to exist, a failed update returns the record that
+    /// it failed on: this distinguishes a later version from a missing record.
     ///
     /// # Errors
-    /// `Invalid`: nothing in it changes by trying again.
+    /// `Invalid`: a retry does not help.
     pub fn request(&self, kind: Kind, record: &Record, exists: bool) -> Result<BatchStatementRequest, PortError> {
         let Record { bucket, key, version, fields, .. } = record;
         let (bucket, key, version, fields) = (bucket.clone(), key.clone(), version.clone(), fields.clone());
@@ -83,14 +83,14 @@ impl Statements {
     }
 }
 
-/// A record as the table has it.
+/// A record as the table stores it.
 #[derive(Clone, Debug)]
 pub struct Record {
     bucket: AttributeValue,
     key: AttributeValue,
     version: AttributeValue,
     fields: AttributeValue,
-    /// Its size in bytes, roughly.
+    /// Its approximate size in bytes.
     pub bytes: usize,
 }
 
@@ -98,7 +98,7 @@ impl Record {
     /// The record that an upsert writes.
     ///
     /// # Errors
-    /// `Invalid` where its key cannot be one, a number has more digits than DynamoDB keeps, or it is over 400 KB.
+    /// `Invalid` if its key is empty or too long, a number has too many digits for DynamoDB, or it is over 400 KB.
     pub fn of(dataset: &str, upsert: &Upsert) -> Result<Self, PortError> {
         if upsert.key.is_empty() || upsert.key.len() > KEY_MAX_BYTES {
             let error = format!("the key has {} bytes; it must have 1 to {KEY_MAX_BYTES}", upsert.key.len());
@@ -115,26 +115,26 @@ impl Record {
     }
 }
 
-/// What the answer to one statement means.
+/// The meaning of the answer to one statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It took effect.
     Done,
-    /// An insert found a record of the key.
+    /// An insert found a record with the key.
     Exists,
     /// An update found this version or a later one.
     Later,
-    /// An update found no earlier version; whether it found any is not told.
+    /// An update found no earlier version. It is unknown whether it found any.
     NotEarlier,
-    /// Refused for now.
+    /// Refused temporarily.
     Passing,
-    /// Refused for what the record is.
+    /// Refused because of the record.
     Invalid,
-    /// Refused for what the table, or the right to it, is.
+    /// Refused because of the table or missing permissions.
     Unavailable,
 }
 
-/// Reads the answer to a statement.
+/// Interprets the answer to a statement.
 pub fn answer(error: Option<&BatchStatementError>) -> Answer {
     let Some(error) = error else { return Answer::Done };
     match error.code() {
@@ -144,12 +144,12 @@ pub fn answer(error: Option<&BatchStatementError>) -> Answer {
         Some(Code::ValidationError | Code::ItemCollectionSizeLimitExceeded) => Answer::Invalid,
         Some(Code::AccessDenied | Code::ResourceNotFound) => Answer::Unavailable,
         // InternalServerError, ProvisionedThroughputExceeded, RequestLimitExceeded, ThrottlingError,
-        // TransactionConflict, and whatever may be added to them.
+        // TransactionConflict, and codes that AWS may add.
         _ => Answer::Passing,
     }
 }
 
-/// A value and its size in bytes, as DynamoDB counts: 3 for a list or map, 1 more for each of its elements.
+/// A value and its size in bytes as DynamoDB counts it: 3 for a list or map, plus 1 for each element.
 fn value(value: &Value) -> Result<(AttributeValue, usize), BoxError> {
     Ok(match value {
         Value::Null => (AttributeValue::Null(true), 1),
@@ -185,7 +185,7 @@ fn map(fields: &Map<String, Value>) -> Result<(AttributeValue, usize), BoxError>
     Ok((AttributeValue::M(map), bytes))
 }
 
-/// A number as it was written, if DynamoDB keeps all its digits and is not too big or small for it.
+/// A number as it was written, if DynamoDB can store it with all its digits.
 fn decimal(number: &Number) -> Result<String, BoxError> {
     let written = number.to_string();
     let (mantissa, exponent) = written.split_once(['e', 'E']).unwrap_or((&written, "0"));
@@ -200,7 +200,7 @@ fn decimal(number: &Number) -> Result<String, BoxError> {
     if significant.len() > DIGITS_MAX {
         return Err(format!("the number {written} has more than {DIGITS_MAX} significant digits").into());
     }
-    // The power of ten of the first significant digit: DynamoDB takes 1E-130 to 9.9…E+125.
+    // The power of ten of the first significant digit: DynamoDB accepts 1E-130 to 9.9…E+125.
     let leading_zeros = digits.len() - digits.trim_start_matches('0').len();
     let power = i64::try_from(whole.len())? - 1 - i64::try_from(leading_zeros)? + exponent;
     if !(-130..=125).contains(&power) {

@@ -11,27 +11,27 @@ use rowmill_core::ports::{PortError, RecordStore};
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::retry::Pauses;
 
-/// How many statements a batch may have.
+/// The maximum number of statements in a batch.
 const BATCH_STATEMENTS: usize = 25;
 
-/// How many bytes of records a batch is given, well within what a request may have.
+/// The maximum size of the records in a batch in bytes, well below the limit of a request.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many batches are sent at once.
+/// The number of batches sent at the same time.
 const CONCURRENT_BATCHES: usize = 8;
 
 /// The records table in DynamoDB.
 ///
-/// A record is written by a conditional write, so that of its versions the latest stays whatever the order: inserted if
-/// there is none, else updated if what is there is earlier. PartiQL sends 25 of these in a request, where the ordinary API
-/// has conditions only one by one. Which of the two is tried first follows what the last batch met, so that both loading
-/// new records and writing them again cost one statement a record: one write unit per KB.
+/// Each record is written conditionally, so that its latest version stays in any order of writes: it is inserted if the key
+/// is new, and updated if the stored version is earlier. PartiQL sends 25 conditional writes in a request; the ordinary API
+/// sends only one. Whether the insert or the update is tried first depends on the last batch. So both loading new records
+/// and writing them again cost one statement per record: one write unit per KB.
 #[derive(Debug)]
 pub struct DynamoDbRecordStore {
     pub(super) client: Client,
     pub(super) table: String,
     statements: Statements,
-    /// Whether most records of the last batch were there before.
+    /// Whether most records of the last batch existed before.
     records_exist: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ impl DynamoDbRecordStore {
         Self { client, statements: Statements::of(&table), table, records_exist: AtomicBool::new(false) }
     }
 
-    /// Sends one batch; the answer to each of its statements, or what became of the request.
+    /// Sends one batch. Returns the answer to each statement, or why the request was refused.
     async fn send(&self, batch: &[Step]) -> Result<Vec<Option<BatchStatementError>>, Refused> {
         let statements: Result<Vec<BatchStatementRequest>, PortError> =
             batch.iter().map(|step| self.statements.request(step.kind, &step.record, step.exists)).collect();
@@ -58,38 +58,38 @@ impl DynamoDbRecordStore {
         Err(Refused { lasting: false, why: format!("{} answers to {} statements", answers.len(), batch.len()) })
     }
 
-    /// Learns from the first statements of an upsert what to try first the next time.
+    /// Learns from the first statements of an upsert which statement to try first the next time.
     fn learn(&self, existed: usize, of: usize) {
         self.records_exist.store(existed * 2 > of, Ordering::Relaxed);
     }
 }
 
-/// A request that was refused whole.
+/// A request that was refused as a whole.
 struct Refused {
-    /// For what is in it.
+    /// Whether a retry does not help.
     lasting: bool,
     why: String,
 }
 
-/// A record on its way, with the statement that is tried next.
+/// A record that is not settled yet, with the statement to try next.
 #[derive(Clone, Debug)]
 struct Step {
-    /// Its place among the upserts.
+    /// Its position among the upserts.
     place: usize,
     record: Record,
     kind: Kind,
-    /// Whether there is known to be a record of its key.
+    /// Whether its key is known to have a record.
     exists: bool,
-    /// Whether it is sent in a request of its own.
+    /// Whether it is sent in its own request.
     alone: bool,
 }
 
-/// What follows from the answer to a statement.
+/// The next step after the answer to a statement.
 enum Next {
     Settled(Result<Upserted, PortError>),
-    /// The other statement, at once.
+    /// Try the other statement at once.
     Try(Step),
-    /// The same one, after a pause.
+    /// Repeat the same statement after a pause.
     Repeat(Step, String),
 }
 
@@ -116,13 +116,13 @@ impl Step {
 
     fn after_refusal(mut self, refused: &Refused) -> Next {
         match refused.lasting {
-            // One record of the batch is to blame; the others must not suffer for it.
+            // One record of the batch is the cause; the others must not fail with it.
             true if !self.alone => {
                 self.alone = true;
                 Next::Try(self)
             }
             true => Next::Settled(Err(PortError::invalid(DOING, refused.why.clone()))),
-            // The SDK has tried again already.
+            // The SDK has already retried.
             false => Next::Settled(Err(PortError::unavailable(DOING, refused.why.clone()))),
         }
     }
@@ -178,13 +178,13 @@ impl RecordStore for DynamoDbRecordStore {
     }
 }
 
-/// What came of sending every step once.
+/// The result of sending every step once.
 #[derive(Default)]
 struct Round {
     settled: Vec<(usize, Result<Upserted, PortError>)>,
     next: Vec<Step>,
     repeat: Vec<(Step, String)>,
-    /// How many records were found to be there.
+    /// The number of records that existed before.
     existed: usize,
 }
 
@@ -230,7 +230,7 @@ impl Round {
     }
 }
 
-/// Cuts the steps into batches within the limits of a request.
+/// Divides the steps into batches within the limits of a request.
 fn batches(steps: Vec<Step>) -> Vec<Vec<Step>> {
     let mut batches: Vec<Vec<Step>> = Vec::new();
     let mut open_bytes = 0;

@@ -10,24 +10,24 @@ use super::attributes::{Item, names};
 use super::errors::port_error;
 use crate::retry::Pauses;
 
-/// What became of a transaction.
+/// The result of a transaction.
 pub enum Transacted {
     /// All of it was applied.
     Applied,
-    /// None of it was; the reason of each of its items, of which none is a passing one.
+    /// Nothing was applied. Holds the reason of each item; no reason is a temporary one.
     Refused(Vec<CancellationReason>),
 }
 
-/// Why a transaction's item stood in the way of the whole.
+/// Why an item cancelled its transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reason {
-    /// It did not.
+    /// It did not cancel it.
     None,
-    /// Its condition does not hold.
+    /// Its condition failed.
     Condition,
-    /// Something that will be there the next time too.
+    /// A permanent error.
     Lasting,
-    /// Something passing: another transaction, throttling.
+    /// A temporary error: another transaction, throttling.
     Passing,
 }
 
@@ -37,7 +37,7 @@ impl Reason {
             None | Some("None") => Self::None,
             Some("ConditionalCheckFailed") => Self::Condition,
             Some("ValidationError" | "ItemCollectionSizeLimitExceeded") => Self::Lasting,
-            // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded, and whatever may be added to them.
+            // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded, and codes that AWS may add.
             Some(_) => Self::Passing,
         }
     }
@@ -48,15 +48,15 @@ pub fn condition_failed(reason: &CancellationReason) -> bool {
     Reason::of(reason) == Reason::Condition
 }
 
-/// An update of one row as an item of a transaction. Where its condition does not hold, the reason has the row as it was.
+/// An update of one row as an item of a transaction. If its condition fails, the reason holds the current row.
 pub struct RowUpdate<'a> {
     /// The table of the row.
     pub table: &'a str,
     /// The key of the row.
     pub key: Item,
-    /// The change.
+    /// The update expression.
     pub change: &'a str,
-    /// On which condition; an empty one is none.
+    /// The condition; an empty text is none.
     pub condition: &'a str,
 }
 
@@ -87,11 +87,11 @@ impl RowUpdate<'_> {
     }
 }
 
-/// Sends a transaction until nothing passing is in its way, within bounds. While something passing is in the way of one
-/// item, nothing is concluded from the others.
+/// Sends a transaction, and retries a few times after temporary errors. While one item has a temporary error, the reasons of
+/// the others mean nothing.
 ///
 /// # Errors
-/// `Unavailable`; `Invalid` where DynamoDB does not take the transaction.
+/// `Unavailable`; `Invalid` if DynamoDB rejects the transaction.
 pub async fn transact(doing: &'static str, request: TransactWriteItemsFluentBuilder) -> Result<Transacted, PortError> {
     let mut pauses = Pauses::after_conflict();
     loop {

@@ -24,7 +24,7 @@ impl DynamoDbUploadStore {
     }
 }
 
-/// An upload's attributes. It is ready once it has an `etag`.
+/// The attributes of an upload. An upload with an `etag` is ready.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct UploadRow {
@@ -102,7 +102,7 @@ impl UploadStore for DynamoDbUploadStore {
         const DOING: &str = "creating the upload";
         let item = to_item(DOING, &UploadRow::from(upload))?;
         let request = self.client.put_item().table_name(&self.table).set_item(Some(item));
-        // One that is there is this one: names are never used twice, so its reply was lost.
+        // Identifiers are unique, so an existing row is this upload: the first reply was lost.
         put_if_absent(DOING, request, "fileGuid").await?;
         Ok(())
     }
@@ -114,7 +114,7 @@ impl UploadStore for DynamoDbUploadStore {
         let item = output.map_err(|error| port_error(DOING, error))?.item.ok_or(PortError::NotFound)?;
         let row: UploadRow = from_item(DOING, item)?;
         let upload = Upload::try_from(row).map_err(|error| PortError::invalid(DOING, error))?;
-        // The table forgets up to days late.
+        // DynamoDB deletes expired rows up to days late.
         if upload.expires_at > now { Ok(upload) } else { Err(PortError::NotFound) }
     }
 

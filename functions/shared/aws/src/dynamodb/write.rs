@@ -7,29 +7,29 @@ use rowmill_core::ports::PortError;
 use super::attributes::{Item, names};
 use super::errors::{past_conflicts, port_error};
 
-/// What became of a conditional write, with the row as it is now.
+/// The answer to a conditional write, with the current row.
 pub enum Written {
     /// It was applied.
     Applied(Item),
-    /// Its condition did not hold.
+    /// Its condition failed.
     Refused(Item),
 }
 
 /// A conditional update of one row.
 pub struct Update {
-    /// What is being done, for errors.
+    /// The operation, for errors.
     pub doing: &'static str,
-    /// The change.
+    /// The update expression.
     pub change: &'static str,
-    /// On which condition; an empty one is none.
+    /// The condition; an empty text is none.
     pub condition: &'static str,
 }
 
 impl Update {
-    /// Applies the update to the row the request names.
+    /// Applies the update to the row of the request.
     ///
     /// # Errors
-    /// `NotFound` where the condition fails for want of the row.
+    /// `NotFound` if the condition fails because the row does not exist.
     pub async fn apply(
         &self,
         request: UpdateItemFluentBuilder,
@@ -38,7 +38,7 @@ impl Update {
         self.send(self.prepare(request, values)).await
     }
 
-    /// Applies the update with the placeholder `#mark` standing for the attribute of this name.
+    /// Applies the update with the attribute `mark` for the placeholder `#mark`.
     ///
     /// # Errors
     /// As [`Update::apply`].
@@ -83,7 +83,7 @@ impl Update {
     }
 }
 
-/// Puts a row unless there is one of this key; whether it was put.
+/// Puts a row unless its key exists. Returns whether it was put.
 ///
 /// # Errors
 /// `Unavailable`.

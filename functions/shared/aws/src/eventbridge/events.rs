@@ -11,16 +11,16 @@ use crate::retry::Pauses;
 
 const DOING: &str = "publishing events";
 
-/// How many events a request may have. Their size is no matter: the longest owner and metadata make an event of a few
-/// kilobytes, and a request takes 256 KiB.
+/// The maximum number of events in a request. Their size does not matter: with the longest owner and metadata an event has
+/// a few kilobytes, and a request may have 256 KiB.
 const REQUEST_EVENTS: usize = 10;
 
-/// What an entry may be refused for that is wrong with the entry itself. Anything else, a lack of rights included, somebody
-/// can mend, and the event goes out then.
+/// The error codes that are caused by the entry itself. All other causes, such as missing permissions, can be fixed, and the
+/// event is published then.
 const WRONG: [&str; 4] =
     ["InvalidArgument", "MalformedDetail", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException"];
 
-/// A bus in EventBridge.
+/// An event bus in EventBridge.
 #[derive(Clone, Debug)]
 pub struct EventBridgeEvents {
     client: Client,
@@ -28,7 +28,7 @@ pub struct EventBridgeEvents {
 }
 
 impl EventBridgeEvents {
-    /// The bus of this name.
+    /// The bus with this name.
     pub const fn new(client: Client, bus: String) -> Self {
         Self { client, bus }
     }
@@ -40,7 +40,7 @@ impl EventBridgeEvents {
         Ok(entry.time(DateTime::from_millis(event.at.as_millisecond())).build())
     }
 
-    /// Puts the events of one request, those refused for the moment again; the results by their places.
+    /// Puts the events of one request, and retries those refused temporarily. Returns the results with their positions.
     async fn put(&self, mut open: Vec<(usize, PutEventsRequestEntry)>) -> Vec<(usize, Result<(), PortError>)> {
         let (mut results, mut pauses) = (Vec::new(), Pauses::after_conflict());
         while !open.is_empty() {
@@ -72,7 +72,7 @@ impl EventBridgeEvents {
     }
 }
 
-/// What became of an entry.
+/// The result of an entry.
 fn outcome(answer: Option<&PutEventsResultEntry>) -> Result<(), PortError> {
     let answer = answer.ok_or_else(|| PortError::unavailable(DOING, "no answer for this event"))?;
     let Some(code) = answer.error_code() else { return Ok(()) };
@@ -91,7 +91,7 @@ impl Events for EventBridgeEvents {
                 Err(error) => results.push((place, Err(error))),
             }
         }
-        // One request after the other: events of a job that wait together go out in their order.
+        // One request after the other, so that waiting events of a job are published in order.
         for request in entries.chunks(REQUEST_EVENTS) {
             results.extend(self.put(request.to_vec()).await);
         }

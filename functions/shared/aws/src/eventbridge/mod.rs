@@ -1,4 +1,4 @@
-//! The bus of events in EventBridge.
+//! The event bus in EventBridge.
 
 mod events;
 

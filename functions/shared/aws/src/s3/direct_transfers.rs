@@ -9,7 +9,7 @@ use super::objects::{S3Objects, checksum};
 
 const PRESIGNING: &str = "signing a request";
 
-/// The SDK's own checksum would be one of the body it does not have.
+/// Switches off the SDK's own checksum, which would cover an empty body.
 fn no_checksum() -> Builder {
     Builder::new().request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
 }
@@ -22,8 +22,8 @@ fn length(size: u64) -> Result<i64, PortError> {
     i64::try_from(size).map_err(|error| PortError::invalid(PRESIGNING, error))
 }
 
-/// The header that has a browser save an object under this name: the plain form for those that know no other, the encoded
-/// one (RFC 6266) for everybody else.
+/// The header that makes a browser save an object under this name: the plain form for old clients, and the encoded form
+/// (RFC 6266) for all others.
 fn attachment(file_name: &str) -> String {
     let plain: String = file_name
         .chars()
@@ -44,7 +44,7 @@ fn attachment(file_name: &str) -> String {
 
 /// The request with the headers that its signature covers.
 fn presigned(signed: &SignedRequest) -> PresignedRequest {
-    // The SDK adds headers of its own (Lambda's trace) that no signature covers and no client should send.
+    // The SDK adds headers (Lambda's trace) that the signature does not cover and that no client should send.
     let query = signed.uri().split('?').nth(1).unwrap_or_default();
     let covered = query.split('&').find_map(|pair| pair.strip_prefix("X-Amz-SignedHeaders=")).unwrap_or_default();
     let is_covered = |name: &str| covered.split("%3B").any(|covered| covered.eq_ignore_ascii_case(name));
@@ -96,7 +96,7 @@ impl DirectTransfers for S3Objects {
             .config_override(Builder::new().response_checksum_validation(ResponseChecksumValidation::WhenRequired));
         let signed = request.presigned(expiring(expires_in)?).await;
         let signed = signed.map_err(|error| PortError::unavailable(PRESIGNING, error))?;
-        // A link for anything that can follow one: it must need no header but the host, which it names itself.
+        // Any client must be able to follow the link, so it must need no header except the host.
         Ok(PresignedRequest { headers: Vec::new(), ..presigned(&signed) })
     }
 

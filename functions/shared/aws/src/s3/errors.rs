@@ -2,7 +2,7 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use rowmill_core::ports::PortError;
 
-/// What a failed request means to the caller. The status says it where there is no error document: HEAD has no body.
+/// Maps a failed request to what the caller does about it. Without an error document, as for HEAD, the status decides.
 pub fn port_error<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -10,7 +10,7 @@ where
     let code = error.code().unwrap_or_default();
     let status = error.raw_response().map_or(0, |response| response.status().as_u16());
     match (code, status) {
-        // A bucket that is not there is a deployment gone wrong, not an object gone missing.
+        // A missing bucket is a broken deployment, not a missing object.
         ("NoSuchBucket", _) => PortError::unavailable(doing, error),
         ("NoSuchKey" | "NotFound" | "NoSuchUpload", _) | (_, 404) => PortError::NotFound,
         ("PreconditionFailed", _) | (_, 412) => PortError::Changed,
@@ -22,7 +22,7 @@ where
     }
 }
 
-/// Whether a range was asked for that begins beyond the object's end.
+/// Whether the requested range begins beyond the object's end.
 pub fn is_beyond_the_end<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     error.code() == Some("InvalidRange")
         || error.raw_response().is_some_and(|response| response.status().as_u16() == 416)

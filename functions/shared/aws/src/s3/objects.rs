@@ -10,7 +10,7 @@ use rowmill_core::ports::{ObjectHead, Objects, PortError};
 
 use super::errors::{is_beyond_the_end, port_error};
 
-/// How often a body that breaks off is read again. The SDK tries requests again, but not what comes after their headers.
+/// How often an incomplete body is read again. The SDK retries requests, but not after it has received the headers.
 const BODY_READS: usize = 3;
 
 /// The bucket in S3.
@@ -21,12 +21,12 @@ pub struct S3Objects {
 }
 
 impl S3Objects {
-    /// The objects of this bucket.
+    /// The objects in this bucket.
     pub const fn new(client: Client, bucket: String) -> Self {
         Self { client, bucket }
     }
 
-    /// Reads an object, or a range of it, on condition of its entity tag if one is given.
+    /// Reads an object or a range of it. If an entity tag is given, the object must have it.
     async fn get(
         &self,
         doing: &'static str,
@@ -51,7 +51,7 @@ impl S3Objects {
     }
 }
 
-/// A SHA-256 as S3's headers have it.
+/// A SHA-256 as S3 headers encode it.
 pub fn checksum(sha256: [u8; 32]) -> String {
     STANDARD.encode(sha256)
 }
@@ -73,7 +73,7 @@ impl Objects for S3Objects {
     async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         const DOING: &str = "reading a range of an object";
         if range.is_empty() {
-            // HTTP has no way to ask for nothing; whether the object is still the same one matters all the same.
+            // HTTP cannot request an empty range, but the entity tag must be checked all the same.
             let request = self.client.head_object().bucket(&self.bucket).key(key).if_match(etag);
             request.send().await.map_err(|error| port_error(DOING, error))?;
             return Ok(Bytes::new());

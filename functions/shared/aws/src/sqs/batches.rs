@@ -1,15 +1,15 @@
 use rowmill_core::model::ids::Owner;
 
-/// How many messages a request may have.
+/// The maximum number of messages in a request.
 const BATCH_MESSAGES: usize = 10;
 
-/// How many bytes the messages of a request may have together.
+/// The maximum total size of the messages of a request in bytes.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// How long a message group's name may be.
+/// The maximum length of a message group's name.
 const GROUP_MAX_CHARS: usize = 128;
 
-/// Cuts messages into batches within the limits of a request: the places of each batch's messages.
+/// Divides messages into batches within the limits of a request. Returns the positions of the messages of each batch.
 pub fn batches(bodies: &[String]) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut open_bytes = 0;
@@ -29,8 +29,8 @@ pub fn batches(bodies: &[String]) -> Vec<Vec<usize>> {
     batches
 }
 
-/// The message group of an owner: the name with every character that SQS does not allow in one replaced, and cut to
-/// length. Two owners may fall together; they then share one's turn, which is harmless.
+/// The message group of an owner: the name cut to the maximum length, with every character replaced that SQS does not
+/// allow. Two owners may get the same group. They then share its fair share, which is harmless.
 pub fn group(owner: &Owner) -> String {
     let allowed = |c: char| c.is_ascii_graphic();
     let group: String =

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use rowmill_core::ports::{Deliveries, PortError};
 
-/// The longest SQS hides a message.
+/// The maximum visibility timeout of SQS.
 const LONGEST: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// The deliveries of a queue in SQS.
@@ -15,7 +15,7 @@ pub struct SqsDeliveries {
 }
 
 impl SqsDeliveries {
-    /// Those of the queue at this URL.
+    /// The deliveries of the queue at this URL.
     pub const fn new(client: Client, url: String) -> Self {
         Self { client, url }
     }

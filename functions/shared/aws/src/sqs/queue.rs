@@ -14,10 +14,10 @@ use crate::retry::Pauses;
 
 const DOING: &str = "sending messages";
 
-/// How many batches of one call are sent at once.
+/// The number of batches of one call that are sent at the same time.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// A standard queue in SQS. Messages are JSON, grouped by owner so that SQS shares turns fairly.
+/// A standard queue in SQS. Messages are JSON, grouped by owner for the fair queues of SQS.
 #[derive(Debug)]
 pub struct SqsQueue<M> {
     client: Client,
@@ -31,7 +31,7 @@ impl<M> SqsQueue<M> {
         Self { client, url, messages: PhantomData }
     }
 
-    /// Sends one batch, what SQS refuses for the moment again.
+    /// Sends one batch, and retries the entries that SQS refuses temporarily.
     async fn send_batch(&self, mut entries: Vec<SendMessageBatchRequestEntry>) -> Result<(), PortError> {
         let mut pauses = Pauses::after_conflict();
         loop {

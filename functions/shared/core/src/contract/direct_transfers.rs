@@ -10,19 +10,19 @@ use crate::ports::{
     DirectTransfers, MultipartObjects, Objects, PART_MIN_BYTES, PortError, PresignedRequest, UploadedPart,
 };
 
-/// A client, that sends a presigned request with a body.
+/// A client that sends presigned requests.
 pub trait Client: DirectTransfers + MultipartObjects + Objects {
-    /// Sends it; whether it was taken.
+    /// Sends a request with a body. Returns whether it was accepted.
     fn send(&self, request: &PresignedRequest, body: Bytes) -> impl Future<Output = bool>;
 
-    /// Sends one that reads; the body and the file name it is to be saved under.
+    /// Sends a read request. Returns the body and the file name to save it under.
     fn get(&self, request: &PresignedRequest) -> impl Future<Output = Option<(Bytes, String)>>;
 }
 
 /// Checks a [`DirectTransfers`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,

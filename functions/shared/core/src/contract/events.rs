@@ -11,16 +11,16 @@ use crate::model::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
 use crate::model::states::{JobOutcome, Status};
 use crate::ports::Events;
 
-/// A bus from which what was published can be taken.
+/// A bus whose events a test can take.
 pub trait Listener: Events {
-    /// What has been published since this was last asked: the detail type of each event and its detail as JSON.
+    /// Takes the events published since the last call: the detail type of each and its detail as JSON.
     fn heard(&self) -> impl Future<Output = Vec<(String, Value)>>;
 }
 
 /// Checks an [`Events`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn events<S: Listener>(make: impl AsyncFn() -> S) {
     run_checks!(make, what_is_published_is_heard, more_than_a_request_holds_is_heard_whole, nothing_can_be_published);
 }

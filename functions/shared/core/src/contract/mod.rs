@@ -1,7 +1,7 @@
-//! The contract suites: one per port, of named checks that every adapter of the port must pass.
+//! The contract suites: one per port. Every adapter of the port must pass all checks of the suite.
 //!
-//! A suite is given a way to make the adapter, empty, and makes one for each check. It panics where a promise of the port
-//! is broken; the check's name says which.
+//! A suite takes a function that makes an empty adapter, and makes one for each check. It panics if a promise of the port
+//! is broken; the name of the check tells which one.
 
 mod direct_transfers;
 mod events;
@@ -24,7 +24,7 @@ pub use upload_store::upload_store;
 
 use jiff::Timestamp;
 
-/// Runs checks one after the other, each on an adapter of its own, saying which one is running.
+/// Runs checks one after the other, each on its own adapter, and prints the name of each.
 macro_rules! run_checks {
     ($make:expr, $($check:path),+ $(,)?) => {
         $(
@@ -35,7 +35,7 @@ macro_rules! run_checks {
 }
 use run_checks;
 
-/// A time some seconds into the suites' story. Whole seconds, since an expiry may be kept no finer.
+/// A time this many seconds after the start of a check. Whole seconds, since stores keep an expiry in seconds.
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_750_000_000 + second).expect("a time")
 }

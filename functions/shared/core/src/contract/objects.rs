@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use super::run_checks;
 use crate::ports::{Objects, PortError};
 
-/// A bucket that somebody outside stores into.
+/// A bucket with an external writer.
 pub trait Outsider: Objects {
-    /// Stores an object with notes on it.
+    /// Stores an object with metadata.
     fn store(
         &self,
         key: &str,
@@ -23,7 +23,7 @@ pub trait Outsider: Objects {
 /// Checks an [`Objects`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn objects<S: Outsider>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,

@@ -9,16 +9,16 @@ use crate::model::tally::ChunkAddress;
 use crate::ports::Queue;
 use crate::text::{Chunk, ChunkMode};
 
-/// A queue from which what was sent can be taken.
+/// A queue whose messages a test can take.
 pub trait Receiver: Queue<ChunkMessage> {
-    /// What has been delivered since this was last asked.
+    /// Takes the messages delivered since the last call.
     fn take(&self) -> impl Future<Output = Vec<ChunkMessage>>;
 }
 
 /// Checks a [`Queue`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn queue<S: Receiver>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,

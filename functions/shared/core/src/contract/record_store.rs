@@ -9,16 +9,16 @@ use crate::model::ids::JobGuid;
 use crate::model::records::{RECORD_PARTITIONS, RecordVersion, StoredRecord, Upsert, Upserted};
 use crate::ports::RecordStore;
 
-/// A way to look at what a record store holds, which the port has none for.
+/// A view of single records, which the port does not offer.
 pub trait Records: RecordStore {
-    /// The version, as stored, and fields of the record of this key, if there is one.
+    /// The stored version and the fields of the record with this key, if it exists.
     fn record(&self, dataset: &str, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
 }
 
 /// Checks a [`RecordStore`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
@@ -107,7 +107,7 @@ async fn the_later_job_wins_whatever_the_row(store: &impl Records) {
 async fn new_and_known_records_are_told_apart_within_one_call(store: &impl Records) {
     let first: Vec<_> = (0..60).filter(|n| n % 3 == 0).map(|n| upsert(n.to_string(), 1, 10)).collect();
     assert!(written(store, &first).await.iter().all(|result| *result == Upserted::Written));
-    // Of three keys one is earlier than what is there, the two others are new; then all of them once more, later.
+    // One of three keys is earlier than the stored record, the others are new. Then all of them again, later.
     let older: Vec<_> = (0..60).map(|n| upsert(n.to_string(), 1, 9)).collect();
     let results = written(store, &older).await;
     for (n, result) in results.iter().enumerate() {

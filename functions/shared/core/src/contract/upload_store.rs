@@ -11,7 +11,7 @@ use crate::ports::{PortError, UploadStore};
 /// Checks an [`UploadStore`].
 ///
 /// # Panics
-/// Where the adapter breaks a promise of the port.
+/// If the adapter breaks a promise of the port.
 pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,

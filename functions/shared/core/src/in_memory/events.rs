@@ -6,12 +6,12 @@ use super::lock;
 use crate::model::job_event::JobEvent;
 use crate::ports::{Events, PortError};
 
-/// A bus that keeps what was published until it is taken.
+/// A bus that keeps events until they are taken.
 #[derive(Debug, Default)]
 pub struct InMemoryEvents(Mutex<Vec<JobEvent>>);
 
 impl InMemoryEvents {
-    /// Takes everything published so far, in the order it was published.
+    /// Takes all events, in the order in which they were published.
     pub fn take(&self) -> Vec<JobEvent> {
         std::mem::take(&mut *lock(&self.0))
     }

@@ -1,4 +1,4 @@
-//! The ports in memory: real implementations that keep every condition, for tests and simulations.
+//! The ports in memory, for tests and simulations. They check every condition as the real adapters do.
 
 mod events;
 mod job_store;
@@ -18,7 +18,7 @@ pub use world::{CountingEntropy, ManualClock};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks even where another test thread panicked meanwhile: the state is whole after every method.
+/// Locks a mutex, also after another test thread panicked: the state is consistent after every method.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

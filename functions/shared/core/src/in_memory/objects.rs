@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::lock;
 use crate::ports::{DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
 
-/// The bucket in memory. Its presigned requests lead nowhere; [`InMemoryObjects::store_part`] stands for the client.
+/// The bucket in memory. Its presigned requests have no server; tests call [`InMemoryObjects::store_part`] instead.
 #[derive(Debug, Default)]
 pub struct InMemoryObjects(Mutex<Bucket>);
 
@@ -40,7 +40,7 @@ impl InMemoryObjects {
     /// Stores a part, as a client with a presigned request would.
     ///
     /// # Errors
-    /// `NotFound` where there is no such multipart upload.
+    /// `NotFound` if the multipart upload does not exist.
     pub fn store_part(&self, multipart: &str, part: u32, bytes: Bytes) -> Result<(), PortError> {
         let mut bucket = lock(&self.0);
         let multipart = bucket.multiparts.get_mut(multipart).ok_or(PortError::NotFound)?;
@@ -48,12 +48,12 @@ impl InMemoryObjects {
         Ok(())
     }
 
-    /// Takes all objects away whose keys begin like this, as a lifecycle rule does.
+    /// Deletes all objects with this key prefix, as a lifecycle rule does.
     pub fn expire(&self, prefix: &str) {
         lock(&self.0).objects.retain(|key, _| !key.starts_with(prefix));
     }
 
-    /// Stores an object with notes on it, as somebody outside would; says its entity tag.
+    /// Stores an object with metadata, as an external writer would. Returns its entity tag.
     pub fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) -> String {
         let etag = etag(&bytes);
         let object = Object { bytes, etag: etag.clone(), content_type: content_type.to_owned(), metadata };
@@ -61,7 +61,7 @@ impl InMemoryObjects {
         etag
     }
 
-    /// Takes an object away.
+    /// Deletes an object.
     pub fn delete(&self, key: &str) {
         lock(&self.0).objects.remove(key);
     }

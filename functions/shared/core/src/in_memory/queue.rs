@@ -7,7 +7,7 @@ use super::lock;
 use crate::model::messages::Grouped;
 use crate::ports::{Deliveries, PortError, Queue};
 
-/// A queue that keeps what was sent until it is taken.
+/// A queue that keeps messages until they are taken.
 #[derive(Debug)]
 pub struct InMemoryQueue<M>(Mutex<Vec<M>>);
 
@@ -18,7 +18,7 @@ impl<M> Default for InMemoryQueue<M> {
 }
 
 impl<M> InMemoryQueue<M> {
-    /// Takes everything sent so far, in the order it was sent.
+    /// Takes all messages, in the order in which they were sent.
     pub fn take(&self) -> Vec<M> {
         std::mem::take(&mut *lock(&self.0))
     }
@@ -36,12 +36,12 @@ impl<M: Grouped + Clone + Send + Sync> Queue<M> for InMemoryQueue<M> {
     }
 }
 
-/// Remembers what was postponed, and for how long.
+/// Records which messages were postponed, and for how long.
 #[derive(Debug, Default)]
 pub struct InMemoryDeliveries(Mutex<Vec<(String, Duration)>>);
 
 impl InMemoryDeliveries {
-    /// Takes the receipts of what was postponed so far, and for how long each was.
+    /// Takes the receipts of the postponed messages, with the time of each.
     pub fn take(&self) -> Vec<(String, Duration)> {
         std::mem::take(&mut *lock(&self.0))
     }

@@ -51,7 +51,7 @@ impl RecordStore for InMemoryRecordStore {
     }
 }
 
-/// Any even spread does.
+/// Any even spread will do.
 fn partition_of(key: &str) -> u32 {
     key.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % RECORD_PARTITIONS
 }

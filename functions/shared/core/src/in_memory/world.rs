@@ -10,17 +10,17 @@ use super::lock;
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::ports::{Clock, Entropy};
 
-/// A clock that moves only when told to, or slept on.
+/// A clock that moves only by [`advance`](Self::advance) and by sleeping.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock that stands at this time.
+    /// A clock at this time.
     pub fn at(now: Timestamp) -> Self {
         Self(Mutex::new(now))
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         let mut now = lock(&self.0);
         *now = now.checked_add(duration).unwrap_or(Timestamp::MAX);
@@ -44,7 +44,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Names made by counting: the same ones in every run of a test.
+/// Identifiers from a counter: the same in every run of a test.
 #[derive(Debug, Default)]
 pub struct CountingEntropy(AtomicU64);
 

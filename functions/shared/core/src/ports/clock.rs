@@ -5,32 +5,32 @@ use jiff::Timestamp;
 
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 
-/// The time, and waiting.
+/// The current time, and waiting.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// Now, to the millisecond.
+    /// The current time, in milliseconds.
     fn now(&self) -> Timestamp;
 
     /// Waits.
     async fn sleep(&self, duration: Duration);
 }
 
-/// The source of new names and of chance.
+/// The source of new identifiers and of randomness.
 pub trait Entropy: Send + Sync {
-    /// A name for a run.
+    /// A new run identifier.
     fn run_id(&self) -> RunId;
 
-    /// A name for a job created now; later ones sort behind it.
+    /// A new job identifier. Later ones sort behind it.
     fn job_guid(&self, now: Timestamp) -> JobGuid;
 
-    /// A name for an upload.
+    /// A new upload identifier.
     fn file_guid(&self) -> FileGuid;
 
-    /// A number from 0 up to and not including 1, for jitter.
+    /// A random number from 0 (inclusive) to 1 (exclusive), for jitter.
     fn fraction(&self) -> f64;
 }
 
-/// When something made at `now` goes away, in whole seconds: what the stores keep of it.
+/// When something created at `now` expires, in whole seconds: the stores keep no fraction.
 pub fn expiry(now: Timestamp, lifetime: Duration) -> Timestamp {
     let end = now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
     Timestamp::from_second(end.as_second()).unwrap_or(end)

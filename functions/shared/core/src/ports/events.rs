@@ -3,13 +3,13 @@ use async_trait::async_trait;
 use crate::model::job_event::JobEvent;
 use crate::ports::PortError;
 
-/// The bus on which other systems hear of jobs.
+/// The event bus that tells other systems about jobs.
 #[async_trait]
 pub trait Events: Send + Sync {
     /// Publishes these events, each at least once. The results are in the order of the events.
     ///
     /// # Errors
-    /// Per event: `Unavailable`, with nothing known about whether it is published; publishing it again is right. `Invalid`
-    /// where the bus does not take it and never will.
+    /// Per event: `Unavailable` if it may or may not be published; publish it again. `Invalid` if the bus rejects it for
+    /// good.
     async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>>;
 }

@@ -10,17 +10,16 @@ use crate::ports::PortError;
 /// The objects of the bucket.
 #[async_trait]
 pub trait Objects: Send + Sync {
-    /// What an object is.
+    /// Reads the size, entity tag, media type and metadata of an object.
     ///
     /// # Errors
     /// `NotFound`.
     async fn head(&self, key: &str) -> Result<ObjectHead, PortError>;
 
-    /// Reads a range of bytes, of the object as it was when it had this entity tag. A range that goes past the object's
-    /// end gives what there is.
+    /// Reads a range of bytes of the object with this entity tag. A range past the object's end is cut off there.
     ///
     /// # Errors
-    /// `NotFound`; `Changed` where the object has another entity tag by now.
+    /// `NotFound`; `Changed` if the object was replaced (ETag mismatch).
     async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError>;
 
     /// Reads a whole object.
@@ -29,10 +28,10 @@ pub trait Objects: Send + Sync {
     /// `NotFound`.
     async fn read(&self, key: &str) -> Result<Bytes, PortError>;
 
-    /// Stores an object whole, and says its entity tag.
+    /// Stores a whole object and returns its entity tag.
     ///
     /// # Errors
-    /// `Changed` where the bytes do not have this SHA-256 (32 bytes), if one is given.
+    /// `Changed` if a SHA-256 (32 bytes) is given and the bytes do not match it.
     async fn put(
         &self,
         key: &str,
@@ -42,29 +41,29 @@ pub trait Objects: Send + Sync {
     ) -> Result<String, PortError>;
 }
 
-/// What an object is.
+/// The head of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectHead {
     /// Its length in bytes.
     pub size: u64,
-    /// Its entity tag, as the store writes it (with its quotes).
+    /// Its entity tag, with the quotes.
     pub etag: String,
-    /// Its media type, as whoever stored it said.
+    /// Its media type, as its writer declared it.
     pub content_type: Option<String>,
-    /// What whoever stored it noted on it, by names in lower case (`x-amz-meta-…` without that prefix).
+    /// The metadata of its writer, by lower-case name (`x-amz-meta-…` without that prefix).
     pub metadata: BTreeMap<String, String>,
 }
 
-/// The fewest bytes of a part of an object, but for the last part (S3).
+/// The minimum size of a part in bytes, except for the last part (a limit of S3).
 pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
 
-/// Transfers between a client and the bucket that do not pass through a function.
+/// Presigned requests: transfers between a client and the bucket that bypass the functions.
 #[async_trait]
 pub trait DirectTransfers: Send + Sync {
-    /// A request with which anybody can store exactly one object of this length, and of this SHA-256 if one is given.
+    /// Presigns a request that stores one object of exactly this length, and with this SHA-256 if one is given.
     ///
     /// # Errors
-    /// `Unavailable` where there are no credentials to sign with.
+    /// `Unavailable` without credentials to sign with.
     async fn presign_put(
         &self,
         key: &str,
@@ -74,10 +73,10 @@ pub trait DirectTransfers: Send + Sync {
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError>;
 
-    /// A request with which anybody can read an object, to be saved under this file name.
+    /// Presigns a request that reads an object. Browsers save it under `file_name`.
     ///
     /// # Errors
-    /// `Unavailable` where there are no credentials to sign with.
+    /// `Unavailable` without credentials to sign with.
     async fn presign_get(
         &self,
         key: &str,
@@ -86,10 +85,10 @@ pub trait DirectTransfers: Send + Sync {
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError>;
 
-    /// A request with which anybody can store one part of this length. Parts count from 1.
+    /// Presigns a request that stores one part of exactly this length. Parts are numbered from 1.
     ///
     /// # Errors
-    /// `Unavailable` where there are no credentials to sign with.
+    /// `Unavailable` without credentials to sign with.
     async fn presign_part(
         &self,
         key: &str,
@@ -100,50 +99,50 @@ pub trait DirectTransfers: Send + Sync {
     ) -> Result<PresignedRequest, PortError>;
 }
 
-/// Objects that are stored in parts, since they are too long for one request or not known whole.
+/// Multipart uploads: objects that are too long for one request, or whose content is produced step by step.
 #[async_trait]
 pub trait MultipartObjects: Send + Sync {
-    /// Begins an upload in parts, and says its name.
+    /// Begins a multipart upload and returns its identifier.
     ///
     /// # Errors
     /// `Unavailable`.
     async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
 
-    /// Stores a part; every part but the last must have at least [`PART_MIN_BYTES`]. Parts count from 1; one of a
-    /// number that is there takes its place.
+    /// Stores a part. Every part except the last must have at least [`PART_MIN_BYTES`]. Parts are numbered from 1; a part
+    /// with a number that exists replaces the stored one.
     ///
     /// # Errors
-    /// `NotFound` where the upload was completed or given up.
+    /// `NotFound` if the upload was completed or aborted.
     async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
 
-    /// The parts stored so far, in order.
+    /// Lists the parts stored so far, in order.
     ///
     /// # Errors
-    /// `NotFound` where the upload was completed or given up.
+    /// `NotFound` if the upload was completed or aborted.
     async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
 
-    /// Makes one object of the parts.
+    /// Completes the upload: its parts become one object.
     ///
     /// # Errors
-    /// `NotFound` where the upload was completed or given up.
+    /// `NotFound` if the upload was completed or aborted.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 }
 
-/// A request that carries its own permission.
+/// A presigned request: its URL carries the permission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PresignedRequest {
     /// The HTTP method.
     pub method: String,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Headers that must be sent exactly so.
+    /// Headers that the client must send unchanged.
     pub headers: Vec<(String, String)>,
 }
 
 /// A stored part of a multipart upload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UploadedPart {
-    /// Its number, counted from 1.
+    /// Its number, from 1.
     pub number: u32,
     /// Its entity tag.
     pub etag: String,

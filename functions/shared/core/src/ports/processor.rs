@@ -179,7 +179,7 @@ impl ItemError {
 pub struct ParamsError {
     /// The field of the request, such as `params.key`.
     pub field: String,
-    /// What is wrong with it and what to do.
+    /// What is wrong and what to do.
     pub message: String,
 }
 

@@ -8,25 +8,25 @@ use crate::ports::PortError;
 /// A queue that delivers each message at least once, in no particular order.
 #[async_trait]
 pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
-    /// Sends these messages. Entries the queue refused for the moment are tried again.
+    /// Sends these messages. Retries entries that the queue refuses temporarily.
     ///
     /// # Errors
-    /// `Unavailable`: any number of them may have been sent; sending all of them again is right.
+    /// `Unavailable`: some of the messages may have been sent. Send all of them again.
     async fn send(&self, messages: &[M]) -> Result<(), PortError>;
 
-    /// About how many messages wait to be received; those being worked on are not among them.
+    /// The approximate number of messages that wait to be received, without those in flight.
     ///
     /// # Errors
     /// `Unavailable`.
     async fn backlog(&self) -> Result<u64, PortError>;
 }
 
-/// The messages of a queue that are being worked on.
+/// The messages of a queue that are in flight: received and not yet acknowledged.
 #[async_trait]
 pub trait Deliveries: Send + Sync {
-    /// Has the message of this receipt delivered again in so long, unless it is acknowledged before.
+    /// Makes the message of this receipt visible again after `by`, unless it is acknowledged before.
     ///
     /// # Errors
-    /// `Unavailable`: it is delivered again when the queue sees fit.
+    /// `Unavailable`: the message is delivered again after the visibility timeout of the queue.
     async fn postpone(&self, receipt: &str, by: Duration) -> Result<(), PortError>;
 }

@@ -5,22 +5,22 @@ use crate::model::ids::{FileGuid, Owner};
 use crate::model::upload::Upload;
 use crate::ports::PortError;
 
-/// The uploads by name.
+/// The rows of the uploads.
 #[async_trait]
 pub trait UploadStore: Send + Sync {
-    /// Remembers a new upload. Where one of this name is there already, it stays as it is.
+    /// Stores a new upload. An existing row of the same identifier stays unchanged.
     ///
     /// # Errors
     /// `Unavailable`.
     async fn create(&self, upload: &Upload) -> Result<(), PortError>;
 
-    /// The upload of this name that has not expired by `now`.
+    /// Reads an upload.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound` if it does not exist or has expired by `now`.
     async fn upload(&self, file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>;
 
-    /// Notes that the upload is stored whole. Noting it again changes nothing.
+    /// Notes that the upload is stored completely. Idempotent.
     ///
     /// # Errors
     /// `NotFound`.

@@ -2,7 +2,9 @@
 
 pub mod committer;
 pub mod job_view;
+pub mod lease;
 pub mod split_end;
+pub mod stop;
 pub mod window;
 
 use std::sync::Arc;

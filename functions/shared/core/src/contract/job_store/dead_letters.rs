@@ -1,4 +1,4 @@
-use super::story::guid;
+use super::fixtures::guid;
 use crate::contract::at;
 use crate::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use crate::ports::JobStore;

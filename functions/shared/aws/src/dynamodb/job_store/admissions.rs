@@ -1,0 +1,130 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use jiff::Timestamp;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Admissions, CreateError, Created, Idempotency, NewJob, PortError};
+use serde::{Deserialize, Serialize};
+
+use super::DynamoDbJobStore;
+use super::job_row::job_item;
+use super::spec_row::put_spec;
+use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
+use crate::dynamodb::errors::port_error;
+use crate::dynamodb::transact::{Transacted, condition_failed, transact};
+
+const DOING: &str = "creating the job";
+
+/// The row of an idempotency key in the admission table.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RememberedRow {
+    scope: String,
+    job_id: JobGuid,
+    fingerprint: String,
+    expires_at: i64,
+}
+
+fn remembered_scope(owner: &Owner, key: &str) -> String {
+    format!("idempotency#{owner}#{key}")
+}
+
+#[async_trait]
+impl Admissions for DynamoDbJobStore {
+    async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
+        let mut items = vec![self.put_job(new)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
+        items.extend(self.take_slots(DOING, &new.job, new.ceilings)?);
+        if let Some(wanted) = &new.idempotency {
+            items.push(self.remember(&new.job, wanted)?);
+        }
+        let request = self.client.transact_write_items().set_transact_items(Some(items));
+        // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
+        match transact(DOING, request.client_request_token(new.job.job_guid.to_string())).await? {
+            Transacted::Applied => Ok(Created::New),
+            Transacted::Refused(reasons) => self.why_refused(new, &reasons).await,
+        }
+    }
+
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError> {
+        let row = self.remembered_row("looking for the idempotency key", owner, key).await?;
+        // DynamoDB deletes expired rows up to days late.
+        let row = row.filter(|row| row.expires_at > now.as_second());
+        Ok(row.map(|row| (row.job_id, row.fingerprint)))
+    }
+}
+
+impl DynamoDbJobStore {
+    /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was created
+    /// earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached limit, so that a
+    /// repeated request finds its job even without room for another.
+    async fn why_refused(&self, new: &NewJob, reasons: &[CancellationReason]) -> Result<Created, CreateError> {
+        let failed = |place: usize| reasons.get(place).is_some_and(condition_failed);
+        if failed(0) {
+            return Ok(Created::New);
+        }
+        if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
+            let there = reasons.get(5).and_then(|reason| reason.item.clone());
+            return self.before(&new.job, wanted, there).await;
+        }
+        let of_slots = reasons.get(2..5).unwrap_or_default();
+        Err(CreateError::Full(self.full(DOING, &new.job, of_slots).await?))
+    }
+
+    /// The answer for an idempotency key that is taken.
+    async fn before(&self, job: &Job, wanted: &Idempotency, there: Option<Item>) -> Result<Created, CreateError> {
+        let there = match there {
+            Some(item) => from_item::<RememberedRow>(DOING, item)?,
+            None => {
+                let row = self.remembered_row(DOING, &job.owner, &wanted.key).await?;
+                row.ok_or_else(|| PortError::unavailable(DOING, "the idempotency key was taken, and then it was not"))?
+            }
+        };
+        match there.fingerprint == wanted.fingerprint {
+            true if there.job_id == job.job_guid => Ok(Created::New),
+            true => Ok(Created::Before(there.job_id)),
+            false => Err(CreateError::KeyReused),
+        }
+    }
+
+    async fn remembered_row(
+        &self,
+        doing: &'static str,
+        owner: &Owner,
+        key: &str,
+    ) -> Result<Option<RememberedRow>, PortError> {
+        let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(true);
+        let output = request.key("scope", text(remembered_scope(owner, key))).send().await;
+        let item = output.map_err(|error| port_error(doing, error))?.item;
+        item.map(|item| from_item(doing, item)).transpose()
+    }
+
+    fn put_job(&self, new: &NewJob) -> Result<TransactWriteItem, PortError> {
+        let put = Put::builder().table_name(&self.jobs_table).set_item(Some(job_item(DOING, &new.job)?));
+        let put = put.condition_expression("attribute_not_exists(jobId)").build();
+        Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
+    }
+
+    fn remember(&self, job: &Job, wanted: &Idempotency) -> Result<TransactWriteItem, PortError> {
+        let row = RememberedRow {
+            scope: remembered_scope(&job.owner, &wanted.key),
+            job_id: job.job_guid,
+            fingerprint: wanted.fingerprint.clone(),
+            expires_at: expiry_seconds(wanted.expires_at),
+        };
+        let put = Put::builder()
+            .table_name(self.admission_table(DOING)?)
+            .set_item(Some(to_item(DOING, &row)?))
+            .condition_expression("attribute_not_exists(#scope) OR #expiresAt <= :now")
+            .expression_attribute_names("#scope", "scope")
+            .expression_attribute_names("#expiresAt", "expiresAt")
+            .expression_attribute_values(":now", number(job.created_at.as_second()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build();
+        Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
+    }
+}

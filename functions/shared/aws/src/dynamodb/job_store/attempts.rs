@@ -1,0 +1,112 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, Stopped};
+
+use super::job_row::{job_item, job_key, job_of, status_value, stop_text, wake_shard};
+use super::{DynamoDbJobStore, JobWritten};
+use crate::dynamodb::attributes::{number, text, time};
+use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
+use crate::dynamodb::write::Update;
+
+const STOP: Update = Update {
+    doing: "stopping the job",
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now",
+    condition: "#attempt = :attempt AND #status IN (:waiting, :running, :cancelling) AND attribute_not_exists(#stop)",
+};
+
+const CANCEL: Update = Update {
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = :cancelling",
+    ..STOP
+};
+
+const REDRIVING: &str = "starting the job's next attempt";
+
+/// The attributes of the job row that a redrive sets, to their values in the row of [`NewAttempt::job`]. All others that it
+/// does not remove stay unchanged, also those that a newer version may have written.
+const SET: [&str; 13] = [
+    "status",
+    "attempt",
+    "tallies",
+    "dispatched",
+    "cursorOffset",
+    "cursorRow",
+    "splitDone",
+    "atEnd",
+    "redrive",
+    "movedAt",
+    "deadlineAt",
+    "wakeShard",
+    "wakeAt",
+];
+const REMOVE: &str =
+    "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
+
+const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
+
+#[async_trait]
+impl Attempts for DynamoDbJobStore {
+    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
+        let update = if stop.code == StopCode::Cancelled { &CANCEL } else { &STOP };
+        let text_of_stop = stop_text(stop).map_err(|error| PortError::invalid(update.doing, error))?;
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":stop", text(text_of_stop)),
+            (":now", time(stop.at)),
+            (":shard", number(wake_shard(job))),
+            (":waiting", status_value(Status::Waiting)),
+            (":running", status_value(Status::Running)),
+            (":cancelling", status_value(Status::Cancelling)),
+        ];
+        Ok(match self.move_job(job, update, values).await? {
+            JobWritten::Applied(job) => Stopped::Now(job),
+            // Our own stop: its reply was lost.
+            JobWritten::Refused(job) if !job.is_past(attempt) && job.stop.as_ref() == Some(stop) => Stopped::Now(job),
+            JobWritten::Refused(job) => Stopped::Not(job),
+        })
+    }
+
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        let seen = &attempt.seen;
+        if !seen.status.is_terminal() {
+            return Err(RedriveError::Moved(Box::new(self.job(seen.job_guid).await?)));
+        }
+        let next = attempt.job();
+        let mut items = vec![self.move_to_attempt(seen, &next)?];
+        items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings)?);
+        let request = self.client.transact_write_items().set_transact_items(Some(items));
+        match transact(REDRIVING, request).await? {
+            Transacted::Applied => Ok(next),
+            Transacted::Refused(reasons) => self.why_not_begun(attempt, &reasons).await,
+        }
+    }
+}
+
+impl DynamoDbJobStore {
+    /// The reasons are in the order of the items. That the job has moved on is checked before a reached limit: this redrive
+    /// itself may have moved it, and its own slot may fill the limit.
+    async fn why_not_begun(&self, attempt: &NewAttempt, reasons: &[CancellationReason]) -> Result<Job, RedriveError> {
+        let (of_job, of_slots) = reasons.split_at(reasons.len().min(1));
+        let Some(reason) = of_job.first().filter(|reason| condition_failed(reason)) else {
+            return Err(RedriveError::Full(self.full(REDRIVING, &attempt.seen, of_slots).await?));
+        };
+        let job = match &reason.item {
+            Some(item) => job_of(REDRIVING, item.clone())?,
+            None => self.job(attempt.seen.job_guid).await?,
+        };
+        if attempt.was_applied(&job) { Ok(job) } else { Err(RedriveError::Moved(Box::new(job))) }
+    }
+
+    fn move_to_attempt(&self, seen: &Job, next: &Job) -> Result<TransactWriteItem, PortError> {
+        let mut next = job_item(REDRIVING, next)?;
+        let set = SET.iter().filter_map(|name| Some((format!(":{name}"), next.remove(*name)?)));
+        let mut values: Vec<_> = set.collect();
+        values.push((":seenStatus".to_owned(), text(seen.status.as_str())));
+        values.push((":seenAttempt".to_owned(), number(seen.attempt)));
+        let change = format!("SET {} {REMOVE}", SET.map(|name| format!("#{name} = :{name}")).join(", "));
+        let key = job_key(seen.job_guid);
+        RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN }.with(REDRIVING, values)
+    }
+}

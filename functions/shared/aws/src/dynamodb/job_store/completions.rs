@@ -1,0 +1,98 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use jiff::Timestamp;
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
+
+use super::DynamoDbJobStore;
+use super::job_row::{job_key, results_text};
+use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
+use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
+use crate::dynamodb::write::Update;
+
+const PAUSE_COMPOSITION: Update = Update {
+    doing: "pausing the composition",
+    change: "SET #composing = :state, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder",
+};
+
+const DOING: &str = "completing the job";
+
+const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :failed, #skipped = :skipped, \
+                   #completions = #completions + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
+const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #wakeShard, #wakeAt";
+
+// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
+const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
+const AS_SEEN_STOPPED: &str = "#status = :seen AND #attempt = :attempt AND attribute_exists(#stop)";
+
+#[async_trait]
+impl Completions for DynamoDbJobStore {
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":holder", text(holder)),
+            (":state", text(state)),
+            (":now", time(now)),
+        ];
+        Result::from(self.move_job(job, &PAUSE_COMPOSITION, values).await?).map(drop)
+    }
+
+    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
+        let seen = &completion.seen;
+        if seen.status == Status::Waiting {
+            return Err(WriteLost::Condition(Box::new(self.job(seen.job_guid).await?)));
+        }
+        let mut items = vec![self.end_job(completion)?];
+        items.extend(self.give_slots_back(DOING, seen, completion.finished_at)?);
+        let request = self.client.transact_write_items().set_transact_items(Some(items));
+        match transact(DOING, request).await? {
+            Transacted::Applied => Ok(()),
+            Transacted::Refused(_) => {
+                let job = self.job(seen.job_guid).await?;
+                // Our own completion: its reply was lost.
+                if completion.has_ended(&job) { Ok(()) } else { Err(WriteLost::Condition(Box::new(job))) }
+            }
+        }
+    }
+}
+
+impl DynamoDbJobStore {
+    fn end_job(&self, completion: &Completion) -> Result<TransactWriteItem, PortError> {
+        let seen = &completion.seen;
+        // Remove what this attempt does not have: an earlier attempt may have left it.
+        let parts = [("outcome", completion.outcome.is_some()), ("results", completion.results.is_some())];
+        let set: String = parts.iter().filter(|part| part.1).map(|part| format!(", #{0} = :{0}", part.0)).collect();
+        let unset: String = parts.iter().filter(|part| !part.1).map(|part| format!(", #{}", part.0)).collect();
+        let change = format!("{END}{set} {UNLEASE}{unset}");
+        let condition = if seen.stop.is_some() { AS_SEEN_STOPPED } else { AS_SEEN };
+        let mut values = vec![
+            (":status", text(completion.status.as_str())),
+            (":succeeded", number(completion.counts.succeeded)),
+            (":failed", number(completion.counts.failed)),
+            (":skipped", number(completion.counts.skipped)),
+            (":one", number(1)),
+            (":now", time(completion.finished_at)),
+            (":expires", number(expiry_seconds(completion.expires_at))),
+            (":seen", text(seen.status.as_str())),
+            (":attempt", number(seen.attempt)),
+        ];
+        if let Some(results) = &completion.results {
+            values.push((":results", text(results_text(results).map_err(|error| PortError::invalid(DOING, error))?)));
+        }
+        if let Some(outcome) = completion.outcome {
+            let outcome = serde_dynamo::to_attribute_value(outcome);
+            values.push((":outcome", outcome.map_err(|error| PortError::invalid(DOING, error))?));
+        }
+        RowUpdate { table: &self.jobs_table, key: job_key(seen.job_guid), change: &change, condition }
+            .with(DOING, values)
+    }
+}

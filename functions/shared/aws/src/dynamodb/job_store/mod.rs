@@ -1,0 +1,86 @@
+//! The job store in DynamoDB: one file per trait of the port, and one per kind of row.
+
+mod admissions;
+mod attempts;
+mod checkpoints;
+mod completions;
+mod dead_letters;
+pub(super) mod job_row;
+mod jobs;
+mod leases;
+mod slots;
+mod spec_row;
+mod splits;
+mod tallies;
+mod tally_row;
+mod wake_ups;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{PortError, WriteLost};
+
+use super::attributes::{Item, text};
+use super::errors::port_error;
+use super::write::{Update, Written};
+use job_row::{JOB_ROW, job_of};
+
+/// The jobs and admission tables in DynamoDB.
+#[derive(Clone, Debug)]
+pub struct DynamoDbJobStore {
+    pub(super) client: Client,
+    pub(super) jobs_table: String,
+    /// None in a function that neither starts nor ends attempts.
+    pub(super) admission_table: Option<String>,
+}
+
+impl DynamoDbJobStore {
+    /// The store in these tables. Without an admission table it can neither start nor end attempts.
+    pub const fn new(client: Client, jobs_table: String, admission_table: Option<String>) -> Self {
+        Self { client, jobs_table, admission_table }
+    }
+
+    /// Reads the row with this sort key, strongly consistent.
+    pub(super) async fn row(&self, doing: &'static str, job: JobGuid, row: &str) -> Result<Option<Item>, PortError> {
+        let request = self.client.get_item().table_name(&self.jobs_table).consistent_read(true);
+        let output = request.key("jobId", text(job)).key("row", text(row)).send().await;
+        Ok(output.map_err(|error| port_error(doing, error))?.item)
+    }
+
+    /// An update of the row with this sort key.
+    pub(super) fn update(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
+        self.client.update_item().table_name(&self.jobs_table).key("jobId", text(job)).key("row", text(row))
+    }
+
+    /// Updates the job row conditionally.
+    pub(super) async fn move_job(
+        &self,
+        job: JobGuid,
+        update: &Update,
+        values: Vec<(&'static str, AttributeValue)>,
+    ) -> Result<JobWritten, PortError> {
+        Ok(match update.apply(self.update(job, JOB_ROW), values).await? {
+            Written::Applied(item) => JobWritten::Applied(job_of(update.doing, item)?),
+            Written::Refused(item) => JobWritten::Refused(job_of(update.doing, item)?),
+        })
+    }
+}
+
+/// The answer to a conditional update of the job row, with the current job.
+pub(super) enum JobWritten {
+    /// It was applied.
+    Applied(Job),
+    /// Its condition failed.
+    Refused(Job),
+}
+
+impl From<JobWritten> for Result<Job, WriteLost> {
+    fn from(written: JobWritten) -> Self {
+        match written {
+            JobWritten::Applied(job) => Ok(job),
+            JobWritten::Refused(job) => Err(WriteLost::Condition(Box::new(job))),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Splits, WriteLost};
+use rowmill_core::text::Position;
+
+use super::DynamoDbJobStore;
+use crate::dynamodb::attributes::{number, text, time};
+use crate::dynamodb::write::Update;
+
+const COUNT_TALLY: Update = Update {
+    doing: "counting a tally",
+    change: "SET #tallies = :next, #dispatched = :number, #cursorOffset = :offset, #cursorRow = :row, #movedAt = :now",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder AND #tallies = :number AND #splitDone = :false \
+                AND attribute_not_exists(#stop)",
+};
+
+const PAUSE_SPLIT: Update = Update {
+    doing: "pausing the split",
+    change: "SET #dispatched = #tallies, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder",
+};
+
+const FINISH_SPLIT: Update = Update {
+    doing: "finishing the split",
+    change: "SET #splitDone = :true, #atEnd = :atEnd, #dispatched = #tallies, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder",
+};
+
+#[async_trait]
+impl Splits for DynamoDbJobStore {
+    async fn count_tally(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        tally: u32,
+        next: Position,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":holder", text(holder)),
+            (":number", number(tally)),
+            (":next", number(i64::from(tally) + 1)),
+            (":offset", number(next.offset)),
+            (":row", number(next.row)),
+            (":now", time(now)),
+            (":false", AttributeValue::Bool(false)),
+        ];
+        Result::from(self.move_job(job, &COUNT_TALLY, values).await?).map(drop)
+    }
+
+    async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {
+        let values = vec![(":attempt", number(attempt)), (":holder", text(holder)), (":now", time(now))];
+        Result::from(self.move_job(job, &PAUSE_SPLIT, values).await?).map(drop)
+    }
+
+    async fn finish_split(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost> {
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":holder", text(holder)),
+            (":now", time(now)),
+            (":true", AttributeValue::Bool(true)),
+            (":atEnd", AttributeValue::Bool(at_end)),
+        ];
+        self.move_job(job, &FINISH_SPLIT, values).await?.into()
+    }
+}

@@ -1,0 +1,145 @@
+use uuid::Uuid;
+
+use crate::contract::at;
+use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::model::job::{Job, Lease, Stop, StopCode};
+use crate::model::results::Results;
+use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
+use crate::model::states::{JobOutcome, Status};
+use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
+use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
+use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
+
+/// Ceilings that no test reaches.
+pub const ROOM: Ceilings = Ceilings { owner: 1000, job_type: 1000, system: 1000 };
+
+/// The identifier of job `number`. Higher numbers were created later.
+pub fn guid(number: u32) -> JobGuid {
+    let millis = 1_750_000_000_000 + u128::from(number);
+    JobGuid(Uuid::from_u128((millis << 80) | (0x7 << 76) | (0b10 << 62) | u128::from(number)))
+}
+
+/// The identifier of run `number`.
+pub const fn run(number: u8) -> RunId {
+    RunId::from_bytes([number; RunId::BYTES])
+}
+
+/// Job `number` of an owner, for `create`.
+pub fn new_job(number: u32, owner: &str) -> NewJob {
+    let (job_guid, file_guid) = (guid(number), FileGuid(Uuid::from_u128(u128::from(number))));
+    let spec = Spec {
+        job_guid,
+        owner: Owner(owner.to_owned()),
+        job_type: "import".to_owned(),
+        created_at: at(0),
+        source: Source::File(SourceFile { file_guid, key: "uploads/x".into(), etag: "\"e\"".into(), size: 1009 }),
+        head: Head {
+            dialect: Dialect { format: Format::Csv, delimiter: b';' },
+            columns: vec!["code".into(), "näme".into()],
+            data_start: 9,
+        },
+        limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
+        scanner_version: SCANNER_VERSION,
+        params: serde_json::json!({"dataset": "d", "schema": {"maximum": 0.1}})
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+        tolerance: None,
+        max_concurrency: None,
+        output: Some(OutputFile {
+            name: "out.csv".into(),
+            content_type: "text/csv".into(),
+            header: Some("a;b".into()),
+            gzip: true,
+        }),
+    };
+    let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
+    let job = Job { metadata, ..Job::waiting(&spec, at(14_400), at(900)) };
+    NewJob { job, spec, ceilings: ROOM, idempotency: None }
+}
+
+/// The same with an idempotency key that expires after 100 seconds.
+pub fn keyed(number: u32, owner: &str, key: &str, fingerprint: &str) -> NewJob {
+    let idempotency = Idempotency { key: key.into(), fingerprint: fingerprint.into(), expires_at: at(100) };
+    NewJob { idempotency: Some(idempotency), ..new_job(number, owner) }
+}
+
+/// Creates job `number` of an owner.
+pub async fn created(store: &impl JobStore, number: u32, owner: &str) -> JobGuid {
+    let new = new_job(number, owner);
+    assert_eq!(store.create(&new).await.expect("created"), Created::New);
+    new.job.job_guid
+}
+
+/// Creates job 1. Run 1 takes its lease until second 100.
+pub async fn running(store: &impl JobStore) -> JobGuid {
+    let job = created(store, 1, "me").await;
+    let leased = store.lease(job, 1, lease(1, 100), at(1)).await.expect("leased");
+    assert!(matches!(leased, Leased::Taken(_)));
+    job
+}
+
+/// A completion of this job at second 20.
+pub fn end(seen: Job) -> Completion {
+    Completion {
+        seen,
+        status: Status::Completed,
+        outcome: Some(JobOutcome::Partial),
+        counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
+        results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
+        finished_at: at(20),
+        expires_at: at(2000),
+    }
+}
+
+/// Takes the lease of the present attempt of a job and ends it at this second.
+pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
+    let attempt = store.job(job).await.expect("there").attempt;
+    let leased = store.lease(job, attempt, lease(1, second), at(second - 1)).await.expect("leased");
+    let Leased::Taken(seen) = leased else { panic!("refused: {leased:?}") };
+    store.complete(&Completion { finished_at: at(second), ..end(seen) }).await.expect("ended");
+    store.job(job).await.expect("there")
+}
+
+/// A lease of run `holder` until this second.
+pub fn lease(holder: u8, until: i64) -> Lease {
+    Lease { holder: run(holder), until: at(until) }
+}
+
+/// A stop with this code.
+pub fn stop(code: StopCode) -> Stop {
+    Stop { code, message: "because".into(), row: Some(3), offset: None, at: at(7) }
+}
+
+/// Tally `number` of attempt 1, with `chunks` chunks of 5 items.
+pub fn tally(number: u32, chunks: usize) -> Tally {
+    let chunk = Chunk { offset: 9, length: 50, first_row: 1, items: 5, mode: ChunkMode::Items };
+    Tally::of(1, number, Position { offset: 9, row: 1 }, &vec![chunk; chunks], at(2))
+}
+
+/// A commit by this run of a chunk of 5 items: 3 succeeded, 1 failed, 1 skipped.
+pub fn commit(tally: u32, index: u8, by: u8) -> Commit {
+    Commit {
+        chunk: ChunkAddress { attempt: 1, tally, index },
+        mark: Mark { kind: MarkKind::HasFailed, run: run(by) },
+        counts: Counts { succeeded: 3, failed: 1, skipped: 1 },
+        bytes: 50,
+        at: at(5),
+    }
+}
+
+/// The job of a lease that was taken.
+pub fn taken(leased: Leased) -> Job {
+    match leased {
+        Leased::Taken(job) => job,
+        Leased::Refused(job) => panic!("refused: {job:?}"),
+    }
+}
+
+/// The job of a lease that was refused.
+pub fn refused(leased: Leased) -> Job {
+    match leased {
+        Leased::Refused(job) => job,
+        Leased::Taken(job) => panic!("taken: {job:?}"),
+    }
+}

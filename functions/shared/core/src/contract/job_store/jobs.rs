@@ -1,0 +1,107 @@
+use super::fixtures::{created, guid, lease, new_job, stop};
+use crate::contract::at;
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::StopCode;
+use crate::model::states::Status;
+use crate::model::tally::Counts;
+use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, Leased, PortError};
+
+async fn listed(store: &impl JobStore, filter: &JobFilter) -> (Vec<JobGuid>, Option<JobGuid>) {
+    let JobPage { jobs, next } = store.jobs(&Owner("me".into()), filter, at(50)).await.unwrap();
+    (jobs.iter().map(|job| job.job_guid).collect(), next)
+}
+
+fn up_to(limit: usize) -> JobFilter {
+    JobFilter { limit, ..JobFilter::default() }
+}
+
+pub async fn a_new_job_reads_back_with_its_spec(store: &impl JobStore) {
+    let new = new_job(1, "me");
+    assert_eq!(store.create(&new).await.unwrap(), Created::New);
+    assert_eq!(store.job(guid(1)).await.unwrap(), new.job);
+    assert_eq!(store.spec(guid(1)).await.unwrap(), new.spec);
+}
+
+pub async fn what_is_not_there_is_not_found(store: &impl JobStore) {
+    assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
+    assert!(matches!(store.spec(guid(1)).await, Err(PortError::NotFound)));
+    assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
+    assert!(matches!(store.lease(guid(1), 1, lease(1, 9), at(1)).await, Err(PortError::NotFound)));
+    assert!(matches!(store.stop(guid(1), 1, &stop(StopCode::Cancelled)).await, Err(PortError::NotFound)));
+    assert_eq!(store.remembered(&Owner("me".into()), "k", at(0)).await.unwrap(), None);
+    assert_eq!(store.totals(guid(1), 4).await.unwrap().attempt, 4);
+}
+
+pub async fn an_owner_sees_their_own_jobs_newest_first(store: &impl JobStore) {
+    for (number, owner) in [(2, "me"), (1, "me"), (3, "you"), (4, "me")] {
+        created(store, number, owner).await;
+    }
+    assert_eq!(listed(store, &up_to(10)).await, (vec![guid(4), guid(2), guid(1)], None));
+    let page = store.jobs(&Owner("me".into()), &up_to(10), at(0)).await.unwrap();
+    assert_eq!(page.jobs[0], new_job(4, "me").job, "the whole row is listed");
+    assert_eq!(store.jobs(&Owner("she".into()), &up_to(10), at(0)).await.unwrap(), JobPage::default());
+}
+
+pub async fn pages_follow_each_other_without_gap_or_repetition(store: &impl JobStore) {
+    for number in 1..=7 {
+        created(store, number, "me").await;
+    }
+    let mut filter = up_to(3);
+    let mut all = Vec::new();
+    for expected_next in [Some(guid(5)), Some(guid(2)), None] {
+        let (page, next) = listed(store, &filter).await;
+        assert_eq!(next, expected_next);
+        all.extend(page);
+        filter.after = next;
+    }
+    assert_eq!(all, (1..=7).rev().map(guid).collect::<Vec<_>>());
+    assert_eq!(listed(store, &up_to(7)).await.1, None, "a page that holds the last job has none after it");
+    assert_eq!(listed(store, &up_to(0)).await, (vec![], None));
+}
+
+pub async fn a_list_holds_only_what_the_filter_wants(store: &impl JobStore) {
+    for number in 1..=6 {
+        let mut new = new_job(number, "me");
+        if number % 2 == 0 {
+            new.job.job_type = "validate".into();
+        }
+        store.create(&new).await.unwrap();
+    }
+    let of_type = JobFilter { job_type: Some("validate".into()), ..up_to(10) };
+    assert_eq!(listed(store, &of_type).await, (vec![guid(6), guid(4), guid(2)], None));
+    store.stop(guid(4), 1, &stop(StopCode::Cancelled)).await.unwrap();
+    let cancelling = JobFilter { status: Some(Status::Cancelling), ..of_type.clone() };
+    assert_eq!(listed(store, &cancelling).await, (vec![guid(4)], None));
+    let waiting = JobFilter { status: Some(Status::Waiting), ..of_type };
+    assert_eq!(listed(store, &waiting).await, (vec![guid(6), guid(2)], None));
+}
+
+pub async fn a_page_is_full_however_many_jobs_the_filter_passes_over(store: &impl JobStore) {
+    for number in 1..=30 {
+        let mut new = new_job(number, "me");
+        if number % 10 == 0 {
+            new.job.job_type = "validate".into();
+        }
+        store.create(&new).await.unwrap();
+    }
+    let filter = JobFilter { job_type: Some("validate".into()), ..up_to(2) };
+    assert_eq!(listed(store, &filter).await, (vec![guid(30), guid(20)], Some(guid(20))));
+    let rest = JobFilter { after: Some(guid(20)), ..filter };
+    assert_eq!(listed(store, &rest).await, (vec![guid(10)], None));
+}
+
+pub async fn an_expired_job_is_not_listed_but_can_be_read(store: &impl JobStore) {
+    for number in 1..=3 {
+        created(store, number, "me").await;
+        let leased = store.lease(guid(number), 1, lease(1, 9), at(1)).await.unwrap();
+        let Leased::Taken(seen) = leased else { panic!("refused") };
+        let expires_at = if number == 2 { at(50) } else { at(51) };
+        let (counts, finished_at) = (Counts::default(), at(9));
+        let status = Status::Completed;
+        let completion = Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at };
+        store.complete(&completion).await.unwrap();
+    }
+    assert_eq!(listed(store, &up_to(10)).await, (vec![guid(3), guid(1)], None));
+    assert_eq!(listed(store, &up_to(1)).await, (vec![guid(3)], Some(guid(3))));
+    assert_eq!(store.job(guid(2)).await.unwrap().expires_at, Some(at(50)));
+}

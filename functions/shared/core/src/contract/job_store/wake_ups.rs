@@ -1,0 +1,103 @@
+use futures::future::join_all;
+
+use super::fixtures::{created, ended, guid, new_job, stop};
+use crate::contract::at;
+use crate::model::job::{Job, StopCode};
+use crate::ports::{Due, JobStore, NewJob, WAKE_SHARDS};
+
+/// The jobs due by this second, shard by shard.
+async fn due(store: &impl JobStore, second: i64) -> Vec<Due> {
+    let mut all = Vec::new();
+    for shard in 0..WAKE_SHARDS {
+        all.extend(store.due(shard, at(second), 100).await.unwrap());
+    }
+    all
+}
+
+pub async fn a_job_is_due_once_its_time_has_come(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    assert!(due(store, 899).await.is_empty());
+    for second in [900, 9_000] {
+        assert_eq!(due(store, second).await, [Due { job, at: at(900) }]);
+    }
+}
+
+pub async fn every_job_is_due_in_one_shard(store: &impl JobStore) {
+    for number in 1..=40 {
+        created(store, number, "me").await;
+    }
+    let mut jobs: Vec<_> = due(store, 900).await.iter().map(|due| due.job).collect();
+    jobs.sort();
+    assert!(jobs.into_iter().eq((1..=40).map(guid)));
+    assert!(store.due(0, at(900), 100).await.unwrap().len() < 40, "they are spread");
+}
+
+pub async fn those_due_longest_come_first(store: &impl JobStore) {
+    for number in 1..=40 {
+        let new = new_job(number, "me");
+        let wake_at = Some(at(900 + i64::from(number * 7 % 40)));
+        store.create(&NewJob { job: Job { wake_at, ..new.job }, ..new }).await.unwrap();
+    }
+    for shard in 0..WAKE_SHARDS {
+        let all = store.due(shard, at(2_000), 100).await.unwrap();
+        assert!(all.is_sorted_by_key(|due| due.at));
+        for limit in [0, 1, 2] {
+            let first = store.due(shard, at(2_000), limit).await.unwrap();
+            assert_eq!(first, all[..limit.min(all.len())]);
+        }
+    }
+    assert!(due(store, 919).await.iter().all(|due| due.at <= at(919)));
+    assert_eq!(due(store, 919).await.len(), 20);
+}
+
+pub async fn a_stopped_job_is_due_at_once(store: &impl JobStore) {
+    for (number, code) in [(1, StopCode::Cancelled), (2, StopCode::SourceChanged)] {
+        let job = created(store, number, "me").await;
+        store.stop(job, 1, &stop(code)).await.unwrap();
+    }
+    assert!(due(store, 6).await.is_empty());
+    let mut stopped = due(store, 7).await;
+    stopped.sort_by_key(|due| due.job);
+    assert_eq!(stopped, [1, 2].map(|number| Due { job: guid(number), at: at(7) }));
+}
+
+pub async fn an_ended_job_is_not_due_and_cannot_be_claimed(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = due(store, 900).await[0];
+    let ended = ended(store, job, 20).await;
+    assert!(due(store, 9_000).await.is_empty());
+    assert_eq!(store.wake_later(seen, at(9_000), 1).await.unwrap(), None);
+    assert_eq!(store.job(job).await.unwrap(), ended);
+}
+
+pub async fn a_claimed_job_is_due_again_later(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let before = store.job(job).await.unwrap();
+    let claimed = store.wake_later(Due { job, at: at(900) }, at(1_900), 3).await.unwrap();
+    assert_eq!(claimed, Some(Job { wake_at: Some(at(1_900)), recoveries: 3, ..before }));
+    assert_eq!(store.job(job).await.unwrap(), claimed.unwrap());
+    assert!(due(store, 1_899).await.is_empty());
+    assert_eq!(due(store, 1_900).await, [Due { job, at: at(1_900) }]);
+    let claimed = store.wake_later(Due { job, at: at(1_900) }, at(2_900), 0).await.unwrap();
+    assert_eq!(claimed.map(|job| job.recoveries), Some(0), "there was a sign of life");
+}
+
+pub async fn a_job_is_claimed_only_as_it_was_seen_to_be_due(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let before = store.job(job).await.unwrap();
+    for second in [899, 901] {
+        assert_eq!(store.wake_later(Due { job, at: at(second) }, at(2_000), 1).await.unwrap(), None);
+    }
+    let unknown = Due { job: guid(2), at: at(900) };
+    assert_eq!(store.wake_later(unknown, at(2_000), 1).await.unwrap(), None);
+    assert_eq!(store.job(job).await.unwrap(), before);
+    assert!(store.job(guid(2)).await.is_err(), "nor is one made");
+}
+
+pub async fn of_ten_sweeps_at_once_one_claims_a_job(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = Due { job, at: at(900) };
+    let claims = join_all((1..=10).map(|sweep| store.wake_later(seen, at(1_000), sweep))).await;
+    let claimed: Vec<Job> = claims.into_iter().filter_map(|claim| claim.unwrap()).collect();
+    assert_eq!(claimed, [store.job(job).await.unwrap()]);
+}

@@ -1,0 +1,42 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::ids::{JobGuid, Owner};
+use crate::ports::{Admissions, CreateError, Created, NewJob, PortError};
+
+#[async_trait]
+impl Admissions for InMemoryJobStore {
+    async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
+        let mut tables = lock(&self.0);
+        let place = |key: &str| (new.job.owner.clone(), key.to_owned());
+        if let Some(wanted) = &new.idempotency
+            && let Some((job, known)) = tables.requests.get(&place(&wanted.key))
+            && known.expires_at > new.job.created_at
+        {
+            return match known.fingerprint == wanted.fingerprint {
+                true => Ok(Created::Before(*job)),
+                false => Err(CreateError::KeyReused),
+            };
+        }
+        tables.slots.take(&new.job, new.ceilings).map_err(CreateError::Full)?;
+        if let Some(wanted) = &new.idempotency {
+            tables.requests.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
+        }
+        tables.specs.insert(new.job.job_guid, new.spec.clone());
+        tables.jobs.insert(new.job.job_guid, new.job.clone());
+        Ok(Created::New)
+    }
+
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError> {
+        let tables = lock(&self.0);
+        let known = tables.requests.get(&(owner.clone(), key.to_owned()));
+        Ok(known.filter(|(_, known)| known.expires_at > now).map(|(job, known)| (*job, known.fingerprint.clone())))
+    }
+}

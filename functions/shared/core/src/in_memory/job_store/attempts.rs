@@ -1,0 +1,42 @@
+use async_trait::async_trait;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::ids::JobGuid;
+use crate::model::job::{Job, Stop, StopCode};
+use crate::model::states::Transition;
+use crate::ports::{Attempts, NewAttempt, PortError, RedriveError, Stopped};
+
+#[async_trait]
+impl Attempts for InMemoryJobStore {
+    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(job)?;
+        if job.is_past(attempt) || job.stop.is_some() {
+            let own = !job.is_past(attempt) && job.stop.as_ref() == Some(stop);
+            return Ok(if own { Stopped::Now(job.clone()) } else { Stopped::Not(job.clone()) });
+        }
+        job.stop = Some(stop.clone());
+        job.moved_at = stop.at;
+        job.wake_at = Some(stop.at);
+        if stop.code == StopCode::Cancelled {
+            job.status = job.status.after(Transition::Cancel).unwrap_or(job.status);
+        }
+        Ok(Stopped::Now(job.clone()))
+    }
+
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(attempt.seen.job_guid)?.clone();
+        if attempt.was_applied(&job) {
+            return Ok(job);
+        }
+        if (job.status, job.attempt) != (attempt.seen.status, attempt.seen.attempt) || !job.status.is_terminal() {
+            return Err(RedriveError::Moved(Box::new(job)));
+        }
+        tables.slots.take(&job, attempt.ceilings).map_err(RedriveError::Full)?;
+        let next = attempt.job();
+        tables.jobs.insert(next.job_guid, next.clone());
+        Ok(next)
+    }
+}

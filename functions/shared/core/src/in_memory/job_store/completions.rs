@@ -1,0 +1,44 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::ids::{JobGuid, RunId};
+use crate::model::states::Status;
+use crate::ports::{Completion, Completions, WriteLost};
+
+#[async_trait]
+impl Completions for InMemoryJobStore {
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        job.composing = Some(state);
+        job.lease = None;
+        job.moved_at = now;
+        Ok(())
+    }
+
+    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let seen = &completion.seen;
+        let job = tables.job(seen.job_guid)?;
+        if completion.has_ended(job) {
+            return Ok(());
+        }
+        if (job.status, job.attempt, &job.stop) != (seen.status, seen.attempt, &seen.stop)
+            || job.status == Status::Waiting
+        {
+            return Err(WriteLost::Condition(Box::new(job.clone())));
+        }
+        *job = completion.job();
+        tables.slots.give_back(seen, completion.finished_at);
+        Ok(())
+    }
+}

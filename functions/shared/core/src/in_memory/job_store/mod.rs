@@ -1,0 +1,80 @@
+//! The jobs and admission tables in memory: one file per trait of the port.
+
+mod admissions;
+mod attempts;
+mod checkpoints;
+mod completions;
+mod dead_letters;
+mod jobs;
+mod leases;
+mod slots;
+mod splits;
+mod tallies;
+mod wake_ups;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use super::lock;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::dead_letter::DeadLetter;
+use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::job::Job;
+use crate::model::spec::Spec;
+use crate::model::tally::{ChunkAddress, Tally, Totals};
+use crate::ports::{Idempotency, PortError, WriteLost};
+use slots::Slots;
+
+/// The jobs and admission tables in memory.
+#[derive(Debug, Default)]
+pub struct InMemoryJobStore(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    jobs: BTreeMap<JobGuid, Job>,
+    specs: HashMap<JobGuid, Spec>,
+    tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
+    totals: HashMap<(JobGuid, u32), Totals>,
+    checkpoints: HashMap<(JobGuid, ChunkAddress), Checkpoint>,
+    dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
+    slots: Slots,
+    requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
+}
+
+impl InMemoryJobStore {
+    /// The number of jobs that hold a slot of this scope: `owner#…`, `type#…` or `system`.
+    pub fn active(&self, scope: &str) -> i64 {
+        lock(&self.0).slots.active(scope)
+    }
+
+    /// All jobs, oldest first.
+    pub fn every_job(&self) -> Vec<Job> {
+        lock(&self.0).jobs.values().cloned().collect()
+    }
+
+    /// Changes a tally without any condition, as a broken store would.
+    pub fn edit_tally(&self, job: JobGuid, attempt: u32, number: u32, edit: impl FnOnce(&mut Tally)) {
+        if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, number)) {
+            edit(tally);
+        }
+    }
+}
+
+impl Tables {
+    fn job(&mut self, job: JobGuid) -> Result<&mut Job, PortError> {
+        self.jobs.get_mut(&job).ok_or(PortError::NotFound)
+    }
+
+    fn totals(&mut self, job: JobGuid, attempt: u32) -> &mut Totals {
+        self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() })
+    }
+
+    /// The job, if it is at this attempt and this run holds its lease.
+    fn held(&mut self, job: JobGuid, attempt: u32, holder: RunId) -> Result<&mut Job, WriteLost> {
+        let job = self.job(job)?;
+        if job.attempt == attempt && job.lease.is_some_and(|lease| lease.holder == holder) {
+            return Ok(job);
+        }
+        Err(WriteLost::Condition(Box::new(job.clone())))
+    }
+}

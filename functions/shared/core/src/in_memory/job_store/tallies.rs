@@ -1,0 +1,88 @@
+use std::ops::Range;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::ids::JobGuid;
+use crate::model::tally::{Commit, Tally, Totals};
+use crate::ports::{Committed, PortError, Tallies};
+
+#[async_trait]
+impl Tallies for InMemoryJobStore {
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError> {
+        let mut tables = lock(&self.0);
+        let place = (job, tally.attempt, tally.number);
+        Ok(tables.tallies.entry(place).or_insert_with(|| tally.clone()).clone())
+    }
+
+    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
+        lock(&self.0).tallies.get(&(job, attempt, number)).cloned().ok_or(PortError::NotFound)
+    }
+
+    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
+        let places = (job, attempt, numbers.start)..(job, attempt, numbers.end.max(numbers.start));
+        Ok(lock(&self.0).tallies.range(places).map(|(_, tally)| tally.clone()).collect())
+    }
+
+    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+        let mut tables = lock(&self.0);
+        let place = (job, commit.chunk.attempt, commit.chunk.tally);
+        let tally = tables.tallies.get_mut(&place).ok_or(PortError::NotFound)?;
+        match tally.mark(commit.chunk.index) {
+            Some(mark) if mark.run == commit.mark.run => return Ok(Committed::Won(tally.clone())),
+            None if !tally.is_closed() => {}
+            _ => return Ok(Committed::Lost(tally.clone())),
+        }
+        tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
+        tally.done += 1;
+        tally.counts += commit.counts;
+        tally.bytes += commit.bytes;
+        tally.at = commit.at;
+        Ok(Committed::Won(tally.clone()))
+    }
+
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
+        let mut tables = lock(&self.0);
+        let tally = tables.tallies.get_mut(&(job, seen.attempt, seen.number)).ok_or(PortError::NotFound)?;
+        if tally.done == seen.done {
+            tally.counts.skipped += tally.items - tally.counts.sum();
+            tally.done = tally.expected;
+            tally.at = at;
+        }
+        Ok(tally.clone())
+    }
+
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
+        if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, tally)) {
+            tally.at = at;
+        }
+        Ok(())
+    }
+
+    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
+        let mut tables = lock(&self.0);
+        let totals = tables.totals(job, tally.attempt);
+        if totals.closed.insert(tally.number) {
+            totals.items += tally.items;
+            totals.counts += tally.counts;
+            totals.bytes += tally.bytes;
+            totals.at = Some(tally.at);
+        }
+        Ok(totals.clone())
+    }
+
+    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
+        let tables = lock(&self.0);
+        let known = tables.totals.get(&(job, attempt)).cloned();
+        Ok(known.unwrap_or(Totals { attempt, ..Totals::default() }))
+    }
+
+    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
+        let mut tables = lock(&self.0);
+        let totals = tables.totals(job, attempt);
+        totals.final_tallies = Some(tallies);
+        Ok(totals.clone())
+    }
+}

@@ -1,0 +1,35 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::ids::JobGuid;
+use crate::model::job::Job;
+use crate::ports::{Due, PortError, WAKE_SHARDS, WakeUps};
+
+#[async_trait]
+impl WakeUps for InMemoryJobStore {
+    async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
+        let tables = lock(&self.0);
+        // Any even spread will do.
+        let in_shard = |job: &JobGuid| job.0.as_u128() % u128::from(WAKE_SHARDS) == u128::from(shard);
+        let jobs = tables.jobs.values().filter(|job| in_shard(&job.job_guid));
+        let mut due: Vec<Due> = jobs
+            .filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? }))
+            .filter(|due| due.at <= now)
+            .collect();
+        due.sort_by_key(|due| due.at);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
+        let mut tables = lock(&self.0);
+        let Some(job) = tables.jobs.get_mut(&due.job).filter(|job| job.wake_at == Some(due.at)) else {
+            return Ok(None);
+        };
+        job.wake_at = Some(next);
+        job.recoveries = recoveries;
+        Ok(Some(job.clone()))
+    }
+}

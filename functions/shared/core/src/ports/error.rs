@@ -1,0 +1,43 @@
+/// What went wrong behind a port, by what the caller does about it.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The row or object does not exist.
+    #[error("not found")]
+    NotFound,
+    /// The object was replaced (ETag mismatch), or does not match its checksum.
+    #[error("changed since it was first seen")]
+    Changed,
+    /// Temporarily unavailable, after the adapter's own retries: try again later.
+    #[error("{doing}: unavailable")]
+    Unavailable {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
+    /// The answer or the stored value cannot be decoded, or the request is malformed: trying again does not help.
+    #[error("{doing}: not understood")]
+    Invalid {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
+}
+
+/// The cause behind a [`PortError`].
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl PortError {
+    /// Temporarily unavailable.
+    pub fn unavailable(doing: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::Unavailable { doing, source: source.into() }
+    }
+
+    /// Cannot be decoded, or is malformed.
+    pub fn invalid(doing: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::Invalid { doing, source: source.into() }
+    }
+}

@@ -1,0 +1,155 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::Job;
+use crate::model::spec::Spec;
+use crate::ports::PortError;
+
+/// Creating jobs, up to a number of active jobs.
+#[async_trait]
+pub trait Admissions: Send + Sync {
+    /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, and its
+    /// idempotency key.
+    ///
+    /// # Errors
+    /// [`CreateError`]: a limit of active jobs is reached, or the idempotency key was used for another request.
+    async fn create(&self, job: &NewJob) -> Result<Created, CreateError>;
+
+    /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the fingerprint
+    /// of the request.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError>;
+}
+
+/// Everything that is written for a new job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewJob {
+    /// Its row.
+    pub job: Job,
+    /// Its spec.
+    pub spec: Spec,
+    /// The ceilings of the slots that it takes.
+    pub ceilings: Ceilings,
+    /// The idempotency key of the request, if the client sent one.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// How many jobs may be active (not ended) at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ceilings {
+    /// Of one owner.
+    pub owner: u32,
+    /// Of one job type.
+    pub job_type: u32,
+    /// In the whole system.
+    pub system: u32,
+}
+
+/// The stored idempotency key of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Idempotency {
+    /// The client's key.
+    pub key: String,
+    /// A digest of the request.
+    pub fingerprint: String,
+    /// Until when a repeated request is recognised.
+    pub expires_at: Timestamp,
+}
+
+/// The result of a creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// The job now exists.
+    New,
+    /// An earlier request with the same idempotency key and payload created this job; nothing was written.
+    Before(JobGuid),
+}
+
+/// The limit that is reached, and how fast its slots become free.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Full {
+    /// Which limit.
+    pub admission: Admission,
+    /// When the last jobs under it ended: at most [`ENDS_KEPT`] times, in any order.
+    pub recent_ends: Vec<Timestamp>,
+}
+
+/// How many ends of jobs are stored for each limit.
+pub const ENDS_KEPT: usize = 8;
+
+impl Full {
+    /// In how many seconds to expect a free slot: the mean time between the last ends. The time since the last end counts
+    /// too, so that the wait grows while no job ends. `unknown` if fewer than two ends are stored; at least 1, at most
+    /// `longest`.
+    pub fn retry_after_seconds(&self, now: Timestamp, unknown: u64, longest: u64) -> u64 {
+        let oldest = self.recent_ends.iter().min();
+        let (Some(oldest), true) = (oldest, self.recent_ends.len() > 1) else { return unknown };
+        let ms = now.duration_since(*oldest).as_millis().max(0);
+        let interval = ms / i128::try_from(self.recent_ends.len() - 1).unwrap_or(1);
+        u64::try_from((interval + 999) / 1000).unwrap_or(longest).clamp(1, longest)
+    }
+}
+
+/// Which limit refuses the admission of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// The limit of active jobs of the owner.
+    OwnerFull,
+    /// The limit of active jobs of the type.
+    TypeFull,
+    /// The limit of active jobs of the system.
+    SystemFull,
+}
+
+impl Admission {
+    /// Tells the client which limit is reached and what to do.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::OwnerFull => "your limit of active jobs is reached; try again when one of your jobs has ended",
+            Self::TypeFull => "the limit of active jobs of this type is reached; try again later",
+            Self::SystemFull => "the limit of active jobs of the system is reached; try again later",
+        }
+    }
+}
+
+/// Why no job was created. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// A limit of active jobs is reached: try again when a job has ended.
+    #[error("a ceiling of active jobs is reached: {:?}", .0.admission)]
+    Full(Full),
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
+    /// The store failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_can_be_expected_as_often_as_jobs_have_been_ending() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let full = |ends: &[i64]| Full {
+            admission: Admission::SystemFull,
+            recent_ends: ends.iter().map(|second| at(*second)).collect(),
+        };
+        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "nobody knows");
+        assert_eq!(full(&[99]).retry_after_seconds(at(100), 30, 300), 30);
+        assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(90), 30, 300), 10);
+        assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(150), 30, 300), 40, "it has been quiet since");
+        assert_eq!(full(&[90, 90, 90]).retry_after_seconds(at(90), 30, 300), 1);
+        assert_eq!(full(&[1, 2]).retry_after_seconds(at(90_000), 30, 300), 300);
+    }
+}

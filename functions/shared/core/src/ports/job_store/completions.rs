@@ -1,0 +1,108 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::write_lost::WriteLost;
+use crate::model::ids::{JobGuid, RunId};
+use crate::model::job::{Job, outcome};
+use crate::model::results::Results;
+use crate::model::states::{JobOutcome, Status};
+use crate::model::tally::Counts;
+use crate::ports::expiry;
+
+/// Ending an attempt.
+#[async_trait]
+pub trait Completions: Send + Sync {
+    /// Notes under which name the state of an unfinished composition is stored and gives the lease back, so that the next
+    /// invocation can continue. Condition: this run holds the lease.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the current job.
+    async fn pause_composition(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        state: RunId,
+        now: Timestamp,
+    ) -> Result<(), WriteLost>;
+
+    /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen.
+    /// Idempotent: the same completion again changes nothing and succeeds, since the first reply was lost.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the current job.
+    async fn complete(&self, completion: &Completion) -> Result<(), WriteLost>;
+}
+
+/// The end of an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Completion {
+    /// The job as seen. Its status, attempt and stop must be unchanged.
+    pub seen: Job,
+    /// The final status.
+    pub status: Status,
+    /// The outcome of a completed attempt.
+    pub outcome: Option<JobOutcome>,
+    /// The final counts.
+    pub counts: Counts,
+    /// Where the results are, if they could be composed.
+    pub results: Option<Results>,
+    /// When the attempt ends.
+    pub finished_at: Timestamp,
+    /// When the job's rows expire.
+    pub expires_at: Timestamp,
+}
+
+impl Completion {
+    /// The end of a job's attempt with these counts. The status follows from the job's stop; none if the job cannot end
+    /// from its current status.
+    pub fn of(
+        job: &Job,
+        attempt: Counts,
+        results: Option<Results>,
+        finished_at: Timestamp,
+        retention: Duration,
+    ) -> Option<Self> {
+        let (status, counts) = (job.ending()?, job.merged(attempt));
+        // A file that was not dispatched whole has not succeeded, even if all dispatched items did.
+        let outcome = match (outcome(counts), job.unprocessed_from()) {
+            (JobOutcome::Succeeded, Some(_)) => JobOutcome::Partial,
+            (outcome, _) => outcome,
+        };
+        Some(Self {
+            seen: job.clone(),
+            status,
+            outcome: (status == Status::Completed).then_some(outcome),
+            counts,
+            results,
+            finished_at,
+            expires_at: expiry(finished_at, retention),
+        })
+    }
+
+    /// The job after the completion.
+    pub fn job(&self) -> Job {
+        Job {
+            status: self.status,
+            outcome: self.outcome,
+            counts: Some(self.counts),
+            results: self.results,
+            completions: self.seen.completions + 1,
+            composing: None,
+            lease: None,
+            finished_at: Some(self.finished_at),
+            moved_at: self.finished_at,
+            wake_at: None,
+            expires_at: Some(self.expires_at),
+            ..self.seen.clone()
+        }
+    }
+
+    /// Whether this completion already ended the job: it was applied earlier and its reply lost.
+    pub fn has_ended(&self, job: &Job) -> bool {
+        (job.status, job.attempt, job.completions) == (self.status, self.seen.attempt, self.seen.completions + 1)
+            && (job.finished_at, job.counts) == (Some(self.finished_at), Some(self.counts))
+    }
+}

@@ -1,0 +1,21 @@
+use async_trait::async_trait;
+
+use crate::model::dead_letter::DeadLetter;
+use crate::model::ids::JobGuid;
+use crate::ports::PortError;
+
+/// The record of a job's dead letters.
+#[async_trait]
+pub trait DeadLetters: Send + Sync {
+    /// Records a dead letter. Idempotent: a letter that is already recorded stays unchanged.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>;
+
+    /// Lists the dead letters of a job, at most `limit`, oldest first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>;
+}

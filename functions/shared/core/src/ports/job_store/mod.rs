@@ -1,0 +1,81 @@
+//! The job store: the rows of the jobs and the writes that move them, one trait per concern.
+//!
+//! | trait | methods |
+//! |---|---|
+//! | [`Admissions`] | `create`, `remembered` |
+//! | [`Jobs`] | `job`, `spec`, `jobs` |
+//! | [`Leases`] | `lease`, `release` |
+//! | [`Splits`] | `count_tally`, `pause_split`, `finish_split` |
+//! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
+//! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
+//! | [`Attempts`] | `stop`, `redrive` |
+//! | [`Completions`] | `pause_composition`, `complete` |
+//! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
+//! | [`WakeUps`] | `due`, `wake_later` |
+//!
+//! Each trait stands in one file with the types that it asks for and answers with. The adapters and the contract suite
+//! have one file of the same name for each.
+
+mod admissions;
+mod attempts;
+mod checkpoints;
+mod completions;
+mod dead_letters;
+mod jobs;
+mod leases;
+mod splits;
+mod tallies;
+mod wake_ups;
+mod write_lost;
+
+pub use admissions::{Admission, Admissions, Ceilings, CreateError, Created, ENDS_KEPT, Full, Idempotency, NewJob};
+pub use attempts::{Attempts, NewAttempt, RedriveError, Stopped};
+pub use checkpoints::{CheckpointMoved, Checkpoints};
+pub use completions::{Completion, Completions};
+pub use dead_letters::DeadLetters;
+pub use jobs::{JobFilter, JobPage, Jobs};
+pub use leases::{Leased, Leases};
+pub use splits::Splits;
+pub use tallies::{Committed, Tallies};
+pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
+pub use write_lost::WriteLost;
+
+use jiff::Timestamp;
+
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::Job;
+use crate::ports::PortError;
+
+/// The whole job store.
+///
+/// Each method that writes is one conditional write, or one transaction if rows must move together. Reads are strongly
+/// consistent, except [`WakeUps::due`]. If a condition fails, the answer carries the current row, so that the caller can
+/// recognise its own earlier write whose reply was lost.
+///
+/// Every method fails with `Unavailable` if the store cannot be reached or keeps throttling. A write may then be applied or
+/// not, and the caller should call again.
+///
+/// Whatever implements all parts is a job store: nobody implements this trait itself.
+pub trait JobStore:
+    Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+{
+}
+
+impl<S> JobStore for S where
+    S: Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+{
+}
+
+impl dyn JobStore + '_ {
+    /// Reads a job for its owner, as the API shows it.
+    ///
+    /// This is no method of a port, so no adapter and no wrapper has its own version of the rule.
+    ///
+    /// # Errors
+    /// `NotFound` if the job does not exist, belongs to another owner, or has expired by `now`.
+    pub async fn owned(&self, owner: &Owner, job: JobGuid, now: Timestamp) -> Result<Job, PortError> {
+        let job = self.job(job).await?;
+        let expired = job.expires_at.is_some_and(|expires_at| expires_at <= now);
+        if job.owner == *owner && !expired { Ok(job) } else { Err(PortError::NotFound) }
+    }
+}

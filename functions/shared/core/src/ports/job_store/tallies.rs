@@ -1,0 +1,86 @@
+use std::ops::Range;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::model::ids::JobGuid;
+use crate::model::tally::{Commit, Tally, Totals};
+use crate::ports::PortError;
+
+/// The tallies of a job and the totals of its attempts.
+#[async_trait]
+pub trait Tallies: Send + Sync {
+    /// Puts a tally if it is absent. Returns the stored tally: one put by another run of the split counts unchanged.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError>;
+
+    /// Reads one tally.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError>;
+
+    /// Reads the existing tallies in this range of numbers, in order.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
+
+    /// Commits a chunk on its tally, unless it is already committed or the tally was closed without it.
+    ///
+    /// # Errors
+    /// `NotFound` if the tally does not exist.
+    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
+
+    /// Closes a tally of a stopped job without its missing chunks: their items count as skipped, and none of the chunks can
+    /// be committed any more. Condition: exactly the chunks of `seen` are committed. Returns the current tally, closed or
+    /// not.
+    ///
+    /// # Errors
+    /// `NotFound` if the tally does not exist.
+    async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
+
+    /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not exist.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
+
+    /// Adds the counts of a closed tally to the totals, unless they are already included. Returns the current totals.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError>;
+
+    /// Reads the totals of an attempt; empty totals before the first write.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
+
+    /// Writes the final number of tallies of the attempt into the totals. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;
+}
+
+/// The answer to a commit, with the current tally.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Committed {
+    /// This run's commit counts: applied now, or earlier with its reply lost.
+    Won(Tally),
+    /// Another run committed the chunk first.
+    Lost(Tally),
+}
+
+impl Committed {
+    /// The current tally.
+    pub const fn tally(&self) -> &Tally {
+        match self {
+            Self::Won(tally) | Self::Lost(tally) => tally,
+        }
+    }
+}

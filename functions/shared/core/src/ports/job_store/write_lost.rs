@@ -1,0 +1,13 @@
+use crate::model::job::Job;
+use crate::ports::PortError;
+
+/// Why a conditional write of the job row was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteLost {
+    /// Its condition failed. Holds the current job.
+    #[error("the job moved on meanwhile")]
+    Condition(Box<Job>),
+    /// The store failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
