@@ -16,16 +16,16 @@ use rowmill_core::model::states::Status;
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Ceilings, Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue,
-    UploadStore,
+    Clock, CreateError, Created, Entropy, Full, Idempotency, JobStore, NewJob, Objects, PortError, Queue, UploadStore,
 };
-use rowmill_core::text::{ChunkLimits, Dialect, Format, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
+use rowmill_core::text::{Dialect, Format, Head, HeadError, SCANNER_VERSION, TextParams, read_head};
 use rowmill_formats::{
     DecodeError, FormatError, Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type,
     text_file_name, text_format,
 };
 use serde_json::{Map, Value};
 
+pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, InvalidField, check, check_idempotency_key};
 
 /// The use case and the ports it works through.
@@ -46,27 +46,6 @@ pub struct Creator {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: CreateLimits,
-}
-
-/// What a job may take.
-#[derive(Clone, Copy, Debug)]
-pub struct CreateLimits {
-    /// Where a chunk ends.
-    pub chunks: ChunkLimits,
-    /// How many jobs may be active at once.
-    pub ceilings: Ceilings,
-    /// The longest header, in bytes; so many bytes of the file are looked at.
-    pub header_max_bytes: u64,
-    /// After how many seconds a job is stopped, unless its client says otherwise.
-    pub default_deadline_seconds: u64,
-    /// The most a client may say.
-    pub maximum_deadline_seconds: u64,
-    /// How long a repeated request is recognised.
-    pub idempotency: Duration,
-    /// After what time without a sign of life the sweep looks at a job.
-    pub stale: Duration,
-    /// The longest a client that is turned away is told to wait.
-    pub retry_after_max: Duration,
 }
 
 /// Why no job was created.
@@ -136,7 +115,7 @@ impl Creator {
         request: &CreateJobRequest,
         idempotency_key: Option<&str>,
     ) -> Result<Job, CreateJobError> {
-        check(request, self.limits.maximum_deadline_seconds)?;
+        check(request, self.limits.deadlines.maximum_seconds)?;
         let fingerprint = request.fingerprint();
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
@@ -216,9 +195,9 @@ impl Creator {
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {
         let now = spec.created_at;
-        let deadline = request.deadline_seconds.unwrap_or(self.limits.default_deadline_seconds);
+        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);
-        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.stale));
+        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
         Job { metadata: request.metadata.clone(), ..job }
     }
 

@@ -1,11 +1,12 @@
-//! `create-job`: takes a client's wish, checks all that can be checked while the client listens, and creates the job.
+//! `create-job`: checks everything that can be checked while the client waits, and creates the job.
 //!
-//! Behind `POST /api/jobs`. [`create`] is the use case, [`request`] what a client may ask for, [`handler`] the way from the
-//! HTTP request to the use case and back, [`mod@start`] the function as a process.
+//! Behind `POST /api/jobs`. [`create`] is the use case, [`request`] the body of a request, [`handler`] maps the HTTP
+//! request to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod create;
 pub mod handler;
+pub mod limits;
 pub mod request;
 pub mod start;

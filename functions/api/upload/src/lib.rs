@@ -1,10 +1,12 @@
-//! `upload`: takes files in, small ones through itself, big ones straight into the bucket.
+//! `upload`: takes small files itself, and has big files sent straight to the bucket.
 //!
-//! Behind `/api/uploads`. [`upload`] is the use case, [`request`] what a client may announce, [`handler`] the way from the
-//! HTTP request to the use case and back.
+//! Behind `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests, [`handler`] maps the HTTP request
+//! to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod request;
+pub mod start;
 pub mod upload;

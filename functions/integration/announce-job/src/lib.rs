@@ -1,12 +1,14 @@
-//! `announce-job`: tells other systems when an attempt of a job begins and when it ends.
+//! `announce-job`: publishes an event when an attempt of a job starts and when it ends.
 //!
-//! Fed by the jobs table's stream, so that nothing is told before it is stored, and what is stored is told whatever becomes
-//! of the function that stored it. [`announce`] is the use case, [`handler`] the way from the stream's event to it and back.
+//! Reads the jobs table's stream. So nothing is announced before it is stored, and everything stored is announced even if
+//! the function that stored it dies. [`announce`] is the use case, [`handler`] maps the stream's event to it and its
+//! result to the response, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod announce;
 pub mod handler;
+pub mod start;
 
 #[cfg(test)]
 mod handler_tests;

@@ -1,12 +1,13 @@
-//! `receive-file`: an object dropped under `inbox/<jobType>/` of the bucket becomes an upload and a job by itself.
+//! `receive-file`: turns an object dropped under `inbox/<jobType>/` of the bucket into an upload and a job.
 //!
-//! Fed by the bucket's notifications through the inbox queue. [`notification`] is what they say, [`job notes`] what an object's
-//! notes or its sidecar ask for, [`receive`] the use case, [`handler`] the way from the queue's event to it and back,
-//! [`mod@start`] the function as a process.
+//! Reads the bucket's notifications from the inbox queue. [`notification`] is their format, [`notes`] reads the job that
+//! an object's metadata or its sidecar asks for, [`receive`] is the use case, [`handler`] maps the queue's event to it
+//! and its result to the response, [`limits`] has the settings, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod notes;
 pub mod notification;
 pub mod receive;

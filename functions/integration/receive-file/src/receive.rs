@@ -3,8 +3,6 @@
 //! All names follow from what was dropped: the same notification, however often it arrives, finds the same upload and, by
 //! its idempotency key, the same job.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use create_job::create::{CreateJobError, Creator};
 use rowmill_core::model::ids::Owner;
@@ -14,6 +12,7 @@ use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{ObjectHead, PortError, expiry};
 use sha2::{Digest, Sha256};
 
+use crate::limits::FileLimits;
 use crate::notes::{JobNotes, JobNotesError, SIDECAR_SUFFIX};
 use crate::notification::Dropped;
 
@@ -28,18 +27,9 @@ pub struct Receiver {
     /// What creates jobs, with the ports this works through too.
     pub creator: Creator,
     /// The limits.
-    pub limits: ReceiveLimits,
+    pub limits: FileLimits,
     /// Whose a file is that names nobody.
     pub default_owner: Owner,
-}
-
-/// What a dropped file may take.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceiveLimits {
-    /// The largest file, in bytes.
-    pub max_bytes: u64,
-    /// For how long after it was dropped a file may start jobs.
-    pub retention: Duration,
 }
 
 /// What became of a drop.

@@ -1,10 +1,12 @@
-//! `complete-job`: ends an attempt whose items are all accounted for, once.
+//! `complete-job`: ends an attempt once all its items are counted, exactly once.
 //!
-//! Triggered by the completions queue. [`complete`] is the use case, [`compose`] its longer part, [`handler`] the way
-//! from the queue's event to it.
+//! Reads the completions queue. [`complete`] is the use case, [`compose`] its longer part, [`handler`] maps the queue's
+//! event to it, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod complete;
 pub mod compose;
 pub mod handler;
+pub mod limits;
+pub mod start;

@@ -16,23 +16,9 @@ use rowmill_core::ports::{Clock, Entropy, PortError};
 use rowmill_core::text::Record;
 use serde_json::Value;
 
+pub use crate::limits::RunLimits;
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
-
-/// How a run is bounded.
-#[derive(Clone, Copy, Debug)]
-pub struct RunLimits {
-    /// How often an item whose error is transient is tried again before the chunk goes back to the queue.
-    pub transient_retries: u32,
-    /// The first wait before such a retry; each further one is twice as long.
-    pub backoff: Duration,
-    /// How long before the invocation's time limit a run hands over what it did.
-    pub margin: Duration,
-    /// How many poison items of a chunk are passed over before its rest is given up.
-    pub poison_max: u32,
-    /// How many bytes the outputs of a chunk's items may take together; they are held in memory.
-    pub output_max_bytes: u64,
-}
 
 /// The code of an item whose output does not fit beside those of its chunk.
 pub const OUTPUT_TOO_LARGE: &str = "output_too_large";

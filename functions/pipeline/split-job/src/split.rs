@@ -8,7 +8,6 @@
 use rowmill_core::items::chunk_index;
 use rowmill_core::model::keys;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -23,10 +22,10 @@ use rowmill_core::model::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::{Position, SCANNER_VERSION};
-use rowmill_formats::Limits;
 
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
+pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
 use crate::redrive::RedriveCut;
 
@@ -56,19 +55,6 @@ pub struct Splitter {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: SplitLimits,
-}
-
-/// What a split may take.
-#[derive(Clone, Copy, Debug)]
-pub struct SplitLimits {
-    /// Bytes read at once.
-    pub range_bytes: u64,
-    /// How much a packed upload may take.
-    pub packed: Limits,
-    /// How long before the invocation's time limit a split hands over to the next invocation.
-    pub margin: Duration,
-    /// How long the lease is held for; longer than an invocation can last.
-    pub lease: Duration,
 }
 
 /// How an invocation ended.
@@ -101,7 +87,7 @@ impl Splitter {
         }
         let now = self.clock.now();
         let run = self.entropy.run_id();
-        let lease = Lease { holder: run, until: now + self.limits.lease };
+        let lease = Lease { holder: run, until: now + self.limits.lease() };
         match self.jobs.lease(message.job_guid, message.attempt, lease, now).await? {
             Leased::Refused(_) => Ok(SplitEnd::NotOurs),
             Leased::Taken(job) => {
@@ -181,7 +167,7 @@ impl Splitter {
                 Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.range_bytes)))
             }
             (None, Source::Packed { file, packing }) => {
-                let (source, limits) = ((file, packing), self.limits.packed);
+                let (source, limits) = ((file, packing), self.limits.packed.into());
                 Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
             }
             (None, Source::Dataset { dataset }) => {
@@ -221,7 +207,7 @@ impl Splitter {
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease had run out must not stop a job that somebody else is splitting.
         let now = self.clock.now();
-        let lease = Lease { holder: run, until: now + self.limits.lease };
+        let lease = Lease { holder: run, until: now + self.limits.lease() };
         if let Leased::Refused(_) = self.jobs.lease(job.job_guid, job.attempt, lease, now).await? {
             return Ok(SplitEnd::NotOurs);
         }

@@ -7,7 +7,6 @@
 
 use rowmill_core::items::chunk_index;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::RunId;
@@ -18,6 +17,8 @@ use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_view::Counters;
+
+pub use crate::limits::SweepLimits;
 
 /// How often a job is left alone because its chunks may still be queued behind others, before it is recovered all the same.
 const QUEUED_LOOKS: u32 = 2;
@@ -45,23 +46,6 @@ pub struct Sweeper {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: SweepLimits,
-}
-
-/// What a sweep may do, and when.
-#[derive(Clone, Copy, Debug)]
-pub struct SweepLimits {
-    /// After what time without a sign of life a job is recovered; longer than any function may be silent.
-    pub stale: Duration,
-    /// How long after its stop a job's running chunks may still be committed; longer than an invocation can last.
-    pub grace: Duration,
-    /// How many jobs a sweep looks at.
-    pub jobs_max: usize,
-    /// For how long a sweep goes on to further jobs; less than an invocation may last.
-    pub time: Duration,
-    /// How many tallies of a job a recovery looks into.
-    pub tallies_max: u32,
-    /// The longest time between two recoveries of a job.
-    pub backoff_max: Duration,
 }
 
 /// What a sweep did: its metrics.
@@ -153,7 +137,7 @@ impl Sweeper {
             return self.end_stopped(&job, &counters, swept).await;
         }
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
-        let silent_until = sign_of_life + self.limits.stale;
+        let silent_until = sign_of_life + self.limits.recovery.stale;
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
@@ -172,8 +156,12 @@ impl Sweeper {
 
     /// When a job without a sign of life is looked at again: after twice the time of the last look, with jitter.
     fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
-        let doubled =
-            self.limits.stale.saturating_mul(2_u32.saturating_pow(job.recoveries)).min(self.limits.backoff_max);
+        let doubled = self
+            .limits
+            .recovery
+            .stale
+            .saturating_mul(2_u32.saturating_pow(job.recoveries))
+            .min(self.limits.backoff_max);
         let wait = doubled.mul_f64(0.75 + self.entropy.fraction() / 2.0);
         (before_deadline(job, now + wait, now), job.recoveries.saturating_add(1))
     }
