@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 
-/// Messages handed over by a queue at once.
+/// Messages delivered together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch<M> {
     /// The messages.
     pub deliveries: Vec<Delivery<M>>,
-    /// When the invocation is ended by force.
+    /// When Lambda kills the invocation.
     pub deadline: Timestamp,
 }
 
 /// One message, as delivered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery<M> {
-    /// What the queue calls it.
+    /// The queue's id of the message.
     pub message_id: String,
-    /// What it says.
+    /// Its content.
     pub message: M,
-    /// How many times it has been delivered, this time included.
+    /// How often it was delivered, this delivery included.
     pub receive_count: u32,
-    /// By what the queue knows this delivery.
+    /// The queue's handle of this delivery.
     pub receipt: String,
 }
 
 /// Serves HTTP requests until the execution environment ends.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn http<H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
     H: Fn(Request) -> F + Clone + Send + 'static,
@@ -59,7 +59,7 @@ where
 /// Serves batches of a queue's messages until the execution environment ends.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn queue<M, H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
     M: DeserializeOwned + Send + 'static,
@@ -83,12 +83,12 @@ where
     .await
 }
 
-/// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers
-/// with the sequence number from which they are to be delivered again, if they are. Where it fails, that is logged here,
-/// once, and reported to Lambda, and all of them are.
+/// Serves changes of a table's rows, in their order, until the execution environment ends. The handler returns the sequence
+/// number from which to deliver again, if any. If it fails, the failure is logged here, once, and reported to Lambda, which
+/// delivers all changes again.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn stream<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
     H: Fn(Vec<RowChange>) -> F + Clone + Send + 'static,
@@ -113,18 +113,18 @@ where
     .await
 }
 
-/// Runs at the ticks of a schedule until the execution environment ends. A run that fails is logged here, once, with its
-/// causes, and reported to Lambda.
+/// Calls the handler at each tick of a schedule until the execution environment ends. A failed run is logged here, once,
+/// with its causes, and reported to Lambda.
 ///
 /// # Errors
-/// Where the Lambda runtime API cannot be reached.
+/// If the Lambda runtime API cannot be reached.
 pub async fn schedule<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
 where
     H: Fn() -> F + Clone + Send + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    // What the tick says is of no interest: whoever may invoke the function makes it run, a person at a console too.
+    // The content of the tick does not matter: any invocation makes the function run, also one from a console.
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id));
         let work = handler();
@@ -144,14 +144,14 @@ fn deadline(epoch_ms: u64) -> Timestamp {
     i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
 }
 
-/// A stream's event.
+/// The event of a stream.
 #[derive(Deserialize)]
 struct Changes {
     #[serde(rename = "Records")]
     records: Vec<RowChange>,
 }
 
-/// The partial batch answer to a stream: it is read again from the first item named here on.
+/// The partial batch response to a stream: it is read again from the first item named here.
 #[derive(PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StreamResponse {
@@ -171,12 +171,12 @@ impl StreamResponse {
     }
 }
 
-/// A queue's event, read.
+/// The event of a queue, parsed.
 struct Received<M> {
     batch: Batch<M>,
-    /// The ids of all its messages.
+    /// The ids of all messages.
     message_ids: HashSet<String>,
-    /// The ids of those that cannot be read.
+    /// The ids of messages that cannot be parsed.
     unreadable: Vec<String>,
 }
 
@@ -193,7 +193,7 @@ impl<M: DeserializeOwned> Received<M> {
                     deliveries.push(Delivery { message_id, message: body, receive_count, receipt });
                 }
                 Err(error) => {
-                    // Not acknowledged: its queue's redrive policy sets it aside, where a person can look at it.
+                    // Not acknowledged: the queue's redrive policy moves it to the dead-letter queue.
                     let queue = message.event_source_arn.as_deref().unwrap_or_default();
                     tracing::error!(message.id = message_id, message.queue = queue, %error, "message not understood");
                     unreadable.push(message_id);
@@ -208,8 +208,8 @@ fn receive_count(message: &SqsMessage) -> u32 {
     message.attributes.get("ApproximateReceiveCount").and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
-/// The partial batch answer. An id that the batch does not have, or that is named twice, would make Lambda take the whole
-/// batch for failed, so none gets in.
+/// The partial batch response. An unknown id, or one named twice, would make Lambda take the whole batch for failed, so
+/// both are left out.
 fn answer(message_ids: &HashSet<String>, unreadable: Vec<String>, retry: Vec<String>) -> SqsBatchResponse {
     let mut named = HashSet::new();
     let failures = unreadable.into_iter().chain(retry);
