@@ -1,6 +1,5 @@
 //! The parameters as documentation.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -17,15 +16,21 @@ const END: &str = "<!-- parameters: end -->";
 /// Set to make the test write the document.
 const WRITE: &str = "ROWMILL_WRITE_DOCS";
 
-fn strings(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array().into_iter().flatten().map(|value| value.as_str().expect("a text"))
-}
-
-/// The parameters by group, as the console shows them.
-fn groups(template: &Template) -> impl Iterator<Item = (&str, &Value)> {
-    let groups = &template.document()["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"];
-    let groups = groups.as_array().expect("groups").iter();
-    groups.map(|group| (group["Label"]["default"].as_str().expect("a label"), &group["Parameters"]))
+/// The parameters by heading, in the order of the template. Headings are comments: `# -- Files -----`.
+fn sections() -> Vec<(String, Vec<String>)> {
+    let text = fs::read_to_string(workspace().join("template.yaml")).unwrap();
+    let parameters = text.lines().skip_while(|line| *line != "Parameters:").skip(1);
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    for line in parameters.take_while(|line| line.is_empty() || line.starts_with(' ')) {
+        if let Some(heading) = line.strip_prefix("  # -- ") {
+            sections.push((heading.trim_end_matches(['-', ' ']).to_owned(), Vec::new()));
+        } else if let Some(name) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':'))
+            && name.starts_with(|c: char| c.is_ascii_uppercase())
+        {
+            sections.last_mut().expect("a heading").1.push(name.to_owned());
+        }
+    }
+    sections
 }
 
 fn cell(text: &str) -> String {
@@ -34,10 +39,10 @@ fn cell(text: &str) -> String {
 
 fn table(template: &Template) -> String {
     let mut table = format!("{BEGIN}\n");
-    for (label, parameters) in groups(template) {
-        write!(table, "\n### {label}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
-        for name in strings(parameters) {
-            let parameter = &template.document()["Parameters"][name];
+    for (heading, parameters) in sections() {
+        write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
+        for name in parameters {
+            let parameter = &template.document()["Parameters"][&name];
             let default = match &parameter["Default"] {
                 Value::String(text) if text.is_empty() => "–".to_owned(),
                 Value::String(text) => format!("`{}`", cell(text)),
@@ -51,7 +56,7 @@ fn table(template: &Template) -> String {
 }
 
 #[test]
-fn every_parameter_is_described_and_in_one_group() {
+fn every_parameter_is_described_and_under_a_heading() {
     let template = template();
     let parameters = template.document()["Parameters"].as_object().unwrap();
     for (name, parameter) in parameters {
@@ -59,10 +64,9 @@ fn every_parameter_is_described_and_in_one_group() {
         assert!(description.ends_with('.') && description.len() > 20, "{name} has no description");
         assert!(!parameter["Default"].is_null(), "{name} has no default");
     }
-    let grouped: Vec<&str> = groups(&template).flat_map(|(_, names)| strings(names)).collect();
-    let once: BTreeSet<&str> = grouped.iter().copied().collect();
-    assert_eq!(once.len(), grouped.len(), "a parameter is in two groups");
-    assert_eq!(once, parameters.keys().map(String::as_str).collect(), "every parameter is in a group");
+    let listed: Vec<String> = sections().into_iter().flat_map(|(_, names)| names).collect();
+    assert_eq!(listed.len(), parameters.len(), "every parameter is under a heading");
+    assert!(listed.iter().all(|name| parameters.contains_key(name)), "{listed:?}");
 }
 
 #[test]
