@@ -71,10 +71,12 @@ fn resources() -> BTreeMap<String, String> {
 /// The constants `settings::NAME` of resources in a source text, as variables. The admission table is a case of its own.
 fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<String> {
     let names = text.split("settings::").skip(1).map(|rest| {
-        let end = rest.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
         &rest[..end]
     });
-    let names = names.filter(|name| *name != "ADMISSION_TABLE" && !name.is_empty());
+    // Types and functions have small letters.
+    let is_constant = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_ascii_lowercase());
+    let names = names.filter(|name| *name != "ADMISSION_TABLE" && is_constant(name));
     names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is no resource")).clone()).collect()
 }
 
