@@ -20,6 +20,7 @@ use process_items::process::{ChunkEnd, ChunkProcessor};
 use process_items::run::{RunError, RunLimits};
 use process_items::watch::JobWatch;
 use redrive_job::redrive::{RedriveLimits, Redriver};
+use rowmill_aws::settings::Recovery;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
     ManualClock,
@@ -191,9 +192,9 @@ impl World {
                 entropy: entropy.clone(),
                 limits: SplitLimits {
                     range_bytes: limits.range_bytes,
-                    packed: rowmill_formats::Limits::default(),
+                    timeout: A_WHILE - Duration::from_secs(20),
                     margin: Duration::from_secs(20),
-                    lease: A_WHILE,
+                    ..SplitLimits::default()
                 },
             },
             processor: ChunkProcessor {
@@ -270,14 +271,7 @@ impl World {
                 steps,
                 clock: clock.clone(),
                 entropy,
-                limits: SweepLimits {
-                    stale: STALE,
-                    grace: A_WHILE,
-                    jobs_max: 100,
-                    time: Duration::from_secs(45),
-                    tallies_max: 4,
-                    backoff_max: Duration::from_secs(4 * 3600),
-                },
+                limits: SweepLimits { recovery: Recovery { stale: STALE }, grace: A_WHILE, ..SweepLimits::default() },
             },
             jobs,
             objects,
@@ -466,9 +460,7 @@ fn upload_limits() -> UploadLimits {
         direct_max_bytes: 100 << 20,
         single_put_max_bytes: 64 << 20,
         part_bytes: 16 << 20,
-        max_bytes: 100 << 30,
-        retention: Duration::from_secs(7 * 86_400),
-        presign_expiry: Duration::from_secs(3600),
+        ..UploadLimits::default()
     }
 }
 
@@ -476,22 +468,16 @@ fn create_limits(limits: WorldLimits) -> CreateLimits {
     CreateLimits {
         chunks: limits.chunks,
         ceilings: limits.ceilings,
-        header_max_bytes: 64 << 10,
-        default_deadline_seconds: 4 * 3600,
-        maximum_deadline_seconds: 3 * 86_400,
-        idempotency: Duration::from_secs(86_400),
-        stale: STALE,
-        retry_after_max: Duration::from_secs(300),
+        recovery: Recovery { stale: STALE },
+        ..CreateLimits::default()
     }
 }
 
 fn redrive_limits(limits: WorldLimits) -> RedriveLimits {
     RedriveLimits {
         ceilings: limits.ceilings,
-        deadline_seconds: 4 * 3600,
-        maximum_deadline_seconds: 3 * 86_400,
-        stale: STALE,
+        recovery: Recovery { stale: STALE },
         corrected_max_bytes: 1 << 20,
-        retry_after_max: Duration::from_secs(300),
+        ..RedriveLimits::default()
     }
 }

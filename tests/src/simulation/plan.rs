@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::ports::Ceilings;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// How long a received message of a queue is not received again: six times its function's timeout.
 pub fn visibility(_: QueueName) -> Duration {
-    TIMEOUT * 6
+    TIMEOUT * VISIBILITY_TIMEOUTS
 }
 
 /// What a client does.

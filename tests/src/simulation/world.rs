@@ -14,6 +14,7 @@ use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
+use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryRecordStore, InMemoryUploadStore};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::processor::JobType;
@@ -211,11 +212,9 @@ fn creator(ports: &Ports, job_types: &JobTypes, plan: &Plan) -> Creator {
             chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
             ceilings: plan.ceilings,
             header_max_bytes: 1 << 16,
-            default_deadline_seconds: DEADLINE_SECONDS,
-            maximum_deadline_seconds: DEADLINE_SECONDS,
-            idempotency: Duration::from_secs(86_400),
-            stale: plan.stale,
-            retry_after_max: Duration::from_secs(300),
+            deadlines: Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS },
+            recovery: Recovery { stale: plan.stale },
+            ..CreateLimits::default()
         },
     }
 }
@@ -230,11 +229,10 @@ fn redriver(ports: &Ports, plan: &Plan) -> Redriver {
         entropy: ports.entropy(),
         limits: RedriveLimits {
             ceilings: plan.ceilings,
-            deadline_seconds: DEADLINE_SECONDS,
-            maximum_deadline_seconds: DEADLINE_SECONDS,
-            stale: plan.stale,
+            deadlines: Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS },
+            recovery: Recovery { stale: plan.stale },
             corrected_max_bytes: 1 << 20,
-            retry_after_max: Duration::from_secs(300),
+            ..RedriveLimits::default()
         },
     }
 }
@@ -251,9 +249,9 @@ fn splitter(ports: &Ports, plan: &Plan) -> Splitter {
         entropy: ports.entropy(),
         limits: SplitLimits {
             range_bytes: plan.range_bytes,
-            packed: rowmill_formats::Limits::default(),
+            timeout: LEASE.saturating_sub(MARGIN),
             margin: MARGIN,
-            lease: LEASE,
+            ..SplitLimits::default()
         },
     }
 }
@@ -305,7 +303,7 @@ fn sweeper(ports: &Ports, plan: &Plan) -> Sweeper {
         clock: ports.clock(),
         entropy: ports.entropy(),
         limits: SweepLimits {
-            stale: plan.stale,
+            recovery: Recovery { stale: plan.stale },
             grace: GRACE,
             jobs_max: plan.sweep_jobs_max,
             time: SWEEP_TIME,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{DAY_SECONDS, default_of, properties, target, template};
+use crate::{DAY_SECONDS, default_of, number, properties, target, template};
 
 /// How long receive-file waits at most between two tries, and how much longer each wait is than the one before.
 const LONGEST_PAUSE_SECONDS: u64 = 900;
@@ -38,7 +38,7 @@ fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
 fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
     let template = template();
     let deliveries = &properties(&template, "InboxQueue")["RedrivePolicy"]["maxReceiveCount"];
-    let deliveries = default_of(&template, target(deliveries));
+    let deliveries = number(&template, deliveries);
     let waits: u64 = (1..=deliveries).map(|count| (count * FIRST_PAUSE_SECONDS).min(LONGEST_PAUSE_SECONDS)).sum();
     assert!(waits > default_of(&template, "UploadRetentionDays") * DAY_SECONDS, "{waits} s");
 }

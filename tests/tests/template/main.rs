@@ -1,14 +1,16 @@
-//! What an emulator does not check and AWS would not refuse: that `template.yaml` says what the code needs.
+//! Checks that no emulator makes and AWS does not either: that `template.yaml` fits the code.
 
 mod alarms;
 mod announcements;
 mod functions;
 mod http_api;
 mod inbox;
+mod parameters;
 mod permissions;
 mod queues;
 mod recursion;
 mod schedule;
+mod settings;
 mod storage;
 mod time;
 
@@ -40,6 +42,16 @@ fn default_of(template: &Template, parameter: &str) -> u64 {
     template.document()["Parameters"][parameter]["Default"]
         .as_u64()
         .unwrap_or_else(|| panic!("{parameter} is no number"))
+}
+
+/// A number in a property: as it is written, or the default of the parameter it refers to.
+fn number(template: &Template, value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| default_of(template, target(value)))
+}
+
+/// All numbers that a property may be: the one that is written, or those its parameter allows.
+fn numbers(template: &Template, value: &Value) -> Vec<u64> {
+    value.as_u64().map_or_else(|| allowed(template, target(value)), |number| vec![number])
 }
 
 /// All values a parameter may have.

@@ -1,14 +1,21 @@
 //! The sweep's schedule.
 
-use serde_json::json;
+use std::time::Duration;
 
-use crate::{allowed_values, properties, target, template};
+use serde_json::json;
+use sweep::limits::SweepLimits;
+
+use crate::{properties, target, template};
 
 #[test]
-fn the_sweep_runs_at_its_rate_and_a_failed_one_leaves_it_to_the_next() {
+fn the_sweep_runs_every_minute_and_a_failed_one_leaves_it_to_the_next() {
     let template = template();
     let schedule = properties(&template, "SweepSchedule");
-    assert_eq!((target(&schedule["ScheduleExpression"]), &schedule["State"]), ("SweepRate", &json!("ENABLED")));
+    assert_eq!(
+        (&schedule["ScheduleExpression"], &schedule["State"]),
+        (&json!("rate(1 minute)"), &json!("ENABLED")),
+        "every minute"
+    );
     let targets = schedule["Targets"].as_array().unwrap();
     assert_eq!(targets.iter().map(|to| target(&to["Arn"])).collect::<Vec<_>>(), ["SweepFunction"]);
 
@@ -23,9 +30,9 @@ fn the_sweep_runs_at_its_rate_and_a_failed_one_leaves_it_to_the_next() {
 }
 
 #[test]
-fn the_sweep_comes_every_minute_unless_told_otherwise() {
+fn the_sweep_has_the_time_limit_that_its_code_counts_on() {
     let template = template();
-    let usual = &template.document()["Parameters"]["SweepRate"]["Default"];
-    assert_eq!(usual, "rate(1 minute)");
-    assert!(allowed_values(&template, "SweepRate").contains(usual));
+    let timeout = properties(&template, "SweepFunction")["Timeout"].as_u64().unwrap();
+    assert_eq!(Duration::from_secs(timeout), sweep::limits::TIMEOUT);
+    assert!(SweepLimits::default().time < sweep::limits::TIMEOUT, "the last job of a sweep has time too");
 }

@@ -11,13 +11,8 @@ const SHORTEST_IN_EARNEST: u64 = 60;
 #[test]
 fn limits_of_time_are_within_what_the_protocol_counts_on() {
     let template = template();
-    for limit in [
-        "SplitTimeoutSeconds",
-        "ProcessTimeoutSeconds",
-        "CompleteTimeoutSeconds",
-        "DeadLetterTimeoutSeconds",
-        "ReceiveTimeoutSeconds",
-    ] {
+    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
+    {
         let in_earnest = |seconds: &u64| *seconds >= SHORTEST_IN_EARNEST;
         assert!(allowed(&template, limit).iter().all(|seconds| in_earnest(seconds) || *seconds <= 10), "{limit}");
         assert!(in_earnest(&default_of(&template, limit)), "{limit}");

@@ -1,8 +1,10 @@
 //! `cancel-job`: stops a job for its owner.
 //!
-//! Serves `POST /api/jobs/{jobGuid}/cancel`. [`cancel`] is the use case, [`handler`] maps HTTP to it.
+//! Behind `POST /api/jobs/{jobGuid}/cancel`. [`cancel`] is the use case, [`handler`] maps the HTTP request to it and its
+//! result to the response, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod cancel;
 pub mod handler;
+pub mod start;

@@ -15,11 +15,12 @@ use rowmill_core::model::spec::{DRY_RUN, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Ceilings, Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, Queue, UploadStore,
+    Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, Queue, UploadStore,
 };
-use rowmill_core::text::{ChunkLimits, SCANNER_VERSION};
+use rowmill_core::text::SCANNER_VERSION;
 
 pub use crate::error::CreateJobError;
+pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key};
 use crate::source::{self, SourceDetector};
 
@@ -43,27 +44,6 @@ pub struct Creator {
     pub limits: CreateLimits,
 }
 
-/// What a job may take.
-#[derive(Clone, Copy, Debug)]
-pub struct CreateLimits {
-    /// Where a chunk ends.
-    pub chunks: ChunkLimits,
-    /// How many jobs may be active at once.
-    pub ceilings: Ceilings,
-    /// The longest header, in bytes; so many bytes of the file are looked at.
-    pub header_max_bytes: u64,
-    /// After how many seconds a job is stopped, unless its client says otherwise.
-    pub default_deadline_seconds: u64,
-    /// The most a client may say.
-    pub maximum_deadline_seconds: u64,
-    /// How long a repeated request is recognised.
-    pub idempotency: Duration,
-    /// After what time without a sign of life the sweep looks at a job.
-    pub stale: Duration,
-    /// The longest a client that is turned away is told to wait.
-    pub retry_after_max: Duration,
-}
-
 impl Creator {
     /// Creates the job of this request, or finds the job that the same request created before.
     ///
@@ -75,7 +55,7 @@ impl Creator {
         request: &CreateJobRequest,
         idempotency_key: Option<&str>,
     ) -> Result<Job, CreateJobError> {
-        check(request, self.limits.maximum_deadline_seconds)?;
+        check(request, self.limits.deadlines.maximum_seconds)?;
         let fingerprint = request.fingerprint();
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
@@ -160,9 +140,9 @@ impl Creator {
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {
         let now = spec.created_at;
-        let deadline = request.deadline_seconds.unwrap_or(self.limits.default_deadline_seconds);
+        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);
-        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.stale));
+        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
         Job { metadata: request.metadata.clone(), ..job }
     }
 }

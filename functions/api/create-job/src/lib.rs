@@ -1,13 +1,15 @@
-//! `create-job`: checks a client's request as far as possible before it answers, and creates the job.
+//! `create-job`: checks everything that can be checked while the client waits, and creates the job.
 //!
-//! Serves `POST /api/jobs`. [`create`] is the use case, [`source`] detects what the job runs over, [`error`] names what can
-//! go wrong, [`request`] is the request's body, [`handler`] maps HTTP to the use case, [`mod@start`] starts the function.
+//! Behind `POST /api/jobs`. [`create`] is the use case, [`source`] detects what the job runs over, [`error`] names what can
+//! go wrong, [`request`] is the body of a request, [`handler`] maps the HTTP
+//! request to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod create;
 pub mod error;
 pub mod handler;
+pub mod limits;
 pub mod request;
 pub mod source;
 pub mod start;

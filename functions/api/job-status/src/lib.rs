@@ -1,11 +1,14 @@
-//! `job-status`: shows jobs and the items that failed.
+//! `job-status`: shows jobs, their failed items, results and dead letters.
 //!
-//! Behind `GET /api/jobs` and what is below it. [`show`] shows a job and lists jobs, [`items`] pages through failed items,
-//! [`handler`] is the way from the HTTP request to these and back.
+//! Behind `GET /api/jobs` and the paths below it. [`show`] shows a job and lists jobs, [`items`] lists failed and skipped
+//! items, [`results`] links to the results, [`handler`] maps the HTTP request to these and their result to the response,
+//! [`limits`] has the limits of a page, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
 pub mod items;
+pub mod limits;
 pub mod results;
 pub mod show;
+pub mod start;

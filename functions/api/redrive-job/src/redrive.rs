@@ -15,11 +15,12 @@ use rowmill_core::model::job::{Job, Redrive};
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
-    Ceilings, Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
+    Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
 };
 use serde::Deserialize;
 
 use crate::corrected::{CorrectedError, read_corrected};
+pub use crate::limits::RedriveLimits;
 
 /// If the gap to the next corrected row has more rows than this, the walk through the failed items restarts after it.
 const GAP_ROWS: u64 = 50_000;
@@ -43,23 +44,6 @@ pub struct Redriver {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: RedriveLimits,
-}
-
-/// The limits of a redrive.
-#[derive(Clone, Copy, Debug)]
-pub struct RedriveLimits {
-    /// How many jobs may be active at once.
-    pub ceilings: Ceilings,
-    /// The default deadline of the attempt, in seconds.
-    pub deadline_seconds: u64,
-    /// The longest deadline that a client may set, in seconds.
-    pub maximum_deadline_seconds: u64,
-    /// How long a job may show no sign of life before the sweep looks at it.
-    pub stale: Duration,
-    /// The largest corrected file; it is held in memory.
-    pub corrected_max_bytes: u64,
-    /// The longest `Retry-After` of a client that is turned away.
-    pub retry_after_max: Duration,
 }
 
 /// The body of `POST /api/jobs/{jobGuid}/redrive`. It may be empty.
@@ -131,7 +115,7 @@ impl Redriver {
         job_guid: JobGuid,
         request: &RedriveRequest,
     ) -> Result<Job, RedriveJobError> {
-        let maximum = self.limits.maximum_deadline_seconds;
+        let maximum = self.limits.deadlines.maximum_seconds;
         if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum).contains(&seconds)) {
             return Err(RedriveJobError::Deadline(maximum));
         }
@@ -148,11 +132,11 @@ impl Redriver {
             }
         };
         let at = self.clock.now();
-        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadline_seconds);
+        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = at + Duration::from_secs(deadline);
         let (base, unprocessed_from) = (job.failures_since(), job.unprocessed_from());
         let redrive = Redrive { by, before, base, unprocessed_from, corrected };
-        let wake_at = deadline_at.min(at + self.limits.stale);
+        let wake_at = deadline_at.min(at + self.limits.recovery.stale);
         let attempt = NewAttempt { seen: job, redrive, ceilings: self.limits.ceilings, at, deadline_at, wake_at };
         let job = self.jobs.redrive(&attempt).await.map_err(|error| match error {
             RedriveError::Full(full) => RedriveJobError::Full(full),

@@ -1,10 +1,12 @@
-//! `upload`: receives files, small ones in the request, big ones straight into the bucket.
+//! `upload`: takes small files itself, and has big files sent straight to the bucket.
 //!
-//! Serves `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests and answers, [`handler`] maps
-//! HTTP to the use case.
+//! Behind `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests, [`handler`] maps the HTTP request
+//! to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod request;
+pub mod start;
 pub mod upload;

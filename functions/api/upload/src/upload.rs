@@ -5,7 +5,6 @@
 //! object or a multipart upload without a row remains, and the bucket's lifecycle removes it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -17,6 +16,7 @@ use rowmill_core::ports::{
     Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
 };
 
+pub use crate::limits::UploadLimits;
 use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
 
 /// The most parts of a file. It keeps the answer with their requests well below the limit of a function's answer (6
@@ -42,23 +42,6 @@ pub struct Uploads {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: UploadLimits,
-}
-
-/// The limits of an upload.
-#[derive(Clone, Copy, Debug)]
-pub struct UploadLimits {
-    /// The longest file in the request itself, in bytes.
-    pub direct_max_bytes: u64,
-    /// The longest file of a single presigned request, in bytes.
-    pub single_put_max_bytes: u64,
-    /// The least length of a part, in bytes.
-    pub part_bytes: u64,
-    /// The longest file at all, in bytes.
-    pub max_bytes: u64,
-    /// How long an upload can be used.
-    pub retention: Duration,
-    /// How long a presigned request can be used.
-    pub presign_expiry: Duration,
 }
 
 /// Why there is no upload.
@@ -141,14 +124,14 @@ impl Uploads {
     /// See [`UploadError`].
     pub async fn announce(&self, owner: &Owner, request: &AnnounceRequest) -> Result<UploadView, UploadError> {
         check_names(Some(&request.file_name), &request.content_type)?;
-        if request.size > self.limits.max_bytes {
+        if request.size > self.limits.files.max_bytes {
             let advice = "split it into several files";
-            return Err(UploadError::TooLarge { size: request.size, limit: self.limits.max_bytes, advice });
+            return Err(UploadError::TooLarge { size: request.size, limit: self.limits.files.max_bytes, advice });
         }
         let sha256 = request.sha256.as_deref().map(parse_sha256).transpose()?;
         let mut upload = self.new_upload(owner, &request.content_type, Some(&request.file_name), request.size);
         upload.sha256.clone_from(&request.sha256);
-        let expires_at = upload.created_at + self.limits.presign_expiry;
+        let expires_at = upload.created_at + self.limits.links.expiry;
         if request.size > self.limits.single_put_max_bytes {
             if sha256.is_some() {
                 let message = format!(
@@ -160,7 +143,7 @@ impl Uploads {
             return self.announce_parts(upload, expires_at).await;
         }
         self.uploads.create(&upload).await?;
-        let expiry = self.limits.presign_expiry;
+        let expiry = self.limits.links.expiry;
         let request =
             self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
         Ok(UploadView { upload: Some(RequestView::new(request, expires_at)), ..UploadView::new(&upload) })
@@ -175,7 +158,7 @@ impl Uploads {
             let (upload, multipart) = (&upload, &multipart);
             async move {
                 let size = part_size.min(upload.size - u64::from(number - 1) * part_size);
-                let expiry = self.limits.presign_expiry;
+                let expiry = self.limits.links.expiry;
                 let request = self.transfers.presign_part(&upload.key, multipart, number, size, expiry).await?;
                 Ok::<_, PortError>(PartView {
                     part_number: number,
@@ -272,7 +255,7 @@ impl Uploads {
             key: keys::upload(file_guid),
             state: UploadState::Pending { multipart: None },
             created_at: now,
-            expires_at: expiry(now, self.limits.retention),
+            expires_at: expiry(now, self.limits.files.retention),
         }
     }
 }

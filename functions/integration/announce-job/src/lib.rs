@@ -1,13 +1,14 @@
-//! `announce-job`: publishes an event when an attempt of a job begins and when it ends.
+//! `announce-job`: publishes an event when an attempt of a job starts and when it ends.
 //!
-//! Triggered by the jobs table's stream. So an event is never published before its change is stored, and every stored
-//! change is announced even if the function that stored it dies. [`announce`] is the use case, [`handler`] maps the
-//! stream's event to it.
+//! Reads the jobs table's stream. So nothing is announced before it is stored, and everything stored is announced even if
+//! the function that stored it dies. [`announce`] is the use case, [`handler`] maps the stream's event to it and its
+//! result to the response, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod announce;
 pub mod handler;
+pub mod start;
 
 #[cfg(test)]
 mod handler_tests;

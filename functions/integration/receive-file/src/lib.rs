@@ -1,12 +1,13 @@
-//! `receive-file`: turns an object dropped under `inbox/<jobType>/` into an upload and a job.
+//! `receive-file`: turns an object dropped under `inbox/<jobType>/` of the bucket into an upload and a job.
 //!
-//! Triggered by the bucket's notifications through the inbox queue. [`notification`] is what they say, [`notes`] the
-//! request in an object's notes or sidecar, [`receive`] the use case, [`handler`] maps the queue's event to it,
-//! [`mod@start`] starts the function.
+//! Reads the bucket's notifications from the inbox queue. [`notification`] is their format, [`notes`] reads the job that
+//! an object's metadata or its sidecar asks for, [`receive`] is the use case, [`handler`] maps the queue's event to it
+//! and its result to the response, [`limits`] has the settings, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod notes;
 pub mod notification;
 pub mod receive;

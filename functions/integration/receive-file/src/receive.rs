@@ -3,8 +3,6 @@
 //! All names derive from the drop: the same notification, however often it arrives, finds the same upload and, by its
 //! idempotency key, the same job.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use create_job::create::{CreateJobError, Creator};
 use rowmill_core::model::ids::Owner;
@@ -14,6 +12,7 @@ use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{ObjectHead, PortError, expiry};
 use sha2::{Digest, Sha256};
 
+use crate::limits::FileLimits;
 use crate::notes::{JobNotes, JobNotesError, SIDECAR_SUFFIX};
 use crate::notification::Dropped;
 
@@ -28,18 +27,9 @@ pub struct Receiver {
     /// Creates the jobs, and holds the ports of this use case.
     pub creator: Creator,
     /// The limits.
-    pub limits: ReceiveLimits,
+    pub limits: FileLimits,
     /// The owner of a file that names none.
     pub default_owner: Owner,
-}
-
-/// The limits of a dropped file.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceiveLimits {
-    /// The largest file, in bytes.
-    pub max_bytes: u64,
-    /// How long after its drop a file may start jobs.
-    pub retention: Duration,
 }
 
 /// How receiving a drop ended.

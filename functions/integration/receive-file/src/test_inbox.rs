@@ -19,8 +19,9 @@ use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
 use crate::handler::Inbox;
+use crate::limits::FileLimits;
 use crate::notification::{Dropped, Notification};
-use crate::receive::{ReceiveLimits, Receiver, problem_key};
+use crate::receive::{Receiver, problem_key};
 
 pub const BUCKET: &str = "files";
 
@@ -53,17 +54,12 @@ impl TestInbox {
             limits: CreateLimits {
                 chunks,
                 ceilings: Ceilings { owner, job_type: 100, system: 200 },
-                header_max_bytes: 64 * 1024,
-                default_deadline_seconds: 14_400,
-                maximum_deadline_seconds: 259_200,
-                idempotency: Duration::from_secs(86_400),
-                stale: Duration::from_secs(900),
-                retry_after_max: Duration::from_secs(300),
+                ..CreateLimits::default()
             },
         };
         let receiver = Receiver {
             creator,
-            limits: ReceiveLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
+            limits: FileLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
             default_owner: Owner("nobody".into()),
         };
         let inbox = Inbox { receiver, deliveries: deliveries.clone(), bucket: BUCKET.into() };

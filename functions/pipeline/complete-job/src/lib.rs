@@ -1,11 +1,14 @@
-//! `complete-job`: ends an attempt whose items are all accounted for, once.
+//! `complete-job`: ends an attempt once all its items are counted, exactly once.
 //!
-//! Triggered by the completions queue. [`complete`] is the use case, [`compose`] writes the result files, [`slot`] is the
-//! time that an invocation has, [`handler`] maps the queue's event to the use case.
+//! Reads the completions queue. [`complete`] is the use case, [`compose`] writes the result files, [`slot`] is the time
+//! that an invocation has, [`handler`] maps the queue's
+//! event to it, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod complete;
 pub mod compose;
 pub mod handler;
+pub mod limits;
 pub mod slot;
+pub mod start;

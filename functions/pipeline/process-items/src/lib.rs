@@ -1,13 +1,14 @@
 //! `process-items`: runs the items of a chunk through the job type's processor and commits the chunk, once.
 //!
-//! Triggered by the items queue, up to ten chunks at a time, and by the isolate queue, one chunk at a time. [`process`]
-//! is the use case from the message to the commit, [`run`] runs the items of a chunk, `isolate` runs them one at a time
-//! after the chunk's message became a dead letter, [`watch`] keeps the jobs' rows fresh, [`handler`] maps the queue's
-//! event to the use case, [`mod@start`] starts the function.
+//! Reads the items queue, up to ten chunks at a time, and the isolate queue, one chunk at a time. [`process`] is the use
+//! case from the message to the commit, [`run`] the part between reading a chunk and counting it, `isolate` runs the
+//! items of a chunk whose message became a dead letter, [`watch`] is what is known about the jobs meanwhile, [`handler`]
+//! maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod prepared;
 pub mod process;
 pub mod run;

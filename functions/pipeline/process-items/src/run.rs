@@ -16,23 +16,9 @@ use rowmill_core::ports::{Clock, Entropy, PortError};
 use rowmill_core::text::Record;
 use serde_json::Value;
 
+pub use crate::limits::RunLimits;
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
-
-/// The limits of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct RunLimits {
-    /// How often an item with a transient error is tried again before the chunk goes back to the queue.
-    pub transient_retries: u32,
-    /// The wait before the first such retry. Each further wait is twice as long.
-    pub backoff: Duration,
-    /// How long before the invocation's deadline a run hands over its progress.
-    pub margin: Duration,
-    /// How many poison items of a chunk are passed over before its rest is given up.
-    pub poison_max: u32,
-    /// The most bytes of a chunk's outputs together; they are held in memory.
-    pub output_max_bytes: u64,
-}
 
 /// The code of an item whose output exceeds the limit of its chunk.
 pub const OUTPUT_TOO_LARGE: &str = "output_too_large";

@@ -1,8 +1,8 @@
 //! `split-job`: reads a job's file once, cuts it into chunks on record borders and sends one message per chunk.
 //!
-//! Triggered by the jobs queue. [`split`] is the use case, [`dispatch`] puts a tally and sends its messages, [`handler`]
-//! maps the queue's event to the use case. The input is cut by [`mod@cut`] (an upload of plain text, streamed in ranges by
-//! [`source`]), [`packed`] (a packed upload), [`dataset`] (the records of a dataset) or [`redrive`] (the failed items).
+//! Reads the jobs queue. [`split`] is the use case; [`dispatch`] puts a tally and sends its messages; [`mod@cut`] cuts the file, which [`source`] streams in ranges,
+//! [`packed`] the text of a packed file, [`dataset`] the records of a dataset, [`redrive`] the items that had failed;
+//! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
@@ -10,7 +10,9 @@ pub mod cut;
 pub mod dataset;
 pub mod dispatch;
 pub mod handler;
+pub mod limits;
 pub mod packed;
 pub mod redrive;
 pub mod source;
 pub mod split;
+pub mod start;

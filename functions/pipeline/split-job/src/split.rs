@@ -5,7 +5,6 @@
 //! that does not count (harmless: the same row is put again) or a counted tally, whose messages are sent again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::items::chunk_index;
@@ -22,11 +21,11 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::stop::stop_attempt;
 use rowmill_core::text::{Position, SCANNER_VERSION};
-use rowmill_formats::Limits;
 
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
+pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
 use crate::redrive::RedriveCut;
 
@@ -53,19 +52,6 @@ pub struct Splitter {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: SplitLimits,
-}
-
-/// What a split may take.
-#[derive(Clone, Copy, Debug)]
-pub struct SplitLimits {
-    /// How many bytes of the upload are read at once.
-    pub range_bytes: u64,
-    /// The limits of a packed upload.
-    pub packed: Limits,
-    /// How long before the invocation's deadline a split hands over to the next invocation.
-    pub margin: Duration,
-    /// How long the lease is held for; longer than an invocation can last.
-    pub lease: Duration,
 }
 
 /// How an invocation ended.
@@ -97,7 +83,7 @@ impl Splitter {
             return Ok(SplitEnd::Finished);
         }
         let run = self.entropy.run_id();
-        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease).await? {
+        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease()).await? {
             Leased::Refused(_) => Ok(SplitEnd::NotOurs),
             Leased::Taken(job) => {
                 let end = self.split_leased(&job, run, deadline).await;
@@ -190,7 +176,7 @@ impl Splitter {
                 Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.range_bytes)))
             }
             (None, Source::Packed { file, packing }) => {
-                let (source, limits) = ((file, packing), self.limits.packed);
+                let (source, limits) = ((file, packing), self.limits.packed.into());
                 Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
             }
             (None, Source::Dataset { dataset }) => {
@@ -229,7 +215,7 @@ impl Splitter {
 
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
-        if let Leased::Refused(_) = take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease).await? {
+        if let Leased::Refused(_) = take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
             return Ok(SplitEnd::NotOurs);
         }
         stop_attempt(&*self.jobs, job, stop).await?;

@@ -1,8 +1,11 @@
-//! `dead-letter`: records the messages that a queue gave up on, and ends what they were about.
+//! `dead-letter`: records the messages that a queue gave up on, and settles them.
 //!
-//! Triggered by the three dead-letter queues. [`settle`] is the use case, [`handler`] maps the event to it.
+//! Reads the three dead-letter queues of jobs. [`settle`] is the use case, [`handler`] maps the queue's event to it,
+//! [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
 pub mod settle;
+pub mod start;

@@ -1,8 +1,11 @@
-//! `sweep`: sends again what a crash lost, and ends overdue jobs.
+//! `sweep`: sends again what a crash lost, and stops jobs that are overdue.
 //!
-//! Triggered by a schedule. [`sweep`] is the use case, [`handler`] maps the event to it.
+//! Called by a schedule. [`sweep`] is the use case, [`handler`] maps the tick to it, [`limits`] has the limits,
+//! [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod handler;
+pub mod limits;
+pub mod start;
 pub mod sweep;

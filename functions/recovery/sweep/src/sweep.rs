@@ -6,7 +6,6 @@
 //! of life, doubles that time with every recovery, and recovers few tallies at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::items::chunk_index;
@@ -18,6 +17,8 @@ use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortEr
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_view::Counters;
 use rowmill_core::progress::lease::take_lease;
+
+pub use crate::limits::SweepLimits;
 
 /// How often a job is passed over because its chunks may still be queued behind others. After that it is recovered
 /// anyway.
@@ -46,23 +47,6 @@ pub struct Sweeper {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: SweepLimits,
-}
-
-/// The limits of a sweep.
-#[derive(Clone, Copy, Debug)]
-pub struct SweepLimits {
-    /// How long a job may show no sign of life before it is recovered; longer than any function may be silent.
-    pub stale: Duration,
-    /// How long after a job's stop its running chunks may still be committed; longer than an invocation can last.
-    pub grace: Duration,
-    /// How many jobs a sweep looks at.
-    pub jobs_max: usize,
-    /// For how long a sweep looks at further jobs; less than an invocation may last.
-    pub time: Duration,
-    /// How many tallies of a job one recovery reads.
-    pub tallies_max: u32,
-    /// The longest time between two recoveries of a job.
-    pub backoff_max: Duration,
 }
 
 /// What a sweep did, as metrics.
@@ -154,7 +138,7 @@ impl Sweeper {
             return self.end_stopped(&job, &counters, swept).await;
         }
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
-        let silent_until = sign_of_life + self.limits.stale;
+        let silent_until = sign_of_life + self.limits.recovery.stale;
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
@@ -173,8 +157,12 @@ impl Sweeper {
 
     /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.
     fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
-        let doubled =
-            self.limits.stale.saturating_mul(2_u32.saturating_pow(job.recoveries)).min(self.limits.backoff_max);
+        let doubled = self
+            .limits
+            .recovery
+            .stale
+            .saturating_mul(2_u32.saturating_pow(job.recoveries))
+            .min(self.limits.backoff_max);
         let wait = doubled.mul_f64(0.75 + self.entropy.fraction() / 2.0);
         (before_deadline(job, now + wait, now), job.recoveries.saturating_add(1))
     }

@@ -11,16 +11,16 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 
 use crate::meter::{Meter, Service};
 
-/// How long a connection may take to come about.
+/// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// How long one attempt of a request may take until its answer begins. S3 takes the longest: 64 MiB within a region.
+/// How long one attempt of a request may take until its response begins. S3 takes the longest: 64 MiB within a region.
 const ATTEMPT: Duration = Duration::from_secs(20);
 
-/// Attempts of a request before its failure is the caller's.
+/// Attempts of a request before the caller gets its failure.
 const ATTEMPTS: u32 = 6;
 
-/// The clients, each built when it is first asked for.
+/// The clients. Each is built at its first use.
 #[derive(Debug)]
 pub struct Clients {
     config: SdkConfig,
@@ -32,7 +32,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Clients with the region, the credentials and the endpoint that the environment gives.
+    /// Clients with the region, the credentials and the endpoint of the environment.
     pub async fn from_environment() -> Self {
         let http =
             aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
@@ -80,7 +80,7 @@ impl Clients {
         self.eventbridge.get_or_init(build).clone()
     }
 
-    /// Lambda. Its requests are not counted: what they cost is the functions' that are invoked.
+    /// Lambda. Its requests are not counted: their cost is that of the invoked functions.
     pub fn lambda(&self) -> aws_sdk_lambda::Client {
         self.lambda.get_or_init(|| aws_sdk_lambda::Client::new(&self.config)).clone()
     }
@@ -88,7 +88,7 @@ impl Clients {
     /// S3.
     pub fn s3(&self) -> aws_sdk_s3::Client {
         let build = || {
-            // Another endpoint than AWS's own is an emulator's, which answers to no host name of the bucket's.
+            // An endpoint other than AWS's own is an emulator, which has no host name for the bucket.
             let endpoint_of_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3");
             let force_path_style = self.config.endpoint_url().is_some() || endpoint_of_s3.is_some();
             let config = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(force_path_style);

@@ -1,4 +1,4 @@
-//! What an invocation took, logged once when it is finished. `rowmill bench` adds these lines up.
+//! The cost of an invocation, logged once at its end. `rowmill bench` adds these lines up.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::meter::{self, Capacity, Requests};
 use crate::telemetry;
 
-/// An invocation that is going on.
+/// An invocation in progress.
 #[derive(Debug)]
 pub struct Invocation {
     function: &'static str,
@@ -17,12 +17,12 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// An invocation that begins now.
+    /// An invocation that starts now.
     pub fn begin(function: &'static str, request_id: Option<String>) -> Self {
         Self { function, request_id, begun: Instant::now() }
     }
 
-    /// Logs what it took.
+    /// Logs its cost.
     pub fn finish(self) {
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
@@ -59,7 +59,7 @@ struct Finished<'a> {
     peak_rss_bytes: Option<u64>,
 }
 
-/// The most memory this process ever held, where the system tells.
+/// The peak of this process's memory, if the system has it.
 fn peak_rss_bytes() -> Option<u64> {
     parse_peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -1,21 +1,23 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
-//! A function's `main` calls [`start`], takes the adapters and settings it needs from the [`Runtime`], and hands its
-//! handler to [`Runtime::serve_http`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or [`Runtime::serve_schedule`].
-//! What is counted along the way (requests by service, DynamoDB capacity, peak memory) is logged once per invocation.
+//! A function's `start.rs` calls [`start`], takes its adapters from the [`Runtime`], reads its groups of settings, and
+//! hands its handler to [`Runtime::serve_http`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or
+//! [`Runtime::serve_schedule`]. Each invocation ends with one log line: its requests by service, its DynamoDB capacity
+//! and the peak of the process's memory.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`runtime`] | start-up: settings, adapters |
-//! | [`serve`] | the way from an invocation to a handler and back; [`Batch::take_each`] |
+//! | [`runtime`] | start-up and adapters |
+//! | [`mod@settings`] | settings with their defaults, and the names of the stack's resources |
+//! | [`serve`] | from an invocation to a handler and back; [`Batch::take_each`] |
 //! | [`http`] | requests in, JSON and problems out |
-//! | [`dynamodb`] | jobs, uploads and records, and what a table's stream tells |
-//! | [`eventbridge`] | the bus on which other systems hear of jobs |
-//! | [`s3`] | objects and transfers that go past the functions |
+//! | [`dynamodb`] | jobs, uploads, records, and the changes in a table's stream |
+//! | [`eventbridge`] | the bus that receives the events of jobs |
+//! | [`s3`] | objects and presigned transfers |
 //! | [`sqs`] | queues |
 //! | [`lambda`] | functions as targets of job types |
-//! | [`clients`], [`meter`] | the SDK's clients, and what is counted in them |
-//! | [`metrics`] | what a function has CloudWatch count |
+//! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
+//! | [`metrics`] | CloudWatch metrics |
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,7 @@
-//! What the functions ask of AWS, counted in the SDK: each attempt of a request by service, and the capacity DynamoDB
-//! says it took.
+//! Counts the requests to AWS inside the SDK: each attempt by service, and the capacity that DynamoDB reports.
 //!
-//! The counts belong to the process. [`take`] gives what came together since it was last called, so the sum over all
-//! invocations is exact always, and each one's own share is whenever a process serves one invocation at a time.
+//! The counts belong to the process. [`take`] returns the counts since its last call. So the sum over all invocations is
+//! always exact, and the share of each is exact if the process serves one invocation at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -113,7 +112,7 @@ impl Charged for Vec<ConsumedCapacity> {
     }
 }
 
-/// Counts the requests of one service's client. DynamoDB's are asked what they cost, which is free.
+/// Counts the requests of one service's client, and asks DynamoDB for the capacity of each, which is free.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter(pub Service);
 
@@ -142,7 +141,7 @@ impl Intercept for Meter {
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         if context.request().is_some() {
-            // Signed for somebody else to send, or failed before it was sent.
+            // Presigned for a client, or failed before it was sent.
             return Ok(());
         }
         let counter = match self.0 {
@@ -154,8 +153,8 @@ impl Intercept for Meter {
         counter.fetch_add(1, Ordering::Relaxed);
         match context.output_or_error() {
             Some(Ok(output)) if self.0 == Service::DynamoDb => note_what_it_cost(output),
-            // A write whose condition fails is charged by the size of the item there, and answers without saying how much.
-            // Rows that are written on condition are within one unit, but for job rows with much metadata.
+            // A write whose condition fails is charged by the size of the stored item, but its response has no capacity.
+            // Rows written on condition take one unit, except for job rows with much metadata.
             Some(Err(error)) if error.as_operation_error().is_some_and(is_failed_condition) => {
                 add_units(&WRITE_HALVES, 1.0);
             }

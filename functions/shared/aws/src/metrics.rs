@@ -1,7 +1,6 @@
-//! Metrics in CloudWatch, by its Embedded Metric Format: a line of the log that CloudWatch reads them from, so that no
-//! request is made for them.
+//! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no request.
 //!
-//! All are in the namespace `Rowmill`, each under the dimension `function`.
+//! All are in the namespace `Rowmill`, with the dimension `function`.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,28 +11,28 @@ use crate::telemetry;
 /// The namespace of every metric.
 pub const NAMESPACE: &str = "Rowmill";
 
-/// What a metric is measured in.
+/// The unit of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Unit {
-    /// How many.
+    /// A number of things.
     Count,
-    /// How long, in seconds.
+    /// A time in seconds.
     Seconds,
-    /// How long, in milliseconds.
+    /// A time in milliseconds.
     Milliseconds,
-    /// How much, in bytes.
+    /// A size in bytes.
     Bytes,
 }
 
-/// Writes the metrics of one run of a function, by name, unit and value, as one line on standard output. CloudWatch takes
-/// at most a hundred of them from a line.
+/// Writes the metrics of one run of a function (name, unit, value) as one line on standard output. CloudWatch reads at
+/// most a hundred metrics from a line.
 pub fn emit(function_name: &str, metrics: &[(&str, Unit, u64)]) {
     telemetry::write_line(&line(function_name, metrics, Timestamp::now()));
 }
 
 fn line(function_name: &str, metrics: &[(&str, Unit, u64)], now: Timestamp) -> Value {
     let directives: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
-    // What the line says as a whole stands beside the values, so a metric cannot take its place.
+    // Inserted last, so that no metric can replace these fields.
     let mut line: Map<String, Value> =
         metrics.iter().map(|(name, _, value)| ((*name).to_owned(), json!(value))).collect();
     line.insert("function".to_owned(), json!(function_name));

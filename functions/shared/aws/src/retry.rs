@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// Pauses between tries of something that was refused for a passing reason: each drawn at random from zero up to a limit
-/// that doubles, so that those who collided do not meet again.
+/// Pauses between retries after a transient refusal. Each is random between zero and a limit that doubles, so that callers
+/// that collided do not collide again.
 #[derive(Debug)]
 pub struct Pauses {
     tries_left: u32,
@@ -12,17 +12,17 @@ pub struct Pauses {
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Pauses {
-    /// Pauses for this many further tries, the first one up to `first` long.
+    /// Pauses for this many retries. The first lasts up to `first`.
     pub const fn new(tries: u32, first: Duration) -> Self {
         Self { tries_left: tries, limit: first }
     }
 
-    /// The pauses after a transaction conflict or throttling inside a batch: 12 tries, about four seconds in the mean.
+    /// The pauses after a transaction conflict or throttling inside a batch: 12 retries, about four seconds on average.
     pub const fn after_conflict() -> Self {
         Self::new(12, Duration::from_millis(20))
     }
 
-    /// Waits for the next try; `false` at once where there is none left.
+    /// Waits for the next retry. Returns `false` at once if none is left.
     pub async fn wait(&mut self) -> bool {
         if self.tries_left == 0 {
             return false;

@@ -16,25 +16,25 @@ use serde::{Deserialize, Serialize};
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 
-/// Messages handed over by a queue at once.
+/// Messages delivered together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch<M> {
     /// The messages.
     pub deliveries: Vec<Delivery<M>>,
-    /// When the invocation is ended by force.
+    /// When Lambda kills the invocation.
     pub deadline: Timestamp,
 }
 
 /// One message, as delivered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery<M> {
-    /// What the queue calls it.
+    /// The queue's id of the message.
     pub message_id: String,
-    /// What it says.
+    /// Its content.
     pub message: M,
-    /// How many times it has been delivered, this time included.
+    /// How often it was delivered, this delivery included.
     pub receive_count: u32,
-    /// By what the queue knows this delivery.
+    /// The queue's handle of this delivery.
     pub receipt: String,
 }
 
@@ -190,14 +190,14 @@ fn deadline(epoch_ms: u64) -> Timestamp {
     i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
 }
 
-/// A stream's event.
+/// The event of a stream.
 #[derive(Deserialize)]
 struct Changes {
     #[serde(rename = "Records")]
     records: Vec<RowChange>,
 }
 
-/// The partial batch answer to a stream: it is read again from the first item named here on.
+/// The partial batch response to a stream: it is read again from the first item named here.
 #[derive(PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StreamResponse {
@@ -217,12 +217,12 @@ impl StreamResponse {
     }
 }
 
-/// A queue's event, read.
+/// The event of a queue, parsed.
 struct Received<M> {
     batch: Batch<M>,
-    /// The ids of all its messages.
+    /// The ids of all messages.
     message_ids: HashSet<String>,
-    /// The ids of those that cannot be read.
+    /// The ids of messages that cannot be parsed.
     unreadable: Vec<String>,
 }
 
@@ -239,7 +239,7 @@ impl<M: DeserializeOwned> Received<M> {
                     deliveries.push(Delivery { message_id, message: body, receive_count, receipt });
                 }
                 Err(error) => {
-                    // Not acknowledged: its queue's redrive policy sets it aside, where a person can look at it.
+                    // Not acknowledged: the queue's redrive policy moves it to the dead-letter queue.
                     let queue = message.event_source_arn.as_deref().unwrap_or_default();
                     tracing::error!(message.id = message_id, message.queue = queue, %error, "message not understood");
                     unreadable.push(message_id);
@@ -254,8 +254,8 @@ fn receive_count(message: &SqsMessage) -> u32 {
     message.attributes.get("ApproximateReceiveCount").and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
-/// The partial batch answer. An id that the batch does not have, or that is named twice, would make Lambda take the whole
-/// batch for failed, so none gets in.
+/// The partial batch response. An unknown id, or one named twice, would make Lambda take the whole batch for failed, so
+/// both are left out.
 fn answer(message_ids: &HashSet<String>, unreadable: Vec<String>, retry: Vec<String>) -> SqsBatchResponse {
     let mut named = HashSet::new();
     let failures = unreadable.into_iter().chain(retry);

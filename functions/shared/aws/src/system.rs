@@ -16,7 +16,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let now = Timestamp::now();
-        // What is stored has milliseconds; what is compared with it must not have more.
+        // Stored times have milliseconds, so times that are compared with them must not have more.
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 

@@ -1,4 +1,4 @@
-//! The log: one JSON object a line on standard output, dotted field names as they were written, errors with all causes.
+//! The log: one JSON object per line on standard output, with dotted field names as written and errors with all causes.
 
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
@@ -17,10 +17,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::settings::StartError;
 
-/// Sends the log of this process to standard output. What is logged is set by `RUST_LOG` (default `info`).
+/// Sends the log of this process to standard output. `RUST_LOG` filters it (default `info`).
 ///
 /// # Errors
-/// Where `RUST_LOG` is not a filter.
+/// If `RUST_LOG` is not a filter.
 pub fn start(function_name: &'static str) -> Result<(), StartError> {
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&wanted);
@@ -38,12 +38,12 @@ pub fn start(function_name: &'static str) -> Result<(), StartError> {
 pub fn write_line(line: &impl Serialize) {
     if let Ok(mut text) = serde_json::to_string(line) {
         text.push('\n');
-        // Where standard output is gone there is nowhere left to complain to.
+        // If standard output is closed, there is nowhere to report it.
         std::io::stdout().lock().write_all(text.as_bytes()).ok();
     }
 }
 
-/// Writes each event as one object: the event's fields on top of those of the spans around it.
+/// Writes each event as one object: the fields of the spans around it, then its own.
 struct JsonLines {
     function_name: &'static str,
 }
@@ -127,7 +127,7 @@ impl Visit for Fields {
     }
 }
 
-/// An error and everything behind it. A cause that says no more than the error before it did is left out.
+/// An error and its causes. A cause that repeats the end of the error before it is left out.
 fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut last = text.clone();

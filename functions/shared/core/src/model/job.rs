@@ -1,5 +1,7 @@
 //! The job row: the small, often written part of a job. What never changes is its [`Spec`].
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -227,6 +229,9 @@ pub struct Lease {
     /// When anybody may take it.
     pub until: Timestamp,
 }
+
+/// How much longer than its invocation a lease lasts: no other run takes the job while the invocation still works.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
 /// Why a job is not to go on. Set once and never changed within an attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -48,3 +48,21 @@ pub enum Charset {
     #[serde(rename = "windows-1252")]
     Windows1252,
 }
+
+/// How much text may come out of a packed upload. The decoders' other limits are in `rowmill-formats`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PackedLimits {
+    /// Bytes of text, or of what is inflated on the way to it.
+    pub expanded_max_bytes: u64,
+    /// Bytes of text from each byte of the upload. Text compresses to a tenth or a fiftieth, a bomb to a thousandth and
+    /// less.
+    pub ratio_max: u64,
+    /// Cells of a workbook's sheet, empty cells with formatting included.
+    pub sheet_cells_max: u64,
+}
+
+impl PackedLimits {
+    /// The defaults: 20 GiB, 250 and 20 million. They keep the work of a decoder within minutes.
+    pub const DEFAULT: Self =
+        Self { expanded_max_bytes: 20 * 1024 * 1024 * 1024, ratio_max: 250, sheet_cells_max: 20_000_000 };
+}

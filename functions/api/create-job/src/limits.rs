@@ -1,0 +1,29 @@
+//! The limits of a new job.
+
+use std::time::Duration;
+
+use rowmill_aws::settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
+use rowmill_core::ports::Ceilings;
+use rowmill_core::text::ChunkLimits;
+
+rowmill_aws::settings! {
+    /// The limits of a new job.
+    #[derive(Clone, Copy, Debug)]
+    pub struct CreateLimits {
+        /// Where a chunk ends.
+        pub chunks: ChunkLimits;
+        /// How many jobs may be active at once.
+        pub ceilings: Ceilings;
+        /// How long the job may take.
+        pub deadlines: Deadlines;
+        /// When the sweep first looks at the job.
+        pub recovery: Recovery;
+        /// The longest header, in bytes. This much of the file is read before the job is created.
+        pub header_max_bytes: u64 = 64 * 1024;
+        /// How long an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a remembered key
+        /// never names an expired job.
+        pub idempotency: Duration = Duration::from_secs(24 * 60 * 60);
+        /// The longest `Retry-After` of a refused job.
+        pub retry_after_max: Duration = RETRY_AFTER_MAX;
+    }
+}

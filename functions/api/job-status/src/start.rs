@@ -1,0 +1,38 @@
+//! Start-up: reads the settings and builds the adapters once, then serves requests.
+
+use std::sync::Arc;
+
+use rowmill_aws::settings::{Links, SettingsGroup};
+
+use crate::handler::{self, JobPages};
+use crate::items::ItemPages;
+use crate::limits::{ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
+use crate::results::JobResults;
+use crate::show::Jobs;
+
+/// Runs `job-status`.
+///
+/// # Errors
+/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
+pub async fn start() -> Result<(), lambda_runtime::Error> {
+    let runtime = rowmill_aws::start("job-status").await?;
+    let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
+    let pages = Arc::new(JobPages {
+        items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },
+        results: JobResults {
+            objects: objects.clone(),
+            transfers: objects,
+            clock: runtime.clock(),
+            link_expiry: Links::from_env()?.expiry,
+        },
+        jobs: Jobs { jobs, clock: runtime.clock() },
+        jobs_page_max: JOBS_PAGE_MAX,
+        items_page_max: ITEMS_PAGE_MAX,
+    });
+    runtime
+        .serve_http(move |request| {
+            let pages = Arc::clone(&pages);
+            async move { handler::handle(&pages, request).await }
+        })
+        .await
+}

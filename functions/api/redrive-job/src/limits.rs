@@ -1,0 +1,23 @@
+//! The limits of a redrive.
+
+use std::time::Duration;
+
+use rowmill_aws::settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
+use rowmill_core::ports::Ceilings;
+
+rowmill_aws::settings! {
+    /// The limits of a redrive.
+    #[derive(Clone, Copy, Debug)]
+    pub struct RedriveLimits {
+        /// How many jobs may be active at once.
+        pub ceilings: Ceilings;
+        /// How long the attempt may take.
+        pub deadlines: Deadlines;
+        /// When the sweep first looks at the attempt.
+        pub recovery: Recovery;
+        /// The largest corrected file, in bytes. It is held in memory.
+        pub corrected_max_bytes: u64 = 5_000_000, "CorrectedMaxBytes";
+        /// The longest `Retry-After` of a refused redrive.
+        pub retry_after_max: Duration = RETRY_AFTER_MAX;
+    }
+}

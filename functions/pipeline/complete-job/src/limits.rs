@@ -1,0 +1,37 @@
+//! The limits of a completion.
+
+use std::time::Duration;
+
+use rowmill_aws::settings::{CompleteTimes, JobRetention};
+use rowmill_core::model::job::LEASE_MARGIN;
+use rowmill_core::model::packing::PackedLimits;
+
+/// The share of an invocation that is left for what follows composing: the end of the job, or the handover.
+const MARGIN_SHARE: u32 = 4;
+
+rowmill_aws::settings! {
+    /// The limits of a completion.
+    #[derive(Clone, Copy, Debug)]
+    pub struct CompleteLimits {
+        /// The time limit of an invocation.
+        pub times: CompleteTimes;
+        /// How long the job is kept.
+        pub jobs: JobRetention;
+        /// How much text may come out of a packed upload.
+        pub packed: PackedLimits;
+        /// How many bytes of an upload are copied because they were never dispatched.
+        pub unprocessed_max_bytes: u64 = 1024 * 1024 * 1024;
+    }
+}
+
+impl CompleteLimits {
+    /// How long before the end of its invocation a composition is handed over to the next invocation.
+    pub fn margin(&self) -> Duration {
+        self.times.timeout / MARGIN_SHARE
+    }
+
+    /// How long a lease is held.
+    pub fn lease(&self) -> Duration {
+        self.times.timeout + LEASE_MARGIN
+    }
+}

@@ -1,0 +1,20 @@
+//! The limits of a run.
+
+use std::time::Duration;
+
+rowmill_aws::settings! {
+    /// The limits of a run.
+    #[derive(Clone, Copy, Debug)]
+    pub struct RunLimits {
+        /// How often an item with a transient error is tried again before the chunk goes back to the queue.
+        pub transient_retries: u32 = 4;
+        /// The first wait before such a retry. Each further one is twice as long.
+        pub backoff: Duration = Duration::from_millis(200);
+        /// How long before the end of its invocation a run begins no further item and hands over.
+        pub margin: Duration = Duration::from_secs(5), "ProcessMarginSeconds";
+        /// How many poison items of a chunk are skipped. With one more the rest of the chunk is given up.
+        pub poison_max: u32 = 10;
+        /// How many bytes the outputs of a chunk's items may take together. They are held in memory.
+        pub output_max_bytes: u64 = 4 * 1024 * 1024, "ChunkOutputMaxBytes";
+    }
+}

@@ -1,0 +1,33 @@
+//! How big files may be, and how long they and links to them can be used.
+
+use std::time::Duration;
+
+use rowmill_core::model::packing::PackedLimits;
+
+crate::settings! {
+    /// The limits of an uploaded or dropped file.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct FileLimits {
+        /// The largest file, in bytes.
+        pub max_bytes: u64 = 100 * 1024 * 1024 * 1024, "UploadMaxBytes";
+        /// How long a file can start jobs.
+        pub retention: Duration = Duration::from_secs(7 * 24 * 60 * 60), "UploadRetentionDays";
+    }
+}
+
+crate::settings! {
+    impl PackedLimits {
+        expanded_max_bytes: u64 = PackedLimits::DEFAULT.expanded_max_bytes, "ExpandedMaxBytes";
+        ratio_max: u64 = PackedLimits::DEFAULT.ratio_max, "ExpansionRatioMax";
+        sheet_cells_max: u64 = PackedLimits::DEFAULT.sheet_cells_max, "SheetCellsMax";
+    }
+}
+
+crate::settings! {
+    /// Presigned links, to upload and to results.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Links {
+        /// How long a link can be used.
+        pub expiry: Duration = Duration::from_secs(60 * 60), "PresignExpirySeconds";
+    }
+}

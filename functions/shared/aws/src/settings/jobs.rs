@@ -1,0 +1,56 @@
+//! How many jobs there may be, how long they may take and how long they are kept.
+
+use std::time::Duration;
+
+use rowmill_core::ports::Ceilings;
+use rowmill_core::text::ChunkLimits;
+
+const MIB: u64 = 1024 * 1024;
+
+/// The longest `Retry-After` of a refused job. Without it, jobs that end slowly would send clients away for hours.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+crate::settings! {
+    impl Ceilings {
+        owner: u32 = 20, "OwnerJobCeiling";
+        job_type: u32 = 100, "TypeJobCeiling";
+        system: u32 = 200, "SystemJobCeiling";
+    }
+}
+
+crate::settings! {
+    impl ChunkLimits {
+        max_items: u32 = 500, "ChunkMaxItems";
+        max_bytes: u64 = MIB, "ChunkMaxBytes";
+        max_record_bytes: u64 = MIB, "RecordMaxBytes";
+    }
+}
+
+crate::settings! {
+    /// How long an attempt may take before the sweep stops it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Deadlines {
+        /// The deadline of a request that names none, in seconds.
+        pub default_seconds: u64 = 4 * 60 * 60, "DefaultDeadlineSeconds";
+        /// The longest deadline that a request may name, in seconds.
+        pub maximum_seconds: u64 = 3 * 24 * 60 * 60, "MaximumDeadlineSeconds";
+    }
+}
+
+crate::settings! {
+    /// When a job is taken for a dead one.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Recovery {
+        /// The time without a sign of life after which the sweep recovers a job. Longer than every function's time limit.
+        pub stale: Duration = Duration::from_secs(15 * 60), "StaleSeconds";
+    }
+}
+
+crate::settings! {
+    /// How long an ended job is kept.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct JobRetention {
+        /// The time from its end to its expiry.
+        pub retention: Duration = Duration::from_secs(30 * 24 * 60 * 60), "JobRetentionDays";
+    }
+}

@@ -1,0 +1,268 @@
+//! Settings: each has its default, its environment variable and its template parameter in one place.
+//!
+//! A group of settings is a struct made by [`settings!`](crate::settings!). Each of its fields is one of these:
+//!
+//! ```ignore
+//! rowmill_aws::settings! {
+//!     /// The limits of a sweep.
+//!     #[derive(Clone, Copy, Debug)]
+//!     pub struct SweepLimits {
+//!         /// A group inside the group.
+//!         pub recovery: Recovery;
+//!         /// A setting: its default, and the template parameter that overrides it.
+//!         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
+//!         /// A constant. Tests may still use another value.
+//!         pub jobs_max: usize = 100;
+//!     }
+//! }
+//! ```
+//!
+//! The environment variable follows from the parameter: `StopGraceSeconds` is passed as `ROWMILL_STOP_GRACE_SECONDS`. So
+//! does the unit of a [`Duration`](std::time::Duration): the parameter ends with `Seconds`, `Hours` or `Days`.
+//!
+//! Groups that several functions read are here. A group that one function reads is in the `limits.rs` of that function.
+//! Its `start.rs` calls [`SettingsGroup::from_env`] once. The tests of the template compare every default with the
+//! template, and the variables of every function with the groups that its `start.rs` reads.
+
+mod files;
+mod jobs;
+mod resources;
+mod targets;
+mod times;
+mod value;
+
+pub use files::{FileLimits, Links};
+pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
+pub use resources::{
+    ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE, ITEMS_QUEUE, JOBS_QUEUE,
+    JOBS_TABLE, RECORDS_TABLE, Resource, UPLOADS_TABLE,
+};
+pub use targets::{JobTargets, Webhooks};
+pub use times::{CompleteTimes, VISIBILITY_TIMEOUTS};
+pub use value::{Secret, Value};
+
+/// Why a function cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A variable that has no default is not set.
+    #[error("{name} is not set; it must be {expected}")]
+    Missing {
+        /// The environment variable.
+        name: String,
+        /// What it must hold.
+        expected: &'static str,
+    },
+    /// A variable holds something else than it must.
+    #[error("{name} is `{value}`; it must be {expected}")]
+    Invalid {
+        /// The environment variable.
+        name: String,
+        /// What it holds.
+        value: String,
+        /// What it must hold.
+        expected: &'static str,
+    },
+}
+
+/// Settings that belong together, read at once. Made by [`settings!`](crate::settings!).
+pub trait SettingsGroup: Sized {
+    /// The name of the type.
+    const NAME: &'static str;
+
+    /// The group with all its defaults.
+    fn defaults() -> Self;
+
+    /// The group as the environment sets it. A variable that is not set or empty leaves the default.
+    ///
+    /// # Errors
+    /// [`StartError::Invalid`] if a variable does not hold a value of its setting's type.
+    fn from_env() -> Result<Self, StartError>;
+
+    /// All settings of the group, those of groups inside it included.
+    fn settings() -> Vec<Setting>;
+}
+
+/// A setting as data.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Setting {
+    /// The template parameter.
+    pub parameter: &'static str,
+    /// The default, as the template writes it.
+    pub default: String,
+    /// The group that declares it.
+    pub group: &'static str,
+}
+
+impl Setting {
+    /// The setting of a group. [`settings!`](crate::settings!) calls this.
+    pub fn new(group: &'static str, parameter: &'static str, default: &impl Value) -> Self {
+        Self { parameter, default: default.text(parameter), group }
+    }
+
+    /// The environment variable.
+    pub fn variable(&self) -> String {
+        variable(self.parameter)
+    }
+}
+
+/// The environment variable of a template parameter: `ROWMILL_STALE_SECONDS` of `StaleSeconds`.
+pub fn variable(parameter: &str) -> String {
+    let mut variable = String::from("ROWMILL");
+    for letter in parameter.chars() {
+        if letter.is_ascii_uppercase() {
+            variable.push('_');
+        }
+        variable.push(letter.to_ascii_uppercase());
+    }
+    variable
+}
+
+/// The value of the setting with this parameter. [`settings!`](crate::settings!) calls this.
+///
+/// # Errors
+/// [`StartError::Invalid`].
+pub fn read<T: Value>(parameter: &str, default: T) -> Result<T, StartError> {
+    let name = variable(parameter);
+    let value = std::env::var(&name).ok();
+    parse(parameter, name, value, default)
+}
+
+fn parse<T: Value>(parameter: &str, name: String, value: Option<String>, default: T) -> Result<T, StartError> {
+    match value.filter(|value| !value.trim().is_empty()) {
+        None => Ok(default),
+        Some(value) => {
+            T::parse(value.trim(), parameter).ok_or(StartError::Invalid { name, value, expected: T::EXPECTED })
+        }
+    }
+}
+
+/// Makes a [`SettingsGroup`]: see [the module](crate::settings). `impl Type { … }` makes one of a struct of another crate.
+#[macro_export]
+macro_rules! settings {
+    (@default $type:ty) => { <$type as $crate::settings::SettingsGroup>::defaults() };
+    (@default $type:ty, $default:expr $(, $parameter:literal)?) => { $default };
+    (@read $type:ty) => { <$type as $crate::settings::SettingsGroup>::from_env()? };
+    (@read $type:ty, $default:expr, $parameter:literal) => { $crate::settings::read::<$type>($parameter, $default)? };
+    (@read $type:ty, $default:expr) => { $default };
+    (@list $list:ident, $type:ty) => { $list.extend(<$type as $crate::settings::SettingsGroup>::settings()) };
+    (@list $list:ident, $type:ty, $default:expr, $parameter:literal) => {{
+        let default: $type = $default;
+        $list.push($crate::settings::Setting::new(Self::NAME, $parameter, &default));
+    }};
+    (@list $list:ident, $type:ty, $default:expr) => {};
+    (
+        $(#[$attribute:meta])*
+        pub struct $group:ident {
+            $(
+                $(#[$field_attribute:meta])*
+                pub $field:ident: $type:ty $(= $default:expr $(, $parameter:literal)?)?;
+            )+
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $group {
+            $($(#[$field_attribute])* pub $field: $type,)+
+        }
+
+        impl Default for $group {
+            fn default() -> Self {
+                <Self as $crate::settings::SettingsGroup>::defaults()
+            }
+        }
+
+        $crate::settings! { impl $group { $($field: $type $(= $default $(, $parameter)?)?;)+ } }
+    };
+    (impl $group:ident { $($field:ident: $type:ty $(= $default:expr $(, $parameter:literal)?)?;)+ }) => {
+        impl $crate::settings::SettingsGroup for $group {
+            const NAME: &'static str = stringify!($group);
+
+            fn defaults() -> Self {
+                Self { $($field: $crate::settings!(@default $type $(, $default $(, $parameter)?)?),)+ }
+            }
+
+            fn from_env() -> Result<Self, $crate::StartError> {
+                Ok(Self { $($field: $crate::settings!(@read $type $(, $default $(, $parameter)?)?),)+ })
+            }
+
+            fn settings() -> Vec<$crate::settings::Setting> {
+                let mut list = Vec::new();
+                $($crate::settings!(@list list, $type $(, $default $(, $parameter)?)?);)+
+                list
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn parsed<T: Value>(parameter: &str, value: Option<&str>, default: T) -> Result<T, StartError> {
+        parse(parameter, variable(parameter), value.map(str::to_owned), default)
+    }
+
+    crate::settings! {
+        /// A group with a setting of its own, a constant and a group inside it.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub struct Example {
+            /// A setting.
+            pub pause: Duration = Duration::from_secs(7200), "ExamplePauseHours";
+            /// A constant.
+            pub tries: u32 = 3;
+            /// A group.
+            pub recovery: Recovery;
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_not_set_has_its_default() {
+        assert_eq!(parsed("Example", None, 7_u64).unwrap(), 7);
+        assert_eq!(parsed("Example", Some(" "), 7_u64).unwrap(), 7);
+        assert_eq!(parsed("Example", Some(" 12 "), 7_u64).unwrap(), 12);
+    }
+
+    #[test]
+    fn a_duration_has_the_unit_that_its_parameter_names() {
+        let day = Duration::from_secs(86_400);
+        assert_eq!(parsed("ExampleSeconds", Some("90"), day).unwrap(), Duration::from_secs(90));
+        assert_eq!(parsed("ExampleHours", Some("2"), day).unwrap(), Duration::from_secs(7200));
+        assert_eq!(parsed("ExampleDays", Some("2"), day).unwrap(), 2 * day);
+        assert!(parsed("ExampleDays", Some(&u64::MAX.to_string()), day).is_err());
+    }
+
+    #[test]
+    fn a_wrong_setting_says_which_one_what_it_is_and_what_it_must_be() {
+        let error = parsed("ChunkMaxItems", Some("many"), 500_u32).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ROWMILL_CHUNK_MAX_ITEMS is `many`; it must be a whole number from 0 to 4294967295"
+        );
+        assert!(parsed("Example", Some("-1"), 7_u64).is_err());
+    }
+
+    #[test]
+    fn a_missing_resource_says_what_it_must_be() {
+        let missing = Resource { variable: "ROWMILL_SURELY_NOT_SET", expected: "the name of the jobs table" };
+        let error = missing.read().unwrap_err();
+        assert_eq!(error.to_string(), "ROWMILL_SURELY_NOT_SET is not set; it must be the name of the jobs table");
+    }
+
+    #[test]
+    fn a_group_lists_its_settings_and_those_of_its_groups_but_no_constants() {
+        let listed: Vec<_> = Example::settings().into_iter().map(|setting| (setting.variable(), setting)).collect();
+        let setting = |group, parameter, default: &str| Setting { parameter, default: default.to_owned(), group };
+        let expected = [
+            ("ROWMILL_EXAMPLE_PAUSE_HOURS".to_owned(), setting("Example", "ExamplePauseHours", "2")),
+            ("ROWMILL_STALE_SECONDS".to_owned(), setting("Recovery", "StaleSeconds", "900")),
+        ];
+        assert_eq!(listed, expected);
+        assert_eq!(Example::from_env().unwrap(), Example::default(), "nothing is set");
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_in_logs() {
+        assert_eq!(format!("{:?}", Secret("abc".to_owned())), "Secret(***)");
+    }
+}

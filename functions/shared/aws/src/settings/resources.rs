@@ -1,0 +1,54 @@
+//! The tables, the bucket, the queues and the event bus of the stack, which the template names to each function.
+
+use super::StartError;
+
+/// A resource of the stack. It has no default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resource {
+    /// The environment variable that names it.
+    pub variable: &'static str,
+    /// What the variable must hold.
+    pub expected: &'static str,
+}
+
+impl Resource {
+    /// The resource's name, or its URL.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`].
+    pub fn read(self) -> Result<String, StartError> {
+        let value = std::env::var(self.variable).ok().filter(|value| !value.trim().is_empty());
+        value.ok_or_else(|| StartError::Missing { name: self.variable.to_owned(), expected: self.expected })
+    }
+}
+
+macro_rules! resources {
+    ($($(#[$doc:meta])* $name:ident = $variable:literal, $expected:literal;)+) => {
+        $($(#[$doc])* pub const $name: Resource = Resource { variable: $variable, expected: $expected };)+
+    };
+}
+
+resources! {
+    /// All rows of jobs.
+    JOBS_TABLE = "ROWMILL_JOBS_TABLE", "the name of the jobs table";
+    /// Counts of active jobs. Only functions that begin or end attempts use it.
+    ADMISSION_TABLE = "ROWMILL_ADMISSION_TABLE", "the name of the admission table";
+    /// Uploads.
+    UPLOADS_TABLE = "ROWMILL_UPLOADS_TABLE", "the name of the uploads table";
+    /// Imported records.
+    RECORDS_TABLE = "ROWMILL_RECORDS_TABLE", "the name of the records table";
+    /// Uploads and results.
+    BUCKET = "ROWMILL_BUCKET", "the name of the bucket";
+    /// Jobs to split.
+    JOBS_QUEUE = "ROWMILL_JOBS_QUEUE_URL", "the URL of the jobs queue";
+    /// Chunks to process.
+    ITEMS_QUEUE = "ROWMILL_ITEMS_QUEUE_URL", "the URL of the items queue";
+    /// Chunks to process one item at a time.
+    ISOLATE_QUEUE = "ROWMILL_ISOLATE_QUEUE_URL", "the URL of the isolate queue";
+    /// Attempts to end.
+    COMPLETIONS_QUEUE = "ROWMILL_COMPLETIONS_QUEUE_URL", "the URL of the completions queue";
+    /// Files dropped into the bucket.
+    INBOX_QUEUE = "ROWMILL_INBOX_QUEUE_URL", "the URL of the inbox queue";
+    /// The bus that receives the events of jobs.
+    EVENT_BUS = "ROWMILL_EVENT_BUS_NAME", "the name of the event bus";
+}

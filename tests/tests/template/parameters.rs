@@ -1,0 +1,87 @@
+//! The parameters as documentation.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rowmill::template::Template;
+use serde_json::Value;
+
+use crate::{template, workspace};
+
+/// The document that lists the parameters, between these two lines.
+const DOCUMENT: &str = "docs/limits.md";
+const BEGIN: &str = "<!-- parameters: begin -->";
+const END: &str = "<!-- parameters: end -->";
+
+/// Set to make the test write the document.
+const WRITE: &str = "ROWMILL_WRITE_DOCS";
+
+/// The parameters by heading, in the order of the template. Headings are comments: `# -- Files -----`.
+fn sections() -> Vec<(String, Vec<String>)> {
+    let text = fs::read_to_string(workspace().join("template.yaml")).unwrap();
+    let parameters = text.lines().skip_while(|line| *line != "Parameters:").skip(1);
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    for line in parameters.take_while(|line| line.is_empty() || line.starts_with(' ')) {
+        if let Some(heading) = line.strip_prefix("  # -- ") {
+            sections.push((heading.trim_end_matches(['-', ' ']).to_owned(), Vec::new()));
+        } else if let Some(name) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':'))
+            && name.starts_with(|c: char| c.is_ascii_uppercase())
+        {
+            sections.last_mut().expect("a heading").1.push(name.to_owned());
+        }
+    }
+    sections
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn table(template: &Template) -> String {
+    let mut table = format!("{BEGIN}\n");
+    for (heading, parameters) in sections() {
+        write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
+        for name in parameters {
+            let parameter = &template.document()["Parameters"][&name];
+            let default = match &parameter["Default"] {
+                Value::String(text) if text.is_empty() => "–".to_owned(),
+                Value::String(text) => format!("`{}`", cell(text)),
+                other => format!("`{other}`"),
+            };
+            let description = cell(parameter["Description"].as_str().expect("a description"));
+            writeln!(table, "| `{name}` | {default} | {description} |").unwrap();
+        }
+    }
+    table + "\n" + END
+}
+
+#[test]
+fn every_parameter_is_described_and_under_a_heading() {
+    let template = template();
+    let parameters = template.document()["Parameters"].as_object().unwrap();
+    for (name, parameter) in parameters {
+        let description = parameter["Description"].as_str().unwrap_or_default();
+        assert!(description.ends_with('.') && description.len() > 20, "{name} has no description");
+        assert!(!parameter["Default"].is_null(), "{name} has no default");
+    }
+    let listed: Vec<String> = sections().into_iter().flat_map(|(_, names)| names).collect();
+    assert_eq!(listed.len(), parameters.len(), "every parameter is under a heading");
+    assert!(listed.iter().all(|name| parameters.contains_key(name)), "{listed:?}");
+}
+
+#[test]
+fn the_documented_parameters_are_those_of_the_template() {
+    let (path, table) = (workspace().join(DOCUMENT), table(&template()));
+    let document = fs::read_to_string(&path).unwrap_or_else(|_| format!("{BEGIN}\n{END}\n"));
+    let (before, rest) = document.split_once(BEGIN).unwrap_or_else(|| panic!("{DOCUMENT} has no line {BEGIN}"));
+    let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{DOCUMENT} has no line {END}"));
+    let expected = format!("{before}{table}{after}");
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&path, expected).unwrap();
+    } else {
+        assert!(
+            document == expected,
+            "{DOCUMENT} is not what the template says: run `{WRITE}=1 cargo test --test template`"
+        );
+    }
+}

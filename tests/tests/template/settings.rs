@@ -1,0 +1,203 @@
+//! Settings: the defaults in the code, the parameters of the template, and the environment between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup, Webhooks};
+use serde_json::{Value, json};
+
+use crate::functions::folder_of;
+use crate::{properties, template, workspace};
+
+/// A group as data: its name and its settings.
+type Group = (&'static str, Vec<Setting>);
+
+fn group<G: SettingsGroup>() -> Group {
+    (G::NAME, G::settings())
+}
+
+/// Every group that a `start.rs` reads. Groups inside these are part of them.
+fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
+    let groups = [
+        group::<FileLimits>(),
+        group::<JobTargets>(),
+        group::<Links>(),
+        group::<Webhooks>(),
+        group::<complete_job::limits::CompleteLimits>(),
+        group::<create_job::limits::CreateLimits>(),
+        group::<dead_letter::limits::DeadLetterLimits>(),
+        group::<process_items::limits::RunLimits>(),
+        group::<receive_file::limits::InboxSettings>(),
+        group::<redrive_job::limits::RedriveLimits>(),
+        group::<split_job::limits::SplitLimits>(),
+        group::<sweep::limits::SweepLimits>(),
+        group::<upload::limits::UploadLimits>(),
+    ];
+    groups.into()
+}
+
+/// Only functions that begin or end attempts use the admission table, which the job store names if it is set.
+const ADMITTING: [&str; 5] = ["create-job", "receive-file", "redrive-job", "complete-job", "dead-letter"];
+
+fn source(path: &str) -> String {
+    fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The `start.rs` of a function, and that of `create-job` for a function that creates jobs with it.
+fn start_of(package: &str) -> String {
+    let start = source(&format!("{}/src/start.rs", folder_of(package)));
+    let creates = start.contains("create_job::start::creator").then(|| start_of("create-job"));
+    start + &creates.unwrap_or_default()
+}
+
+/// The names in front of `::from_env()` in a source text.
+fn groups_in(text: &str) -> BTreeSet<&str> {
+    let before: Vec<&str> = text.split("::from_env()").collect();
+    let last_name = |text: &&'_ str| text.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+    before[..before.len() - 1].iter().map(|text| &text[last_name(text)..]).collect()
+}
+
+/// Every resource by the name of its constant, `JOBS_TABLE`, and its variable, from the source where they are declared.
+fn resources() -> BTreeMap<String, String> {
+    let text = source("functions/shared/aws/src/settings/resources.rs");
+    let declared = text.lines().filter_map(|line| line.trim().split_once(" = \"ROWMILL_"));
+    let resources = declared.map(|(name, rest)| {
+        let variable = rest.split('"').next().expect("a literal");
+        (name.to_owned(), format!("ROWMILL_{variable}"))
+    });
+    resources.collect()
+}
+
+/// The constants `settings::NAME` of resources in a source text, as variables. The admission table is a case of its own.
+fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let names = text.split("settings::").skip(1).map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        &rest[..end]
+    });
+    // Types and functions have small letters.
+    let is_constant = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_ascii_lowercase());
+    let names = names.filter(|name| *name != "ADMISSION_TABLE" && is_constant(name));
+    names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is no resource")).clone()).collect()
+}
+
+/// The variables that each adapter of the runtime reads, those of the adapters that it calls included.
+fn adapters(resources: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<String>> {
+    let runtime = source("functions/shared/aws/src/runtime.rs");
+    let mut adapters = BTreeMap::new();
+    for text in runtime.split("pub fn ").skip(1) {
+        let name = text.split(['(', '<']).next().expect("a name").to_owned();
+        let mut variables = resources_in(text, resources);
+        for (called, of_called) in &adapters {
+            if text.contains(&format!("self.{called}()")) {
+                variables.extend::<BTreeSet<String>>(BTreeSet::clone(of_called));
+            }
+        }
+        adapters.insert(name, variables);
+    }
+    adapters
+}
+
+/// The variables of a function in the template.
+fn environment(logical_id: &str) -> BTreeMap<String, Value> {
+    let template = template();
+    let given = properties(&template, logical_id)["Environment"]["Variables"].as_object().unwrap().clone();
+    given.into_iter().collect()
+}
+
+#[test]
+fn every_default_in_the_code_is_the_default_of_its_parameter() {
+    let template = template();
+    for (group, settings) in groups() {
+        for Setting { parameter, default, .. } in settings {
+            let expected = match &template.document()["Parameters"][parameter]["Default"] {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                other => panic!("{parameter} of {group} has the default {other} in the template"),
+            };
+            assert_eq!(default, expected, "the default of {parameter}: in {group}, and in the template");
+        }
+    }
+}
+
+#[test]
+fn every_setting_is_declared_in_one_group() {
+    let mut declared_in = BTreeMap::new();
+    for setting in groups().into_values().flatten() {
+        let group = *declared_in.entry(setting.parameter).or_insert(setting.group);
+        assert_eq!(group, setting.group, "{} has two homes", setting.parameter);
+    }
+}
+
+#[test]
+fn every_function_gets_the_settings_its_code_reads_and_no_other() {
+    let (groups, resources) = (groups(), resources());
+    let adapters = adapters(&resources);
+    let mut groups_read = BTreeSet::new();
+    for function in template().functions().unwrap() {
+        let (package, start) = (function.package.as_str(), start_of(&function.package));
+        assert!(!start.contains("ROWMILL_"), "{package} reads a variable past its groups");
+        let mut read = resources_in(&start, &resources);
+        for (adapter, variables) in &adapters {
+            if start.contains(&format!(".{adapter}()")) {
+                read.extend(variables.iter().cloned());
+            }
+        }
+        if ADMITTING.contains(&package) {
+            read.insert(settings::ADMISSION_TABLE.variable.to_owned());
+        }
+        for name in groups_in(&start) {
+            let (name, settings) = groups.get_key_value(name).unwrap_or_else(|| panic!("{name} is in no list here"));
+            read.extend(settings.iter().map(Setting::variable));
+            groups_read.insert(*name);
+        }
+        let given: BTreeSet<String> = environment(&function.logical_id).into_keys().collect();
+        assert_eq!(given, read, "{package}: given by the template, and read by the code");
+    }
+    assert_eq!(groups_read, groups.into_keys().collect(), "nobody reads the others");
+}
+
+#[test]
+fn settings_are_read_from_the_environment_in_start_only() {
+    for function in template().functions().unwrap() {
+        let folder = workspace().join(folder_of(&function.package)).join("src");
+        for file in fs::read_dir(&folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_file() && !path.ends_with("start.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let reads = ["from_env()", "env::var", "settings::read"].iter().any(|call| text.contains(call));
+                assert!(!reads, "{} reads the environment", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_function_has_the_same_files() {
+    for function in template().functions().unwrap() {
+        let folder = workspace().join(folder_of(&function.package)).join("src");
+        for file in ["main.rs", "start.rs", "handler.rs", "lib.rs"] {
+            assert!(folder.join(file).is_file(), "{} has no {file}", function.package);
+        }
+        let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+        assert!(main.lines().count() <= 10, "{}: main.rs only calls start", function.package);
+    }
+}
+
+#[test]
+fn every_variable_passes_the_parameter_or_resource_of_its_name() {
+    let parameters: BTreeMap<String, &str> =
+        groups().into_values().flatten().map(|setting| (setting.variable(), setting.parameter)).collect();
+    for function in template().functions().unwrap() {
+        for (variable, value) in environment(&function.logical_id) {
+            let expected =
+                parameters.get(&variable).map_or_else(|| resource_name(&variable), |name| (*name).to_owned());
+            assert_eq!(value, json!({ "Ref": expected }), "{variable} of {}", function.package);
+        }
+    }
+}
+
+/// The logical id or the parameter of a resource: `JobsQueue` of `ROWMILL_JOBS_QUEUE_URL`.
+fn resource_name(variable: &str) -> String {
+    let words = variable.trim_start_matches("ROWMILL_").trim_end_matches("_URL").split('_');
+    words.map(|word| word[..1].to_owned() + &word[1..].to_lowercase()).collect()
+}
