@@ -189,13 +189,16 @@ impl World {
     }
 }
 
-const fn run_limits(plan: &Plan) -> RunLimits {
+// A further limit keeps its default here.
+#[allow(clippy::needless_update)]
+fn run_limits(plan: &Plan) -> RunLimits {
     RunLimits {
         transient_retries: plan.transient_retries,
         backoff: Duration::from_millis(100),
         margin: MARGIN,
         poison_max: plan.poison_max,
         output_max_bytes: 1 << 20,
+        ..RunLimits::default()
     }
 }
 
@@ -292,6 +295,8 @@ fn dead_letters(ports: &Ports) -> DeadLetters {
     }
 }
 
+// A further limit keeps its default here.
+#[allow(clippy::needless_update)]
 fn sweeper(ports: &Ports, plan: &Plan) -> Sweeper {
     Sweeper {
         jobs: ports.jobs(),
@@ -309,6 +314,7 @@ fn sweeper(ports: &Ports, plan: &Plan) -> Sweeper {
             time: SWEEP_TIME,
             tallies_max: plan.tallies_max,
             backoff_max: BACKOFF_MAX,
+            ..SweepLimits::default()
         },
     }
 }
