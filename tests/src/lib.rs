@@ -12,4 +12,5 @@ pub mod files;
 pub mod local_stack;
 pub mod oracle;
 pub mod simulation;
+pub mod use_cases;
 pub mod world;

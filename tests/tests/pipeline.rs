@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use acceptance::faults::Death;
-use acceptance::world::{World, WorldLimits};
+use acceptance::use_cases::Limits;
+use acceptance::world::World;
 use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
 use process_items::process::ChunkEnd;
@@ -18,14 +19,14 @@ use serde_json::json;
 use split_job::split::SplitEnd;
 use upload::upload::UploadError;
 
-fn small_chunks(max_items: u32) -> WorldLimits {
+fn small_chunks(max_items: u32) -> Limits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
-    WorldLimits { chunks, range_bytes: 97, ..WorldLimits::default() }
+    Limits { chunks, range_bytes: 97, ..Limits::default() }
 }
 
 #[tokio::test]
 async fn every_character_of_the_real_file_becomes_a_record() {
-    let world = World::new(WorldLimits::default());
+    let world = World::new(Limits::default());
     let file = world.store("text/csv", files::unicode_csv()).await;
     let job = world.create("import", file, json!({ "dataset": "unicode", "key": "codepoint" })).await.unwrap();
     assert_eq!(world.show(job.job_guid).await.message, "Waiting for job to start...");
@@ -97,7 +98,7 @@ async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts()
 #[tokio::test]
 async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
     for bytes in ["", "a,b\n", "\u{feff}a,b", "a,b\r\n\r\n"] {
-        let world = World::new(WorldLimits::default());
+        let world = World::new(Limits::default());
         let file = world.store("text/csv", bytes).await;
         let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap();
         world.run().await;
@@ -169,8 +170,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
 #[tokio::test]
 async fn a_border_too_far_away_for_an_invocation_stops_the_job() {
     let world = World::new(small_chunks(1));
-    let file = world.store("text/csv", format!("a\n1\n\"{}", "x".repeat(10_000))).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(format!("a\n1\n\"{}", "x".repeat(10_000))).await;
     let message = world.splits.take().remove(0);
     assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Finished);
     world.run().await;
@@ -181,11 +181,10 @@ async fn a_border_too_far_away_for_an_invocation_stops_the_job() {
 #[tokio::test]
 async fn a_page_of_failed_items_is_bounded_in_bytes_too() {
     let limits = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
-    let world = World::new(WorldLimits { chunks: limits, ..WorldLimits::default() });
+    let world = World::new(Limits { chunks: limits, ..Limits::default() });
     let row = format!("{},ragged,row\n", "x".repeat(1 << 20));
     let giant = format!("{},ragged,row\n", "x".repeat(3 << 20));
-    let file = world.store("text/csv", format!("a,b\n{}{giant}", row.repeat(7))).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(format!("a,b\n{}{giant}", row.repeat(7))).await;
     world.run().await;
     let job = world.jobs.job(job).await.unwrap();
     let (mut rows, mut after) = (Vec::new(), 0);
@@ -236,7 +235,7 @@ async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() 
 
 #[tokio::test]
 async fn what_belongs_to_another_owner_is_not_there() {
-    let world = World::new(WorldLimits::default());
+    let world = World::new(Limits::default());
     let (mine, theirs) = (World::owner(), Owner("somebody else".to_owned()));
     let file = world.store("text/csv", "a,b\n1,2\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
@@ -255,7 +254,7 @@ async fn what_belongs_to_another_owner_is_not_there() {
 
 #[tokio::test]
 async fn what_has_expired_is_not_shown() {
-    let world = World::new(WorldLimits::default());
+    let world = World::new(Limits::default());
     let file = world.store("text/csv", "a,b\n1,2\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
@@ -271,7 +270,7 @@ async fn what_has_expired_is_not_shown() {
 #[tokio::test]
 async fn a_request_that_cannot_become_a_job_writes_nothing() {
     let ceilings = Ceilings { owner: 1, job_type: 5, system: 5 };
-    let world = World::new(WorldLimits { ceilings, ..WorldLimits::default() });
+    let world = World::new(Limits { ceilings, ..Limits::default() });
     let file = world.store("text/csv", "a,b\n1,2\n").await;
     let error = async |job_type, file, params| world.create(job_type, file, params).await.unwrap_err();
     assert!(matches!(error("nope", file, json!({})).await, CreateJobError::UnknownJobType { .. }));

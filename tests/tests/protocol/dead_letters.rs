@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::files;
-use acceptance::world::{COMPLETION_PATIENCE, STALE, World};
+use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::model::dead_letter::DeadLetterKind;
@@ -13,7 +13,6 @@ use rowmill_core::model::job::{Lease, StopCode};
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
-use serde_json::json;
 
 use crate::chunks_of;
 
@@ -21,8 +20,7 @@ use crate::chunks_of;
 const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
-    let file = world.store("text/csv", files::plain_csv(rows)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(files::plain_csv(rows)).await;
     (job, world.splits.take().remove(0))
 }
 
@@ -90,13 +88,11 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     world.splitter.split(&split, world.deadline()).await.unwrap();
     let early = DeadMessage::Completion(CompletionMessage::of(&world.jobs.job(job).await.unwrap()));
     assert_eq!(world.dead_letters.settle("early", &early).await.unwrap(), DeadLetterEnd::Obsolete);
-    for message in world.chunks.take() {
-        world.process(&message, false).await;
-    }
-    let letter = DeadMessage::Completion(world.completions.take().remove(0));
+    world.process_queued().await;
+    let letter = DeadMessage::Completion(world.take_completion());
     let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "another message of it may come again");
-    world.clock.advance(COMPLETION_PATIENCE);
+    world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
     world.clock.advance(Duration::from_secs(100));
@@ -110,23 +106,18 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
 /// A job whose results were begun to be composed, in an invocation that was too short; the message that had it begun, and
 /// the one to go on.
 async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
-    let file = world.store("text/csv", "a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-    for message in world.chunks.take() {
-        world.process(&message, false).await;
-    }
-    let begun = world.completions.take().remove(0);
+    let job = world.validate_csv("a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
+    let begun = world.run_to_completion_message().await;
     let short = world.clock.now() + Duration::from_secs(10);
     assert_eq!(world.completer.complete(&begun, short).await.unwrap(), CompletionEnd::Continued);
-    (job, [begun, world.completions.take().remove(0)])
+    (job, [begun, world.take_completion()])
 }
 
 #[tokio::test]
 async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_composition_has_got_further() {
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
-    world.clock.advance(COMPLETION_PATIENCE);
+    world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "whoever is at it");
@@ -141,7 +132,7 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
     for call in 0.. {
         let world = Arc::new(World::new(chunks_of(1)));
         let (job, [_, message]) = composing(&world).await;
-        world.clock.advance(COMPLETION_PATIENCE);
+        world.clock.advance(world.limits.completion_patience);
         world.faults.freeze(call, {
             let (world, message) = (Arc::clone(&world), message.clone());
             async move {
@@ -168,9 +159,9 @@ async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is
     let world = World::new(chunks_of(1));
     let (job, [_, lost]) = composing(&world).await;
     // Long silent; the sweep has it tried again, from where it had got to.
-    world.clock.advance(STALE);
+    world.clock.advance(world.limits.recovery.stale);
     world.sweep().await;
-    let message = world.completions.take().remove(0);
+    let message = world.take_completion();
     assert_eq!(message, lost);
     leased(&world, job).await;
     world.clock.advance(Duration::from_secs(100));

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acceptance::faults::Death;
-use acceptance::world::{World, WorldLimits};
+use acceptance::world::World;
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
+use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::states::Status;
@@ -19,16 +20,16 @@ use serde_json::json;
 
 use crate::chunks_of;
 
-/// Does what the cell `what` says: `hang`, `busy` (a transient error, always), `bad`, `once` (bad at first, good then);
-/// anything else is good.
+/// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a permanent one,
+/// `once` is bad the first time and good from then on; anything else is good.
 #[derive(Default)]
-struct Told {
+struct Scripted {
     seen: Arc<Mutex<BTreeSet<u64>>>,
 }
 
-impl JobType for Told {
+impl JobType for Scripted {
     fn name(&self) -> &str {
-        "told"
+        "scripted"
     }
 
     fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
@@ -37,26 +38,33 @@ impl JobType for Told {
 }
 
 #[async_trait]
-impl ItemProcessor for Told {
+impl ItemProcessor for Scripted {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Cells(cells) = &item.record else { return Err(ItemError::permanent("no_cells", "not CSV")) };
         match cells.get("what") {
             Some("hang") => std::future::pending().await,
             Some("busy") => Err(ItemError::transient("busy", "not now")),
-            Some("once") if self.seen.lock().unwrap().insert(item.row) => Err(ItemError::permanent("once", "as told")),
-            Some("bad") => Err(ItemError::permanent("bad", "as told")),
+            Some("once") if self.seen.lock().unwrap().insert(item.row) => {
+                Err(ItemError::permanent("once", "as scripted"))
+            }
+            Some("bad") => Err(ItemError::permanent("bad", "as scripted")),
             _ => Ok(ItemOutcome::Succeeded),
         }
     }
 }
 
-fn told(max_items: u32) -> World {
-    World::new(WorldLimits { job_type: Some(|| Arc::new(Told::default())), ..chunks_of(max_items) })
+fn scripted(max_items: u32) -> World {
+    World::with_job_type(chunks_of(max_items), |_| Some(Arc::new(Scripted::default())))
+}
+
+/// A job of type `scripted` over these rows.
+async fn create(world: &World, rows: &str) -> JobGuid {
+    let file = world.store_csv(format!("what\n{}\n", rows.replace(' ', "\n"))).await;
+    world.create("scripted", file, json!({})).await.unwrap().job_guid
 }
 
 async fn run(world: &World, rows: &str) -> JobGuid {
-    let file = world.store("text/csv", format!("what\n{}\n", rows.replace(' ', "\n"))).await;
-    let job = world.create("told", file, json!({})).await.unwrap().job_guid;
+    let job = create(world, rows).await;
     world.run_with_dead_letters().await;
     job
 }
@@ -67,7 +75,7 @@ async fn failed(world: &World, job: JobGuid) -> Vec<(u64, String)> {
 
 #[tokio::test]
 async fn a_poison_item_costs_itself_and_not_its_chunk() {
-    let world = told(6);
+    let world = scripted(6);
     let job = run(&world, "good bad hang good bad good").await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 3, 3));
@@ -79,7 +87,7 @@ async fn a_poison_item_costs_itself_and_not_its_chunk() {
 
 #[tokio::test]
 async fn too_many_poison_items_give_their_chunk_up() {
-    let world = told(7);
+    let world = scripted(7);
     let job = run(&world, "good hang hang good hang good bad").await;
     let expected = [(2, "poison"), (3, "poison"), (5, "poison"), (6, "dead_letter"), (7, "dead_letter")];
     assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
@@ -89,7 +97,7 @@ async fn too_many_poison_items_give_their_chunk_up() {
 
 #[tokio::test]
 async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
-    let world = told(4);
+    let world = scripted(4);
     let job = run(&world, "good bad busy good good").await;
     let expected = [(2, "bad"), (3, "dead_letter"), (4, "dead_letter")];
     assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
@@ -102,10 +110,9 @@ async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
 
 #[tokio::test]
 async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
-    let world = told(4);
-    let file = world.store("text/csv", "what\nbusy\ngood\n").await;
-    let job = world.create("told", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let world = scripted(4);
+    let job = create(&world, "busy good").await;
+    world.split().await;
     let key = world.jobs.spec(job).await.unwrap().source.file().unwrap().key.clone();
     world.objects.delete(&key);
     world.run_with_dead_letters().await;
@@ -116,10 +123,9 @@ async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
 /// An item that has what others left of an invocation's time is not blamed for it, and what was done is not done again.
 #[tokio::test]
 async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
-    let world = told(6);
-    let file = world.store("text/csv", "what\ngood\nonce\nbusy\ngood\n").await;
-    let job = world.create("told", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let world = scripted(6);
+    let job = create(&world, "good once busy good").await;
+    world.split().await;
     let message = world.chunks.take().remove(0);
     assert_eq!(world.process(&message, false).await, ChunkEnd::Continued);
     let checkpoint = world.jobs.checkpoint(job, message.address).await.unwrap().unwrap();
@@ -130,10 +136,9 @@ async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
     assert!(world.chunks.take().is_empty());
 }
 
-/// Takes ten seconds of the test's time for each item.
-struct Slow;
-
-static SLOW_CLOCK: std::sync::OnceLock<Arc<rowmill_core::in_memory::ManualClock>> = std::sync::OnceLock::new();
+/// The job type `slow`: each item takes ten seconds of the world's clock.
+#[derive(Clone)]
+struct Slow(Arc<ManualClock>);
 
 impl JobType for Slow {
     fn name(&self) -> &str {
@@ -141,16 +146,16 @@ impl JobType for Slow {
     }
 
     fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(Self))
+        Ok(Arc::new(self.clone()))
     }
 }
 
 #[async_trait]
 impl ItemProcessor for Slow {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        SLOW_CLOCK.get().expect("set by the test").advance(Duration::from_secs(10));
+        self.0.advance(Duration::from_secs(10));
         match item.row % 7 {
-            0 => Err(ItemError::permanent("seventh", "as told")),
+            0 => Err(ItemError::permanent("seventh", "as scripted")),
             _ => Ok(ItemOutcome::Succeeded),
         }
     }
@@ -158,12 +163,11 @@ impl ItemProcessor for Slow {
 
 #[tokio::test]
 async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() {
-    let world = World::new(WorldLimits { job_type: Some(|| Arc::new(Slow)), ..chunks_of(100) });
-    SLOW_CLOCK.set(world.clock.clone()).expect("one test sets it");
+    let world = World::with_job_type(chunks_of(100), |clock| Some(Arc::new(Slow(clock.clone()))));
     let rows: String = (1..=50).map(|row| format!("{row}\n")).collect();
     let file = world.store("text/csv", format!("n\n{rows}")).await;
     let job = world.create("slow", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     let (mut invocations, mut heartbeat) = (0, world.show(job).await.heartbeat_at);
     while let Some(message) = world.chunks.take().pop() {
         // 298 seconds an invocation: 30 items.
@@ -185,10 +189,9 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
 async fn a_crash_at_any_call_of_an_isolated_run_lists_what_it_counts() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
-            let world = told(6);
-            let file = world.store("text/csv", "what\nbad\nonce\ngood\nonce\nonce\nbad\n").await;
-            let job = world.create("told", file, json!({})).await.unwrap().job_guid;
-            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+            let world = scripted(6);
+            let job = create(&world, "bad once good once once bad").await;
+            world.split().await;
             let letter = DeadMessage::Chunk(world.chunks.take().remove(0));
             world.dead_letters.settle("letter", &letter).await.unwrap();
             world.faults.plan(call, death);

@@ -9,11 +9,11 @@ mod stops;
 mod sweeps;
 mod widths;
 
-use acceptance::world::WorldLimits;
+use acceptance::use_cases::Limits;
 use rowmill_core::text::ChunkLimits;
 
 /// Chunks of so many items, and results of several parts.
-fn chunks_of(max_items: u32) -> WorldLimits {
+fn chunks_of(max_items: u32) -> Limits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
-    WorldLimits { chunks, range_bytes: 97, part_bytes: 500, ..WorldLimits::default() }
+    Limits { chunks, range_bytes: 97, part_bytes: 500, ..Limits::default() }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acceptance::faults::Death;
-use acceptance::world::{COMPLETION_PATIENCE, World};
+use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
@@ -121,7 +121,7 @@ async fn what_a_cancelled_redrive_does_not_get_to_keeps_its_failure() {
     let job = partly_failed(&world).await;
     let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
     redrive(&world, job, Some(corrected)).await.unwrap();
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     let chunks = world.chunks.take();
     assert_eq!(chunks.len(), 3);
     world.process(&chunks[1], false).await;
@@ -160,7 +160,7 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
             // The message itself may have been lost: then a sweep sends it. One that dies on a job has claimed it for a
             // while.
             for _ in 0..3 {
-                world.clock.advance(acceptance::world::STALE);
+                world.clock.advance(world.limits.recovery.stale);
                 world.sweeper.sweep().await.ok();
                 world.faults.revive();
                 world.run_through_crashes(std::time::Duration::from_secs(300)).await;
@@ -195,14 +195,11 @@ async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over
 #[tokio::test]
 async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", format!("a,b\n1,1\n2\n{}", "3,3\n".repeat(70))).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(format!("a,b\n1,1\n2\n{}", "3,3\n".repeat(70))).await;
     // Time for one tally, which is processed; then the job is cancelled.
     let deadline = world.clock.now() + std::time::Duration::from_secs(10);
     world.splitter.split(&world.splits.take()[0], deadline).await.unwrap();
-    for message in world.chunks.take() {
-        world.process(&message, false).await;
-    }
+    world.process_queued().await;
     world.canceller.cancel(&World::owner(), job).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
@@ -223,8 +220,7 @@ async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
     let mut borders = Vec::new();
     for split_time in [300, 10] {
         let world = World::new(chunks_of(1));
-        let stored = world.store("text/csv", file.clone()).await;
-        let job = world.create("validate", stored, json!({})).await.unwrap().job_guid;
+        let job = world.validate_csv(file.clone()).await;
         world.run().await;
         let spec = world.jobs.spec(job).await.unwrap();
         assert_eq!(spec.limits.max_items, 1);
@@ -246,12 +242,8 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
             let world = Arc::new(World::new(chunks_of(1)));
             let file = world.store("text/csv", FILE).await;
             let job = world.create_with(file, json!({ "tolerance": { "count": 2 } })).await.job_guid;
-            world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-            for message in world.chunks.take() {
-                world.process(&message, false).await;
-            }
-            let completion = world.completions.take().remove(0);
-            world.clock.advance(COMPLETION_PATIENCE);
+            let completion = world.run_to_completion_message().await;
+            world.clock.advance(world.limits.completion_patience);
             world.faults.freeze(call, {
                 let (world, completion) = (Arc::clone(&world), completion.clone());
                 async move {
@@ -259,7 +251,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                     world.completer.complete(&completion, world.deadline()).await.unwrap();
                     let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
                     redrive(&world, job, Some(corrected)).await.unwrap();
-                    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+                    world.split().await;
                     for message in world.chunks.take().iter().skip(1) {
                         world.process(message, false).await;
                         world.chunks.send(std::slice::from_ref(message)).await.unwrap();
@@ -276,7 +268,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
             }
             let row = world.jobs.job(job).await.unwrap();
             assert_eq!((row.attempt, row.status, row.stop), (2, Status::Running, None), "buried {buried}, call {call}");
-            world.clock.advance(acceptance::world::STALE);
+            world.clock.advance(world.limits.recovery.stale);
             world.run().await;
             world.sweep().await;
             world.run().await;

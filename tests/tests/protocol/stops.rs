@@ -16,19 +16,14 @@ use crate::chunks_of;
 #[tokio::test]
 async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
     let world = World::new(chunks_of(2));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
     let chunks = world.chunks.take();
-    for message in &chunks[..2] {
-        world.process(message, false).await;
-    }
+    world.process_all(&chunks[..2]).await;
     let cancelled = world.canceller.cancel(&World::owner(), job).await.unwrap();
     assert_eq!(cancelled.status, Status::Cancelling);
     assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "again changes nothing");
-    for message in &chunks[2..] {
-        world.process(message, false).await;
-    }
+    world.process_all(&chunks[2..]).await;
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.error, shown.unprocessed), (Status::Cancelled, None, None));
@@ -54,8 +49,7 @@ async fn a_job_that_nobody_took_up_can_be_cancelled() {
 #[tokio::test]
 async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
     let world = World::new(chunks_of(2));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(files::plain_csv(9)).await;
     let stranger = Owner("somebody else".into());
     assert!(matches!(world.canceller.cancel(&stranger, job).await, Err(CancelError::Unknown(_))));
     world.run().await;
@@ -66,9 +60,8 @@ async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
 #[tokio::test]
 async fn a_run_that_is_cancelled_on_its_way_lists_what_it_did_not_get_to() {
     let world = World::new(chunks_of(100));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
     world.canceller.cancel(&World::owner(), job).await.unwrap();
     world.run().await;
     assert_eq!(world.all_skipped(job).await, (1..=9).collect::<Vec<_>>());
@@ -79,7 +72,7 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     let world = World::new(chunks_of(1));
     let file = world.store("text/csv", files::plain_csv(200)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     let chunks = world.chunks.take();
     world.process(&chunks[0], false).await;
     world.process(&chunks[150], false).await;
@@ -110,7 +103,7 @@ async fn a_worker_notices_that_the_deadline_has_passed() {
     let world = World::new(chunks_of(3));
     let file = world.store("text/csv", files::plain_csv(9)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     world.clock.advance(Duration::from_secs(61));
     world.run().await;
     let shown = world.show(job).await;
@@ -147,7 +140,7 @@ async fn tolerance_is_looked_at_once_more_at_the_end() {
     let world = World::new(chunks_of(10));
     let file = world.store("text/csv", "a,b\n1,2\nragged\n").await;
     let job = world.create_with(file, json!({ "tolerance": { "count": 0 } })).await.job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     // The run that commits the failure dies before it looks: 10 calls up to the commit and its closing, then none.
     let message = world.chunks.take().remove(0);
     for call in 0.. {

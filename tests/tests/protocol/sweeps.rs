@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acceptance::files;
-use acceptance::world::{STALE, World};
+use acceptance::world::World;
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
@@ -13,37 +13,33 @@ use crate::chunks_of;
 #[tokio::test]
 async fn a_job_whose_message_was_lost_is_taken_up() {
     let world = World::new(chunks_of(2));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(files::plain_csv(9)).await;
     assert_eq!(world.splits.take().len(), 1, "lost");
     assert_eq!(world.sweep().await.looked_at, 0, "it is not its time yet");
-    world.clock.advance(STALE);
+    world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered, swept.messages), (1, 1, 1));
     world.run().await;
     assert_eq!(world.show(job).await.status, Status::Completed);
-    world.clock.advance(10 * STALE);
+    world.clock.advance(10 * world.limits.recovery.stale);
     assert_eq!(world.sweep().await.looked_at, 0, "an ended job is not looked at");
 }
 
 #[tokio::test]
 async fn lost_chunks_folds_and_completions_are_made_up_for() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(130)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let job = world.validate_csv(files::plain_csv(130)).await;
+    world.split().await;
     let chunks = world.chunks.take();
     for message in chunks.iter().filter(|message| message.address.index % 2 == 0) {
         world.process(message, false).await;
     }
-    world.clock.advance(STALE);
+    world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.recovered, swept.messages), (1, 65), "the missing ones of the tallies, and no others");
-    for message in world.chunks.take() {
-        world.process(&message, false).await;
-    }
+    world.process_queued().await;
     assert_eq!(world.completions.take().len(), 1, "lost");
-    world.clock.advance(4 * STALE);
+    world.clock.advance(4 * world.limits.recovery.stale);
     world.sweep().await;
     world.run().await;
     assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 130));
@@ -52,13 +48,12 @@ async fn lost_chunks_folds_and_completions_are_made_up_for() {
 #[tokio::test]
 async fn a_job_with_signs_of_life_is_never_recovered() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(100)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    let job = world.validate_csv(files::plain_csv(100)).await;
+    world.split().await;
     let mut heartbeat = world.show(job).await.heartbeat_at;
     for message in world.chunks.take() {
         // Slow work: almost as silent as one may be.
-        world.clock.advance(STALE - Duration::from_secs(1));
+        world.clock.advance(world.limits.recovery.stale - Duration::from_secs(1));
         assert_eq!(world.sweep().await.recovered, 0);
         world.process(&message, false).await;
         if world.show(job).await.status == Status::Running {
@@ -76,7 +71,7 @@ async fn recoveries_without_effect_become_rarer() {
     let world = World::new(chunks_of(1));
     let file = world.store("text/csv", files::plain_csv(3)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 259_200 })).await.job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     let mut recoveries = 0;
     for _minute in 0..24 * 60 {
         world.chunks.take();
@@ -95,8 +90,8 @@ async fn a_job_that_may_still_be_queued_is_only_looked_at() {
     let world = World::new(chunks_of(1));
     let file = world.store("text/csv", files::plain_csv(3)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
-    world.clock.advance(STALE);
+    world.split().await;
+    world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered), (1, 0), "its chunks wait in the queue");
     assert_eq!(world.chunks.backlog().await.unwrap(), 3);
@@ -114,7 +109,7 @@ async fn a_sweep_looks_at_no_more_jobs_than_it_may_and_the_next_one_goes_on() {
         world.create("validate", file, json!({})).await.unwrap();
     }
     world.splits.take();
-    world.clock.advance(STALE);
+    world.clock.advance(world.limits.recovery.stale);
     let first = world.sweep().await;
     assert_eq!((first.looked_at, first.capped), (100, true));
     let second = world.sweep().await;

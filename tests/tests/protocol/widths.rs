@@ -17,7 +17,7 @@ async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
         let world = World::new(chunks_of(1));
         let file = world.store("text/csv", files::plain_csv(150)).await;
         let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
-        world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+        world.split().await;
         let mut in_flight = world.chunks.take();
         let mut most = 0;
         while let Some(message) = in_flight.pop() {
@@ -57,7 +57,7 @@ async fn a_cancelled_job_with_chunks_that_never_had_their_turn_ends() {
     let world = World::new(chunks_of(1));
     let file = world.store("text/csv", files::plain_csv(150)).await;
     let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
-    world.splitter.split(&world.splits.take()[0], world.deadline()).await.unwrap();
+    world.split().await;
     world.canceller.cancel(&World::owner(), job).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;

@@ -1,0 +1,281 @@
+//! One builder for the use cases of all functions: both test worlds give it their ports and their limits.
+//!
+//! A new port is a field of [`Ports`], a new limit a field of [`Limits`], a new use case a method of [`UseCases`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cancel_job::cancel::Canceller;
+use complete_job::complete::Completer;
+use complete_job::compose::Composer;
+use create_job::create::{CreateLimits, Creator};
+use dead_letter::settle::DeadLetters;
+use job_status::items::ItemPages;
+use job_status::results::JobResults;
+use job_status::show::Jobs;
+use process_items::prepared::PreparedJobs;
+use process_items::process::ChunkProcessor;
+use process_items::run::RunLimits;
+use redrive_job::redrive::{RedriveLimits, Redriver};
+use rowmill_aws::settings::{Deadlines, Recovery};
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::ports::{
+    Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore, UploadStore,
+};
+use rowmill_core::progress::JobSteps;
+use rowmill_core::text::ChunkLimits;
+use split_job::split::{SplitLimits, Splitter};
+use sweep::sweep::{SweepLimits, Sweeper};
+use upload::upload::{UploadLimits, Uploads};
+
+/// Everything outside the use cases.
+#[derive(Clone)]
+pub struct Ports {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The uploads' rows.
+    pub uploads: Arc<dyn UploadStore>,
+    /// The records table.
+    pub records: Arc<dyn RecordStore>,
+    /// The bucket.
+    pub objects: Arc<dyn Objects>,
+    /// Multipart uploads to the bucket.
+    pub multipart: Arc<dyn MultipartObjects>,
+    /// Presigned requests to the bucket.
+    pub transfers: Arc<dyn DirectTransfers>,
+    /// The jobs queue.
+    pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// The items queue.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// The isolate queue.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The completions queue.
+    pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// IDs and jitter.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The limits of all functions. A limit that several functions share is one field.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The limits of uploads.
+    pub uploads: UploadLimits,
+    /// Where a chunk ends.
+    pub chunks: ChunkLimits,
+    /// How many jobs may be active.
+    pub ceilings: Ceilings,
+    /// How long an attempt may take.
+    pub deadlines: Deadlines,
+    /// The largest corrected file, in bytes.
+    pub corrected_max_bytes: u64,
+    /// How long a link to a result can be used.
+    pub link_expiry: Duration,
+    /// How long a job is kept after its end.
+    pub retention: Duration,
+    /// How long a lease is held; longer than an invocation lasts.
+    pub lease: Duration,
+    /// How long before its time limit a splitter or a completer hands over.
+    pub margin: Duration,
+    /// How many bytes of a file the splitter reads at once.
+    pub range_bytes: u64,
+    /// How runs of `process-items` are bounded.
+    pub run: RunLimits,
+    /// How many bytes of an upload are copied to the results because they were not processed.
+    pub unprocessed_max_bytes: u64,
+    /// How long a part of a result is, in bytes.
+    pub part_bytes: usize,
+    /// How long after its checkpoint's last move an isolated chunk is not given up.
+    pub patience: Duration,
+    /// How long after its last commit a job is not ended by the dead letter of a completion message.
+    pub completion_patience: Duration,
+    /// When the sweep recovers a job.
+    pub recovery: Recovery,
+    /// How long after a stop a chunk that is being processed may still be committed.
+    pub grace: Duration,
+    /// How many jobs a sweep looks at.
+    pub sweep_jobs_max: usize,
+    /// How long a sweep takes up further jobs.
+    pub sweep_time: Duration,
+    /// How many tallies a recovery looks into.
+    pub tallies_max: u32,
+    /// The longest time between two recoveries of a job.
+    pub backoff_max: Duration,
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The test defaults, close to those of the deployed functions.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            uploads: UploadLimits {
+                direct_max_bytes: 100 << 20,
+                single_put_max_bytes: 64 << 20,
+                part_bytes: 16 << 20,
+                ..UploadLimits::default()
+            },
+            chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
+            ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
+            deadlines: Deadlines::default(),
+            corrected_max_bytes: 1 << 20,
+            link_expiry: HOUR,
+            retention: 30 * DAY,
+            lease: Duration::from_secs(300),
+            margin: Duration::from_secs(20),
+            range_bytes: 8 << 20,
+            run: RunLimits {
+                transient_retries: 2,
+                backoff: Duration::from_millis(10),
+                margin: Duration::from_secs(2),
+                poison_max: 2,
+                output_max_bytes: 1 << 20,
+            },
+            unprocessed_max_bytes: 1 << 20,
+            part_bytes: 8 << 20,
+            patience: Duration::from_secs(150),
+            completion_patience: Duration::from_secs(440),
+            recovery: Recovery::default(),
+            grace: Duration::from_secs(300),
+            sweep_jobs_max: 100,
+            sweep_time: Duration::from_secs(45),
+            tallies_max: 4,
+            backoff_max: 4 * HOUR,
+        }
+    }
+}
+
+/// The use cases over one set of ports.
+#[derive(Clone)]
+pub struct UseCases {
+    /// The ports.
+    pub ports: Ports,
+    /// The limits.
+    pub limits: Limits,
+    /// The job types.
+    pub job_types: JobTypes,
+}
+
+impl UseCases {
+    /// `upload`.
+    pub fn uploads(&self) -> Uploads {
+        let Ports { uploads, objects, transfers, multipart, clock, entropy, .. } = self.ports.clone();
+        Uploads { uploads, objects, transfers, multipart, clock, entropy, limits: self.limits.uploads }
+    }
+
+    /// `create-job`.
+    pub fn creator(&self) -> Creator {
+        let Ports { jobs, uploads, objects, splits, clock, entropy, .. } = self.ports.clone();
+        let limits = CreateLimits {
+            chunks: self.limits.chunks,
+            ceilings: self.limits.ceilings,
+            deadlines: self.limits.deadlines,
+            recovery: self.limits.recovery,
+            ..CreateLimits::default()
+        };
+        Creator { jobs, uploads, objects, splits, job_types: self.job_types.clone(), clock, entropy, limits }
+    }
+
+    /// `job-status`: jobs.
+    pub fn status(&self) -> Jobs {
+        let Ports { jobs, clock, .. } = self.ports.clone();
+        Jobs { jobs, clock }
+    }
+
+    /// `job-status`: failed and skipped items.
+    pub fn items(&self) -> ItemPages {
+        let Ports { jobs, objects, .. } = self.ports.clone();
+        ItemPages { jobs, objects }
+    }
+
+    /// `job-status`: results.
+    pub fn results(&self) -> JobResults {
+        let Ports { objects, transfers, clock, .. } = self.ports.clone();
+        JobResults { objects, transfers, clock, link_expiry: self.limits.link_expiry }
+    }
+
+    /// `cancel-job`.
+    pub fn canceller(&self) -> Canceller {
+        let Ports { jobs, clock, .. } = self.ports.clone();
+        Canceller { jobs, clock }
+    }
+
+    /// `redrive-job`.
+    pub fn redriver(&self) -> Redriver {
+        let Ports { jobs, uploads, objects, splits, clock, entropy, .. } = self.ports.clone();
+        let limits = RedriveLimits {
+            ceilings: self.limits.ceilings,
+            deadlines: self.limits.deadlines,
+            recovery: self.limits.recovery,
+            corrected_max_bytes: self.limits.corrected_max_bytes,
+            ..RedriveLimits::default()
+        };
+        Redriver { jobs, uploads, objects, splits, clock, entropy, limits }
+    }
+
+    /// `split-job`.
+    pub fn splitter(&self) -> Splitter {
+        let Ports { jobs, objects, records, chunks, splits, clock, entropy, .. } = self.ports.clone();
+        let limits = SplitLimits {
+            range_bytes: self.limits.range_bytes,
+            timeout: self.limits.lease.saturating_sub(self.limits.margin),
+            margin: self.limits.margin,
+            ..SplitLimits::default()
+        };
+        Splitter { jobs, objects, records, chunks, splits, steps: self.steps(), clock, entropy, limits }
+    }
+
+    /// A new process of `process-items`, which has prepared no job yet.
+    pub fn processor(&self) -> ChunkProcessor {
+        let Ports { jobs, objects, chunks, isolated, clock, entropy, .. } = self.ports.clone();
+        let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone());
+        let (steps, limits) = (self.steps(), self.limits.run);
+        ChunkProcessor { jobs, objects, chunks, isolated, steps, clock, entropy, prepared, limits }
+    }
+
+    /// `complete-job`.
+    pub fn completer(&self) -> Completer {
+        let Ports { jobs, objects, multipart, completions, clock, entropy, .. } = self.ports.clone();
+        let Limits { unprocessed_max_bytes, part_bytes, margin, lease, retention, .. } = self.limits;
+        let composer = Composer {
+            jobs: Arc::clone(&jobs),
+            objects,
+            multipart,
+            clock: Arc::clone(&clock),
+            unprocessed_max_bytes,
+            part_bytes,
+            packed: rowmill_formats::Limits::default(),
+        };
+        Completer { jobs, clock, entropy, composer, completions, margin, lease, retention }
+    }
+
+    /// `dead-letter`.
+    pub fn dead_letters(&self) -> DeadLetters {
+        let Ports { jobs, objects, isolated, clock, entropy, .. } = self.ports.clone();
+        let Limits { patience, completion_patience, lease, retention, .. } = self.limits;
+        let steps = self.steps();
+        DeadLetters { jobs, objects, isolated, steps, clock, entropy, patience, completion_patience, lease, retention }
+    }
+
+    /// `sweep`.
+    pub fn sweeper(&self) -> Sweeper {
+        let Ports { jobs, objects, splits, chunks, isolated, clock, entropy, .. } = self.ports.clone();
+        let limits = SweepLimits {
+            recovery: self.limits.recovery,
+            grace: self.limits.grace,
+            jobs_max: self.limits.sweep_jobs_max,
+            time: self.limits.sweep_time,
+            tallies_max: self.limits.tallies_max,
+            backoff_max: self.limits.backoff_max,
+        };
+        Sweeper { jobs, objects, splits, chunks, isolated, steps: self.steps(), clock, entropy, limits }
+    }
+
+    fn steps(&self) -> JobSteps {
+        let Ports { jobs, objects, chunks, completions, clock, .. } = self.ports.clone();
+        JobSteps::new(jobs, objects, chunks, completions, clock)
+    }
+}

@@ -1,0 +1,161 @@
+//! Delivers the messages of the queues: one by one, until none is left, through crashes, and with dead letters.
+
+use std::time::Duration;
+
+use dead_letter::settle::DeadMessage;
+use process_items::process::ChunkEnd;
+use process_items::run::RunError;
+use process_items::watch::JobWatch;
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use split_job::split::SplitEnd;
+use sweep::sweep::Swept;
+
+use super::World;
+
+/// How often [`World::run_with_dead_letters`] delivers a message before it becomes a dead letter.
+const MAX_RECEIVES: u32 = 3;
+
+/// What [`World::queued`] takes off the queues. Chunks of the items and the isolate queue are delivered alike.
+struct Queued {
+    splits: Vec<SplitMessage>,
+    chunks: Vec<ChunkMessage>,
+    completions: Vec<CompletionMessage>,
+}
+
+impl World {
+    /// Takes the first message off the jobs queue and runs it; the queue's other messages are lost.
+    pub async fn split(&self) -> SplitEnd {
+        self.split_within(self.limits.lease).await
+    }
+
+    /// As [`split`](Self::split), with this much time. With less than the splitter's margin it hands over after a tally.
+    pub async fn split_within(&self, time: Duration) -> SplitEnd {
+        let message = self.splits.take().remove(0);
+        self.splitter.split(&message, self.deadline_in(time)).await.expect("in-memory ports do not fail")
+    }
+
+    /// Delivers a chunk.
+    ///
+    /// # Errors
+    /// If the process crashes, or the chunk fails.
+    pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
+        let watch = JobWatch::new(self.processor.jobs.clone(), self.clock.clone(), Duration::ZERO);
+        self.processor.process(message, redelivered, self.deadline(), &watch).await
+    }
+
+    /// Delivers a chunk to a process that does not crash.
+    pub async fn process(&self, message: &ChunkMessage, redelivered: bool) -> ChunkEnd {
+        self.try_process(message, redelivered).await.expect("in-memory ports do not fail")
+    }
+
+    /// Delivers these chunks, in this order and for the first time.
+    pub async fn process_all(&self, messages: impl IntoIterator<Item = &ChunkMessage>) {
+        for message in messages {
+            self.process(message, false).await;
+        }
+    }
+
+    /// Takes all messages off the items queue and delivers them.
+    pub async fn process_queued(&self) {
+        self.process_all(&self.chunks.take()).await;
+    }
+
+    /// Takes the first message off the completions queue.
+    pub fn take_completion(&self) -> CompletionMessage {
+        self.completions.take().remove(0)
+    }
+
+    /// Splits a job and processes its chunks; the message that completes it.
+    pub async fn run_to_completion_message(&self) -> CompletionMessage {
+        self.split().await;
+        self.process_queued().await;
+        self.take_completion()
+    }
+
+    /// Takes all messages off the queues, if there are any.
+    fn queued(&self) -> Option<Queued> {
+        let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
+        chunks.extend(self.isolated.take());
+        let any = !splits.is_empty() || !chunks.is_empty() || !completions.is_empty();
+        any.then_some(Queued { splits, chunks, completions })
+    }
+
+    async fn split_all(&self, messages: &[SplitMessage]) {
+        for message in messages {
+            self.splitter.split(message, self.deadline()).await.expect("in-memory ports do not fail");
+        }
+    }
+
+    async fn complete_all(&self, messages: &[CompletionMessage]) {
+        for message in messages {
+            self.completer.complete(message, self.deadline()).await.expect("in-memory ports do not fail");
+        }
+    }
+
+    /// Delivers every message in the order in which it was sent, until no queue holds any.
+    pub async fn run(&self) {
+        while let Some(queued) = self.queued() {
+            self.split_all(&queued.splits).await;
+            self.process_all(&queued.chunks).await;
+            self.complete_all(&queued.completions).await;
+        }
+    }
+
+    /// As [`run`](Self::run); an invocation of the splitter or the completer has this much time. If a process crashes, its
+    /// message is delivered again, after every lease and visibility timeout of the crashed process has run out.
+    pub async fn run_through_crashes(&self, time: Duration) {
+        let mut redelivered = false;
+        while let Some(queued) = self.queued() {
+            for message in queued.splits {
+                while self.splitter.split(&message, self.deadline_in(time)).await.is_err() {
+                    self.restart_after_crash();
+                }
+            }
+            for message in queued.chunks {
+                while self.try_process(&message, redelivered).await.is_err() {
+                    redelivered = true;
+                    self.restart_after_crash();
+                }
+            }
+            for message in queued.completions {
+                while self.completer.complete(&message, self.deadline_in(time)).await.is_err() {
+                    self.restart_after_crash();
+                }
+            }
+        }
+    }
+
+    fn restart_after_crash(&self) {
+        assert!(self.faults.revive(), "only a crashed process fails");
+        self.clock.advance(self.limits.lease);
+    }
+
+    /// As [`run`](Self::run); a chunk that fails three times becomes a dead letter, which is settled. Between two deliveries
+    /// every lease and visibility timeout of the run before runs out.
+    pub async fn run_with_dead_letters(&self) {
+        let mut letters = 0;
+        while let Some(queued) = self.queued() {
+            self.split_all(&queued.splits).await;
+            for message in queued.chunks {
+                let mut receives = 0;
+                while self.try_process(&message, receives > 0).await.is_err() {
+                    self.clock.advance(self.limits.lease);
+                    receives += 1;
+                    if receives == MAX_RECEIVES {
+                        letters += 1;
+                        let dead = DeadMessage::Chunk(message.clone());
+                        let settled = self.dead_letters.settle(&format!("letter-{letters}"), &dead).await;
+                        settled.expect("no run holds the chunk");
+                        break;
+                    }
+                }
+            }
+            self.complete_all(&queued.completions).await;
+        }
+    }
+
+    /// Sweeps, as the schedule does.
+    pub async fn sweep(&self) -> Swept {
+        self.sweeper.sweep().await.expect("in-memory ports do not fail")
+    }
+}

@@ -1,0 +1,229 @@
+//! All functions over in-memory ports: the whole pipeline in one process. The test holds the queues, and every port call of
+//! the functions behind the queues, of `redrive-job` and of `sweep` can crash ([`Faults`]).
+
+mod delivery;
+mod views;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cancel_job::cancel::Canceller;
+use complete_job::complete::Completer;
+use create_job::create::{CreateJobError, Creator};
+use create_job::request::CreateJobRequest;
+use dead_letter::settle::DeadLetters;
+use jiff::Timestamp;
+use job_status::items::ItemPages;
+use job_status::results::JobResults;
+use job_status::show::Jobs;
+use process_items::process::ChunkProcessor;
+use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
+use rowmill_core::in_memory::{
+    CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
+    ManualClock,
+};
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::ports::processor::JobType;
+use rowmill_core::ports::{Clock, RecordStore};
+use serde_json::{Value, json};
+use split_job::split::Splitter;
+use sweep::sweep::Sweeper;
+use upload::upload::Uploads;
+
+use crate::faults::{Faults, Mortal};
+use crate::use_cases::{Limits, Ports, UseCases};
+
+/// The whole pipeline.
+pub struct World {
+    /// The jobs' rows.
+    pub jobs: Arc<InMemoryJobStore>,
+    /// The bucket.
+    pub objects: Arc<InMemoryObjects>,
+    /// The records table.
+    pub records: Arc<InMemoryRecordStore>,
+    /// The jobs queue.
+    pub splits: Arc<InMemoryQueue<SplitMessage>>,
+    /// The items queue.
+    pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The isolate queue.
+    pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The completions queue.
+    pub completions: Arc<InMemoryQueue<CompletionMessage>>,
+    /// The clock.
+    pub clock: Arc<ManualClock>,
+    /// When a function crashes.
+    pub faults: Arc<Faults>,
+    /// The limits of the functions.
+    pub limits: Limits,
+    /// `upload`.
+    pub uploads: Uploads,
+    /// `create-job`.
+    pub creator: Creator,
+    /// `split-job`.
+    pub splitter: Splitter,
+    /// `process-items`.
+    pub processor: ChunkProcessor,
+    /// `complete-job`.
+    pub completer: Completer,
+    /// `job-status`: jobs.
+    pub status: Jobs,
+    /// `job-status`: failed and skipped items.
+    pub items: ItemPages,
+    /// `job-status`: results.
+    pub results: JobResults,
+    /// `cancel-job`.
+    pub canceller: Canceller,
+    /// `redrive-job`.
+    pub redriver: Redriver,
+    /// `dead-letter`.
+    pub dead_letters: DeadLetters,
+    /// `sweep`.
+    pub sweeper: Sweeper,
+}
+
+impl World {
+    /// A world with the built-in job types.
+    pub fn new(limits: Limits) -> Self {
+        Self::with_job_type(limits, |_| None)
+    }
+
+    /// A world with one more job type, which may use the world's clock.
+    pub fn with_job_type(limits: Limits, job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>) -> Self {
+        let jobs = Arc::new(InMemoryJobStore::default());
+        let objects = Arc::new(InMemoryObjects::default());
+        let records = Arc::new(InMemoryRecordStore::default());
+        let splits = Arc::new(InMemoryQueue::default());
+        let chunks = Arc::new(InMemoryQueue::default());
+        let isolated = Arc::new(InMemoryQueue::default());
+        let completions = Arc::new(InMemoryQueue::default());
+        let clock = Arc::new(ManualClock::default());
+        let faults = Arc::new(Faults::default());
+        let reliable = Ports {
+            jobs: jobs.clone(),
+            uploads: Arc::new(InMemoryUploadStore::default()),
+            records: records.clone(),
+            objects: objects.clone(),
+            multipart: objects.clone(),
+            transfers: objects.clone(),
+            splits: splits.clone(),
+            chunks: chunks.clone(),
+            isolated: isolated.clone(),
+            completions: completions.clone(),
+            clock: clock.clone(),
+            entropy: Arc::new(CountingEntropy::default()),
+        };
+        let crashing_objects = Mortal::new(objects.clone(), &faults);
+        let crashing = Ports {
+            jobs: Mortal::new(jobs.clone(), &faults),
+            objects: crashing_objects.clone(),
+            multipart: crashing_objects,
+            splits: Mortal::new(splits.clone(), &faults),
+            chunks: Mortal::new(chunks.clone(), &faults),
+            isolated: Mortal::new(isolated.clone(), &faults),
+            completions: Mortal::new(completions.clone(), &faults),
+            ..reliable.clone()
+        };
+        let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(&clock));
+        let api = UseCases { ports: reliable, limits, job_types };
+        let functions = UseCases { ports: crashing, ..api.clone() };
+        Self {
+            uploads: api.uploads(),
+            creator: api.creator(),
+            status: api.status(),
+            items: api.items(),
+            results: api.results(),
+            canceller: api.canceller(),
+            redriver: functions.redriver(),
+            splitter: functions.splitter(),
+            processor: functions.processor(),
+            completer: functions.completer(),
+            dead_letters: functions.dead_letters(),
+            sweeper: functions.sweeper(),
+            limits,
+            jobs,
+            objects,
+            records,
+            splits,
+            chunks,
+            isolated,
+            completions,
+            clock,
+            faults,
+        }
+    }
+
+    /// The only owner.
+    pub fn owner() -> Owner {
+        Owner(Owner::LOCAL.to_owned())
+    }
+
+    /// Uploads a file.
+    pub async fn store(&self, content_type: &str, bytes: impl Into<Bytes>) -> FileGuid {
+        let stored = self.uploads.store(&Self::owner(), content_type, None, bytes.into()).await;
+        stored.expect("the file is stored").file_guid
+    }
+
+    /// Uploads a CSV file.
+    pub async fn store_csv(&self, bytes: impl Into<Bytes>) -> FileGuid {
+        self.store("text/csv", bytes).await
+    }
+
+    /// Creates a job.
+    ///
+    /// # Errors
+    /// Those of the use case.
+    pub async fn create(&self, job_type: &str, file_guid: FileGuid, params: Value) -> Result<Job, CreateJobError> {
+        self.request(json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await
+    }
+
+    /// Creates a job of type `validate` with these further fields of the request.
+    pub async fn create_with(&self, file_guid: FileGuid, fields: Value) -> Job {
+        let mut request = json!({ "jobType": "validate", "fileGuid": file_guid });
+        let fields = fields.as_object().expect("fields").clone();
+        request.as_object_mut().expect("a request").extend(fields);
+        self.request(request).await.expect("a job")
+    }
+
+    /// Creates a job from the body of the request.
+    ///
+    /// # Errors
+    /// Those of the use case.
+    pub async fn request(&self, request: Value) -> Result<Job, CreateJobError> {
+        let request: CreateJobRequest = serde_json::from_value(request).expect("a request");
+        self.creator.create(&Self::owner(), &request, None).await
+    }
+
+    /// Uploads a CSV file and creates a job of type `validate` on it.
+    pub async fn validate_csv(&self, csv: impl Into<Bytes>) -> JobGuid {
+        let file = self.store_csv(csv).await;
+        self.create("validate", file, json!({})).await.expect("a job").job_guid
+    }
+
+    /// Redrives a job, with a corrected file if there is one.
+    ///
+    /// # Errors
+    /// Those of the use case.
+    pub async fn redrive(&self, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
+        let request = RedriveRequest { file_guid, deadline_seconds: None };
+        self.redriver.redrive(&Self::owner(), job, &request).await
+    }
+
+    /// Cancels a job.
+    pub async fn cancel(&self, job: JobGuid) -> Job {
+        self.canceller.cancel(&Self::owner(), job).await.expect("the job is active")
+    }
+
+    /// A time limit that leaves time for everything.
+    pub fn deadline(&self) -> Timestamp {
+        self.deadline_in(self.limits.lease)
+    }
+
+    /// A time limit after this time.
+    pub fn deadline_in(&self, time: Duration) -> Timestamp {
+        self.clock.now() + time
+    }
+}

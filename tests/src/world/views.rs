@@ -1,0 +1,57 @@
+//! What a client sees of a job.
+
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::ports::Jobs as _;
+use rowmill_core::progress::job_view::JobView;
+
+use super::World;
+
+/// How many items a page holds at most: few, so that tests read several pages.
+const PAGE_ITEMS: usize = 3;
+
+impl World {
+    async fn job(&self, job: JobGuid) -> Job {
+        self.jobs.job(job).await.expect("the job exists")
+    }
+
+    /// The job as the API shows it.
+    pub async fn show(&self, job: JobGuid) -> JobView {
+        self.status.show(&self.job(job).await).await.expect("in-memory ports do not fail")
+    }
+
+    /// The rows of all skipped items of a job, read page by page.
+    pub async fn all_skipped(&self, job: JobGuid) -> Vec<u64> {
+        let job = self.job(job).await;
+        let (mut rows, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.items.skipped(&job, after, PAGE_ITEMS).await.expect("in-memory ports do not fail");
+            rows.extend(page.items.iter().map(|item| item.row));
+            match page.next {
+                Some(next) => after = next,
+                None => return rows,
+            }
+        }
+    }
+
+    /// All failed items of a job, read page by page.
+    pub async fn all_failed(&self, job: JobGuid) -> Vec<FailedItem> {
+        let job = self.job(job).await;
+        let (mut items, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.items.failed(&job, after, PAGE_ITEMS).await.expect("in-memory ports do not fail");
+            assert!(page.items.len() <= PAGE_ITEMS);
+            items.extend(page.items);
+            match page.next {
+                Some(next) => after = next,
+                None => return items,
+            }
+        }
+    }
+
+    /// The rows of all failed items of a job.
+    pub async fn failed_rows(&self, job: JobGuid) -> Vec<u64> {
+        self.all_failed(job).await.iter().map(|item| item.row).collect()
+    }
+}

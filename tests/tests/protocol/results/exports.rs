@@ -1,0 +1,130 @@
+//! Exports: every record once, also while the dataset changes, and only the owner's.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::time::Duration;
+
+use acceptance::faults::Death;
+use acceptance::use_cases::Limits;
+use acceptance::world::World;
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
+use rowmill_core::model::states::JobOutcome;
+use rowmill_core::ports::{RecordStore, Tallies};
+use rowmill_core::text::ChunkLimits;
+use serde_json::{Value, json};
+
+use super::{TIMES, export, gzip_by, import, result, results};
+use crate::chunks_of;
+
+#[tokio::test]
+async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done() {
+    let world = World::new(chunks_of(7));
+    import(&world, "people", 300).await;
+    let params = json!({ "dataset": "people", "filter": { "amount": "7" } });
+    let slip = serde_json::from_value(json!({ "jobType": "export", "params": params })).unwrap();
+    let refused = world.creator.create(&World::owner(), &slip, None).await.unwrap_err();
+    assert!(refused.to_string().contains("`amount`"), "{refused}");
+    let params = json!({
+        "dataset": "people", "format": "csv", "columns": ["amount", "id"], "compress": "gzip", "filter": { "properties": { "amount": { "const": "7" } } },
+    });
+    let job = export(&world, params).await;
+    world.run_through_crashes(TIMES[1]).await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.item_count, shown.items_succeeded, shown.outcome), (300, 300, Some(JobOutcome::Succeeded)));
+    let (manifest, files) = results(&world, job).await;
+    let mut text = String::new();
+    MultiGzDecoder::new(&*files["people.csv.gz"]).read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), manifest.files[0].items), ("amount,id\n7,1\n", Some(1)));
+
+    let job = export(&world, json!({ "dataset": "people" })).await;
+    world.run_through_crashes(TIMES[1]).await;
+    let text = result(&world, job, "people.jsonl").await;
+    let mut ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=300).collect::<Vec<_>>());
+}
+
+/// A run of the splitter that goes on finds records before, among and behind those that another one found.
+#[tokio::test]
+async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
+    for (time, death) in TIMES.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            import(&world, "people", 100).await;
+            let job = export(&world, json!({ "dataset": "people" })).await;
+            let message = world.splits.take().remove(0);
+            world.faults.plan(call, death);
+            let has_died = world.splitter.split(&message, world.deadline_in(time)).await.is_err();
+            if has_died {
+                world.faults.revive();
+                world.clock.advance(Duration::from_secs(600));
+                add_records(&world, "local/people", 101..=150, "").await;
+                world.splitter.split(&message, world.deadline_in(time)).await.unwrap();
+            }
+            world.run_through_crashes(time).await;
+            let text = result(&world, job, "people.jsonl").await;
+            let ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
+            let each: BTreeSet<u64> = ids.iter().copied().collect();
+            let when = format!("{death:?} call {call} with {time:?}");
+            assert_eq!(each.len(), ids.len(), "none is there twice: {when}");
+            assert_eq!(each.range(..=100).count(), 100, "none is left out that was there all the time: {when}");
+            let shown = world.show(job).await;
+            assert_eq!((shown.item_count, shown.items_succeeded), (each.len() as u64, each.len() as u64), "{when}");
+            if !has_died {
+                break;
+            }
+        }
+    }
+}
+
+async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64>, text: &str) {
+    let version = RecordVersion { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
+    let fields = |id: u64| json!({ "id": id.to_string(), "text": text }).as_object().unwrap().clone();
+    let upserts: Vec<_> = ids.map(|id| Upsert { key: id.to_string(), version, fields: fields(id) }).collect();
+    for upserted in world.records.upsert(dataset, &upserts).await {
+        assert_eq!(upserted.unwrap(), Upserted::Written);
+    }
+}
+
+fn id(record: &Value) -> u64 {
+    record["id"].as_str().expect("an id").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
+    let limits = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
+    let world = World::new(Limits { chunks: limits, ..Limits::default() });
+    // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
+    let text = "x".repeat(1 << 18);
+    add_records(&world, "local/big", 1..=288, &text).await;
+    let export = export(&world, json!({ "dataset": "big" })).await;
+    let lines = (1..=288).map(|id| json!({ "id": id.to_string(), "text": text }).to_string() + "\n");
+    // Compressed, all those letters would be taken for a bomb.
+    let file = gzip_by(lines.collect::<String>().as_bytes(), Compression::none());
+    let file = world.store("application/gzip", file).await;
+    let packed = world.create("validate", file, json!({ "format": "jsonl" })).await.unwrap().job_guid;
+    for message in world.splits.take() {
+        world.splitter.split(&message, world.deadline()).await.unwrap();
+    }
+    for job in [export, packed] {
+        assert_eq!(world.show(job).await.item_count, 288);
+        let tallies = world.jobs.tallies(job, 1, 0..2).await.unwrap();
+        let chunks: Vec<_> = tallies.iter().map(|tally| tally.expected).collect();
+        assert_eq!(chunks, [16, 2]);
+    }
+}
+
+#[tokio::test]
+async fn a_dataset_is_its_owners() {
+    let world = World::new(chunks_of(7));
+    import(&world, "people", 9).await;
+    let wish = serde_json::from_value(json!({ "jobType": "export", "params": { "dataset": "people" } })).unwrap();
+    let stranger = Owner("somebody else".to_owned());
+    let theirs = world.creator.create(&stranger, &wish, None).await.unwrap().job_guid;
+    let mine = world.creator.create(&World::owner(), &wish, None).await.unwrap().job_guid;
+    world.run().await;
+    assert_eq!((world.show(theirs).await.item_count, world.show(mine).await.item_count), (0, 9));
+}
