@@ -142,7 +142,7 @@ fn decoder_error(error: io::Error, compression: Option<Compression>, watch: &Wat
     };
     let at = Place::Byte(watch.read());
     let problem = if error.kind() == io::ErrorKind::UnexpectedEof {
-        "it is cut off: data is missing at its end"
+        "data is missing at its end"
     } else if compression == Some(Compression::Zstd) && error.to_string().contains("requires too much memory") {
         return DecodeError::WindowTooLarge { limit: watch.limits().zstd_window_max_bytes };
     } else {

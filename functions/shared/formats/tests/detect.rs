@@ -93,7 +93,7 @@ fn params_that_contradict_the_bytes_are_rejected() {
     let error = detect(&gzip(CSV), &Hints { compression: Some("zstd"), ..none }).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "The param `compression` is `zstd`, but the file is gzip. Correct the param, or leave it out."
+        "The param `compression` is `zstd`, but the file is gzip. Correct or remove the param."
     );
 }
 

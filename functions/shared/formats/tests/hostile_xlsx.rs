@@ -97,7 +97,7 @@ fn a_sheet_with_too_many_cells_is_rejected() {
     assert_eq!(error.code(), "sheet_too_large");
     assert_eq!(
         error.to_string(),
-        "The workbook has more than 100 cells, the most that is read. Save the sheet as CSV and upload that."
+        "The workbook has more than the maximum of 100 cells. Save the sheet as CSV and upload that."
     );
 }
 
@@ -163,7 +163,11 @@ fn a_part_with_a_wrong_checksum_is_corrupt() {
 
 #[test]
 fn the_error_says_what_is_missing_in_a_workbook() {
-    assert!(refused(with_content(SHEET, b"<worksheet><sheetData><row><c>")).to_string().contains("cut off"));
+    assert!(
+        refused(with_content(SHEET, b"<worksheet><sheetData><row><c>"))
+            .to_string()
+            .contains("data is missing at its end")
+    );
     let missing = sheet("<row><c t=\"s\"><v>3</v></c></row>");
     assert!(refused(with_content(SHEET, &missing)).to_string().contains("in row 1 of the sheet"));
     let disordered = sheet("<row r=\"7\"><c r=\"B7\"><v>3</v></c><c r=\"A7\"><v>3</v></c></row>");

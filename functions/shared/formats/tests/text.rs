@@ -53,8 +53,8 @@ fn a_file_that_is_cut_off_anywhere_is_corrupt() {
     let error = decoded(GZIP, &gzip(&lines(300))[..100]).map(|text| text.len()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "The gzip file is damaged at byte 100: it ends before its data does. Check that it opens where it comes from, \
-         export it again, and upload that."
+        "The gzip file is damaged at byte 100: data is missing at its end. Check that the original file \
+         opens without errors, export it again, and upload the new file."
     );
 }
 

@@ -104,7 +104,7 @@ fn footer_bytes<R: Read + Seek>(file: &File<R>) -> Result<Vec<u8>, DecodeError> 
             return Err(DecodeError::Corrupt {
                 format: "Parquet file",
                 at: Place::Byte(file.size),
-                problem: "it is cut off: the end of the footer is missing",
+                problem: "the end of the footer is missing",
                 source: None,
             });
         }

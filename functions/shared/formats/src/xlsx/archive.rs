@@ -111,7 +111,7 @@ impl<R: Read + Seek> Archive<R> {
             .find(|&at| {
                 at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
             })
-            .ok_or_else(|| damaged_archive("it is cut off: the end of its directory is missing"))?;
+            .ok_or_else(|| damaged_archive("the end of its directory is missing"))?;
         let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
         let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));
         if let Some(locator) = locator {

@@ -62,7 +62,7 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
                 _ => {}
             },
             Piece::Text(_) => {}
-            Piece::Eof if in_data => return Err(xml.damaged("it is cut off: data is missing at its end").into()),
+            Piece::Eof if in_data => return Err(xml.damaged("data is missing at its end").into()),
             Piece::Eof => return Ok(()),
         }
     }
@@ -128,7 +128,7 @@ impl Cell {
                     "c" => break,
                     _ => {}
                 },
-                Piece::Eof => return Err(xml.damaged("it is cut off: data is missing at its end")),
+                Piece::Eof => return Err(xml.damaged("data is missing at its end")),
             }
             if self.value.len() > limit || self.text.len() > limit {
                 let (row, limit) = (self.row, limit as u64);

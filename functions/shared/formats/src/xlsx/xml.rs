@@ -115,9 +115,7 @@ fn xml_error(error: quick_xml::Error, part: &str, watch: &Watch) -> DecodeError 
         return failure;
     }
     let problem = match &error {
-        quick_xml::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "it is cut off: data is missing at its end"
-        }
+        quick_xml::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "data is missing at its end",
         quick_xml::Error::Io(_) => "its data cannot be decompressed, or the checksum does not match",
         _ => "it is not well-formed XML",
     };
