@@ -52,7 +52,7 @@ async fn a_split_that_nobody_got_done_stops_its_job_and_gives_its_slots_back() {
     assert_eq!((shown.item_count, shown.unprocessed.unwrap().from_row), (0, 1));
     assert_eq!(world.jobs.active("system"), 0);
     let letters = world.jobs.dead_letters(job, 10).await.unwrap();
-    assert_eq!((letters.len(), letters[0].about), (1, DeadLetterKind::Split), "recorded once");
+    assert_eq!((letters.len(), &letters[0].about), (1, &DeadLetterKind::Split.into()), "recorded once");
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete, "it has ended");
 }
 

@@ -26,7 +26,7 @@ use rowmill_formats::{
 };
 use serde_json::{Map, Value};
 
-use crate::request::{CreateJobRequest, InvalidField, check, check_idempotency_key};
+use crate::request::{CreateJobRequest, InvalidField, check, check_idempotency_key, fingerprint};
 
 /// The use case and the ports it works through.
 pub struct Creator {
@@ -137,7 +137,7 @@ impl Creator {
         idempotency_key: Option<&str>,
     ) -> Result<Job, CreateJobError> {
         check(request, self.limits.maximum_deadline_seconds)?;
-        let fingerprint = request.fingerprint();
+        let fingerprint = fingerprint(request);
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
             if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {

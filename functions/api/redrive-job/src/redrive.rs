@@ -8,6 +8,7 @@ use rowmill_core::model::keys;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use rowmill_api::request::RedriveRequest;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
@@ -16,7 +17,6 @@ use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
     Ceilings, Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
 };
-use serde::Deserialize;
 
 use crate::corrected::{CorrectedError, read_corrected};
 
@@ -59,18 +59,6 @@ pub struct RedriveLimits {
     pub corrected_max_bytes: u64,
     /// The longest a client that is turned away is told to wait.
     pub retry_after_max: Duration,
-}
-
-/// The body of `POST /api/jobs/{jobGuid}/redrive`, which may be left out.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RedriveRequest {
-    /// The upload of a corrected file.
-    #[serde(default)]
-    pub file_guid: Option<FileGuid>,
-    /// After how many seconds the attempt is stopped if it has not ended.
-    #[serde(default)]
-    pub deadline_seconds: Option<u64>,
 }
 
 /// Why no attempt was started.

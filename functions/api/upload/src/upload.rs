@@ -16,7 +16,9 @@ use rowmill_core::ports::{
     Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
 };
 
-use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
+use crate::request::{
+    AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, UploadView, request_view,
+};
 
 /// The most parts a file is sent in, so that the answer with their requests stays well below what a function may answer
 /// (6 MB). The parts of a bigger file are longer. S3 itself would take 10,000.
@@ -131,7 +133,7 @@ impl Uploads {
         let etag = self.objects.put(&upload.key, content_type, bytes, None).await?;
         upload.state = UploadState::Ready { etag };
         self.uploads.create(&upload).await?;
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     /// Remembers that a file will come, and says where to send it.
@@ -162,7 +164,7 @@ impl Uploads {
         let expiry = self.limits.presign_expiry;
         let request =
             self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
-        Ok(UploadView { upload: Some(RequestView::new(request, expires_at)), ..UploadView::new(&upload) })
+        Ok(UploadView { upload: Some(request_view(request, expires_at)), ..upload.view() })
     }
 
     async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
@@ -176,17 +178,13 @@ impl Uploads {
                 let size = part_size.min(upload.size - u64::from(number - 1) * part_size);
                 let expiry = self.limits.presign_expiry;
                 let request = self.transfers.presign_part(&upload.key, multipart, number, size, expiry).await?;
-                Ok::<_, PortError>(PartView {
-                    part_number: number,
-                    size,
-                    request: RequestView::new(request, expires_at),
-                })
+                Ok::<_, PortError>(PartView { part_number: number, size, request: request_view(request, expires_at) })
             }
         };
         let count = u32::try_from(upload.size.div_ceil(part_size)).unwrap_or(u32::MAX);
         let requests = (1..=count).map(part).collect::<Vec<_>>();
         let parts = stream::iter(requests).buffered(PRESIGN_CONCURRENCY).try_collect().await?;
-        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..UploadView::new(&upload) })
+        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..upload.view() })
     }
 
     /// Makes sure that the upload is stored whole, out of its parts where it has any. Doing so again changes nothing.
@@ -196,7 +194,7 @@ impl Uploads {
     pub async fn complete(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         let multipart = match &upload.state {
-            UploadState::Ready { .. } => return Ok(UploadView::new(&upload)),
+            UploadState::Ready { .. } => return Ok(upload.view()),
             UploadState::Pending { multipart } => multipart.clone(),
         };
         if let Some(multipart) = multipart {
@@ -213,7 +211,7 @@ impl Uploads {
         }
         self.uploads.mark_ready(file_guid, &head.etag).await?;
         upload.state = UploadState::Ready { etag: head.etag };
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {
@@ -249,7 +247,7 @@ impl Uploads {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {

@@ -175,7 +175,7 @@ impl JobStore for InMemoryJobStore {
         }
         job.lease = Some(lease);
         // A cancelling job is taken up to be ended, and stays cancelling.
-        job.status = job.status.after(Transition::Take).unwrap_or(job.status);
+        job.status = Transition::Take.apply(job.status).unwrap_or(job.status);
         job.started_at = job.started_at.or(Some(now));
         job.moved_at = now;
         Ok(Leased::Taken(job.clone()))
@@ -269,7 +269,7 @@ impl JobStore for InMemoryJobStore {
         job.moved_at = stop.at;
         job.wake_at = Some(stop.at);
         if stop.code == StopCode::Cancelled {
-            job.status = job.status.after(Transition::Cancel).unwrap_or(job.status);
+            job.status = Transition::Cancel.apply(job.status).unwrap_or(job.status);
         }
         Ok(Stopped::Now(job.clone()))
     }

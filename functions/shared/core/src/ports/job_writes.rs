@@ -140,7 +140,7 @@ impl NewAttempt {
     /// The job as it is from then on.
     pub fn job(&self) -> Job {
         Job {
-            status: self.seen.status.after(Transition::Redrive).unwrap_or(self.seen.status),
+            status: Transition::Redrive.apply(self.seen.status).unwrap_or(self.seen.status),
             outcome: None,
             attempt: self.seen.attempt + 1,
             split: SplitState {
