@@ -90,7 +90,7 @@ async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts()
     world.run().await;
     let shown = world.show(job.job_guid).await;
     let error = shown.error.expect("an error");
-    assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote, Some(4)));
+    assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote.into(), Some(4)));
     assert_eq!((shown.item_count, shown.item_progress), (3, 3));
     assert_eq!(world.jobs.active("owner#local"), 0, "slots are given back");
 }
@@ -122,7 +122,7 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
         }
         world.run().await;
         let shown = world.show(job.job_guid).await;
-        assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SourceChanged));
+        assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SourceChanged.into()));
         assert_eq!((shown.item_count, shown.items_skipped), (50, 50));
     }
 }
@@ -175,7 +175,7 @@ async fn a_border_too_far_away_for_an_invocation_stops_the_job() {
     assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Finished);
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitTimeout));
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitTimeout.into()));
 }
 
 #[tokio::test]

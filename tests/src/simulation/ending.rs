@@ -10,7 +10,7 @@ use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
@@ -32,7 +32,7 @@ impl Invariants {
         ensure(job.status.is_terminal(), || format!("it has not ended: {:?}", job.status))?;
         self.job_moved(job.job_guid)?;
         let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
-        let view = now(JobView::read(&*store, job)).map_err(|error| error.to_string())?;
+        let view = now(job_view::read(&*store, job)).map_err(|error| error.to_string())?;
         let known = self.known();
         let record = known.jobs.get(&job.job_guid).ok_or("an unknown job")?;
         let stop = job.stop.as_ref().map_or("nothing", |stop| stop.code.as_str());
@@ -66,7 +66,7 @@ impl Invariants {
         self.results_tell(job, &expected, &ends)?;
         let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
         let counts = job.counts.unwrap_or_default();
-        let beyond = job.attempt == 1 && spec.tolerance.is_some_and(|tolerance| tolerance.is_exceeded(counts));
+        let beyond = job.attempt == 1 && spec.tolerance.is_some_and(|tolerance| counts.exceed(&tolerance));
         ensure(!beyond || job.stop.is_some(), || format!("it completed with {counts:?}, beyond its tolerance"))?;
         self.reach(if job.attempt > 1 { format!("redriven, {how}") } else { how });
         Ok(())

@@ -16,7 +16,7 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Objects, Tallies};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
@@ -444,7 +444,7 @@ impl Invariants {
     /// A job as it is shown agrees with what its commits said, and goes forward only.
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        let view = now(JobView::read(&*self.store, &row)).map_err(|error| error.to_string())?;
+        let view = now(job_view::read(&*self.store, &row)).map_err(|error| error.to_string())?;
         let mut known = self.known();
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
         check_view(&row, &view, record).map_err(|what| format!("{}: {what}", job_name(job)))

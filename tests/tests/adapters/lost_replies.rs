@@ -249,7 +249,7 @@ async fn a_dead_letter_whose_every_reply_is_lost_once_is_recorded_once() {
     let (jobs, _) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
     let job = new_job().job.job_guid;
-    let about = DeadLetterKind::Split;
+    let about = DeadLetterKind::Split.into();
     let letter = DeadLetter { message_id: "m".into(), about, attempt: 1, chunk: None, at: at(1) };
     store.record_dead_letter(job, &letter).await.unwrap();
     assert_eq!(store.dead_letters(job, 10).await.unwrap(), [letter]);

@@ -103,7 +103,8 @@ async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
     assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 2, 3));
-    let about: Vec<_> = world.jobs.dead_letters(job, 10).await.unwrap().iter().map(|letter| letter.about).collect();
+    let about: Vec<_> =
+        world.jobs.dead_letters(job, 10).await.unwrap().iter().map(|letter| letter.about.clone()).collect();
     use rowmill_core::model::dead_letter::DeadLetterKind::{Isolated, Items};
     assert_eq!(about, [Items, Isolated]);
 }

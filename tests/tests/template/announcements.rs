@@ -41,7 +41,7 @@ fn exactly_the_moves_that_are_told_of_invoke_the_function() {
     for from in Status::ALL {
         assert!(!passes("job", from, from), "{from:?} moves nowhere");
         for by in Transition::ALL {
-            let Some(to) = from.after(by) else { continue };
+            let Some(to) = by.apply(from) else { continue };
             let attempt = if by == Transition::Redrive { 2 } else { 1 };
             let event = JobEvent::between(Some(&job(from, 1)), &job(to, attempt));
             assert_eq!(passes("job", from, to), event.is_some(), "{from:?} to {to:?}");

@@ -2,9 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rowmill_api::openapi::document;
+use rowmill_api::routes::ROUTES;
 use serde_json::json;
 
 use crate::{properties, target, template};
+
+/// `job-status` is `JobStatusFunction`.
+fn logical_id(function: &str) -> String {
+    let words = function.split('-').map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    words.collect::<String>() + "Function"
+}
+
+#[test]
+fn the_document_has_the_routes_of_the_table() {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap();
+    let documented: BTreeSet<String> = (paths.iter())
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
+        .collect();
+    let table: BTreeSet<String> = ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+    assert_eq!(documented, table);
+}
 
 #[test]
 fn routes_lead_to_their_functions_and_take_the_authorizer_where_there_is_one() {
@@ -20,22 +41,13 @@ fn routes_lead_to_their_functions_and_take_the_authorizer_where_there_is_one() {
         assert_eq!(integration["PayloadFormatVersion"], "2.0");
         routes.insert(route["RouteKey"].as_str().unwrap(), target(&integration["IntegrationUri"]));
     }
-    let expected = BTreeMap::from([
-        ("POST /api/uploads", "UploadFunction"),
-        ("POST /api/uploads/{fileGuid}/complete", "UploadFunction"),
-        ("GET /api/uploads/{fileGuid}", "UploadFunction"),
-        ("POST /api/jobs", "CreateJobFunction"),
-        ("GET /api/jobs", "JobStatusFunction"),
-        ("GET /api/jobs/{jobGuid}", "JobStatusFunction"),
-        ("GET /api/jobs/{jobGuid}/items", "JobStatusFunction"),
-        ("GET /api/jobs/{jobGuid}/results", "JobStatusFunction"),
-        ("GET /api/jobs/{jobGuid}/dead-letters", "JobStatusFunction"),
-        ("POST /api/jobs/{jobGuid}/cancel", "CancelJobFunction"),
-        ("POST /api/jobs/{jobGuid}/redrive", "RedriveJobFunction"),
-    ]);
+    let routes: BTreeMap<String, String> =
+        routes.into_iter().map(|(key, function): (&str, &str)| (key.to_owned(), function.to_owned())).collect();
+    let expected: BTreeMap<String, String> =
+        (ROUTES.iter()).map(|route| (format!("{} {}", route.method, route.path), logical_id(route.function))).collect();
     assert_eq!(routes, expected);
     let permissions = template.resources_of("AWS::Lambda::Permission").map(|(_, permission)| &permission["Properties"]);
     let of_api = permissions.filter(|permission| permission["Principal"] == "apigateway.amazonaws.com");
-    let invoked: BTreeSet<&str> = of_api.map(|permission| target(&permission["FunctionName"])).collect();
+    let invoked: BTreeSet<String> = of_api.map(|permission| target(&permission["FunctionName"]).to_owned()).collect();
     assert_eq!(invoked, routes.into_values().collect());
 }

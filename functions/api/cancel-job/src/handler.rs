@@ -1,8 +1,9 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Request, Response};
+use rowmill_api::problem::ProblemCode;
 use rowmill_aws::http::{Problem, json_response, owner_of, path_parameter, to_be_polled};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 
 use crate::cancel::{CancelError, Canceller};
 
@@ -15,7 +16,7 @@ async fn cancel(canceller: &Canceller, request: &Request) -> Result<Response<Bod
     let owner = owner_of(request)?;
     let job = canceller.cancel(&owner, path_parameter(request, "jobGuid")?).await.map_err(problem)?;
     // What was asked for is done: an answer without counters is better than none.
-    let view = JobView::read(&*canceller.jobs, &job).await.unwrap_or_else(|_| JobView::new(&job, None));
+    let view = job_view::read(&*canceller.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
     let response = json_response(202, &view);
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
@@ -24,7 +25,7 @@ fn problem(error: CancelError) -> Problem {
     let detail = error.to_string();
     match error {
         CancelError::Unknown(_) => Problem::not_found(detail),
-        CancelError::Ended(status) => Problem::conflict("job_ended", detail).with("jobStatus", status.as_str()),
+        CancelError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
         CancelError::Port(error) => error.into(),
     }
 }

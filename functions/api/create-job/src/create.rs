@@ -21,7 +21,7 @@ use rowmill_core::text::SCANNER_VERSION;
 
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
-use crate::request::{CreateJobRequest, check, check_idempotency_key};
+use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
 use crate::source::{self, SourceDetector};
 
 /// The use case and the ports it works through.
@@ -56,7 +56,7 @@ impl Creator {
         idempotency_key: Option<&str>,
     ) -> Result<Job, CreateJobError> {
         check(request, self.limits.deadlines.maximum_seconds)?;
-        let fingerprint = request.fingerprint();
+        let fingerprint = fingerprint(request);
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
             if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {

@@ -1,8 +1,9 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Request, Response};
+use rowmill_api::problem::ProblemCode;
 use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json, to_be_polled};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 
 use crate::create::{CreateJobError, Creator};
 use crate::request::CreateJobRequest;
@@ -21,7 +22,7 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
         .create(&owner, &wish, key.map(Option::unwrap_or_default))
         .await
         .map_err(|error| problem(error, creator))?;
-    let mut response = json_response(202, &JobView::read(&*creator.jobs, &job).await?);
+    let mut response = json_response(202, &job_view::read(&*creator.jobs, &job).await?);
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
     }
@@ -32,27 +33,23 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
 pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
     let detail = error.to_string();
     match error {
-        CreateJobError::Field(wrong) => Problem::unprocessable("invalid_request", detail).with("field", wrong.field),
-        CreateJobError::Params(wrong) => Problem::unprocessable("invalid_params", detail).with("field", wrong.field),
-        CreateJobError::UnknownJobType { .. } => {
-            Problem::unprocessable("unknown_job_type", detail).with("field", "jobType")
-        }
-        CreateJobError::UnknownUpload(_) => Problem::unprocessable("unknown_upload", detail).with("field", "fileGuid"),
-        CreateJobError::UploadIncomplete(_) => Problem::conflict("upload_incomplete", detail).with("field", "fileGuid"),
-        CreateJobError::UploadSize { .. } => {
-            Problem::unprocessable("upload_size_mismatch", detail).with("field", "fileGuid")
-        }
-        CreateJobError::UploadChanged(_) => Problem::unprocessable("upload_changed", detail).with("field", "fileGuid"),
+        CreateJobError::Field(wrong) => Problem::new(ProblemCode::InvalidRequest, detail).field(wrong.field),
+        CreateJobError::Params(wrong) => Problem::new(ProblemCode::InvalidParams, detail).field(wrong.field),
+        CreateJobError::UnknownJobType { .. } => Problem::new(ProblemCode::UnknownJobType, detail).field("jobType"),
+        CreateJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
+        CreateJobError::UploadIncomplete(_) => Problem::new(ProblemCode::UploadIncomplete, detail).field("fileGuid"),
+        CreateJobError::UploadSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).field("fileGuid"),
+        CreateJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),
         CreateJobError::Head(head) => {
-            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", head.code())
+            Problem::new(ProblemCode::UnreadableFile, detail).field("fileGuid").reason(head.code())
         }
         CreateJobError::Packing(packing) => {
-            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", packing.code())
+            Problem::new(ProblemCode::UnreadableFile, detail).field("fileGuid").reason(packing.code())
         }
         CreateJobError::Packed(packed) => {
-            Problem::unprocessable("unreadable_file", detail).with("field", "fileGuid").with("reason", packed.code())
+            Problem::new(ProblemCode::UnreadableFile, detail).field("fileGuid").reason(packed.code())
         }
-        CreateJobError::KeyReused => Problem::unprocessable("idempotency_key_reused", detail),
+        CreateJobError::KeyReused => Problem::new(ProblemCode::IdempotencyKeyReused, detail),
         CreateJobError::Full(full) => Problem::full(&full, creator.clock.now(), creator.limits.retry_after_max),
         CreateJobError::Port(error) => error.into(),
     }

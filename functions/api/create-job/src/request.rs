@@ -1,10 +1,8 @@
 //! What a client may ask for.
 
-use rowmill_core::model::ids::FileGuid;
-use rowmill_core::model::spec::Tolerance;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+pub use rowmill_api::request::CreateJobRequest;
+use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, MAX_CONCURRENCY_MAX, Tolerance};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 /// The largest `params`, in bytes of their JSON.
@@ -13,51 +11,22 @@ pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 /// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
 pub const METADATA_MAX_BYTES: usize = 1024;
 
-/// The highest `maxConcurrency`: more chunks than workers can be at.
-pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
-
-/// The longest idempotency key, in characters.
-pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
-
-/// The body of `POST /api/jobs`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CreateJobRequest {
-    /// The name of the job type.
-    pub job_type: String,
-    /// The upload to run over, where the job type runs over one.
-    #[serde(default)]
-    pub file_guid: Option<FileGuid>,
-    /// What the job type wants to know.
-    #[serde(default)]
-    pub params: Map<String, Value>,
-    /// How many failures the job bears.
-    #[serde(default, deserialize_with = "tolerance")]
-    pub tolerance: Option<Tolerance>,
-    /// How many chunks of the job may be in flight at once; as many as there are workers by default.
-    #[serde(default)]
-    pub max_concurrency: Option<u32>,
-    /// After how many seconds the job is stopped if it has not ended.
-    #[serde(default)]
-    pub deadline_seconds: Option<u64>,
-    /// What the client wants to find again.
-    #[serde(default)]
-    pub metadata: Option<Map<String, Value>>,
-}
-
-/// An object, or null: a list of its values would do as well for the parser.
-fn tolerance<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
-    let fields: Option<Map<String, Value>> = Option::deserialize(value)?;
-    fields.map(|fields| Tolerance::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
-}
-
-impl CreateJobRequest {
-    /// A digest that two requests share if they ask for the same.
-    pub fn fingerprint(&self) -> String {
-        // Names and values only, in the order of the fields; a value that can be parsed can be written.
-        let json = serde_json::to_value(self).map(|value| sorted(&value)).unwrap_or_default();
-        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+/// A digest that two requests share if they ask for the same.
+///
+/// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null.
+pub fn fingerprint(request: &CreateJobRequest) -> String {
+    let CreateJobRequest { job_type, file_guid, params, tolerance, max_concurrency, deadline_seconds, metadata } =
+        request;
+    let fields = json!({
+        "jobType": job_type,
+        "fileGuid": file_guid,
+        "params": params,
+        "tolerance": tolerance,
+        "maxConcurrency": max_concurrency,
+        "deadlineSeconds": deadline_seconds,
+        "metadata": metadata,
+    });
+    Sha256::digest(sorted(&fields)).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The value as JSON text with the names of every object in order, whatever order the client wrote them in.
@@ -149,8 +118,14 @@ mod tests {
         let one = request(&json(r#"{"a":1,"b":{"c":2,"d":[3,4]}}"#));
         let same = request(&json(r#"{"b":{"d":[3,4],"c":2},"a":1}"#));
         let other = request(&json(r#"{"a":1,"b":{"c":2,"d":[4,3]}}"#));
-        assert_eq!(one.fingerprint(), same.fingerprint());
-        assert_ne!(one.fingerprint(), other.fingerprint());
+        assert_eq!(fingerprint(&one), fingerprint(&same));
+        assert_ne!(fingerprint(&one), fingerprint(&other));
+    }
+
+    #[test]
+    fn the_fingerprint_keeps_its_stored_form() {
+        let request = request(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}","params":{{"a":1}}}}"#));
+        assert_eq!(fingerprint(&request), "03ee8f58021d615b1e3bb773227b6d862f9f02d63cb6c2a3c1656b001533b8dd");
     }
 
     #[test]

@@ -2,19 +2,24 @@
 
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, RequestExt, Response};
+use rowmill_api::dead_letter::DeadLetterList;
+use rowmill_api::item::{FailedItemPage, SkippedItemPage};
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
     Problem, header, json_response, owner_of, path_parameter, query_parameter, response, to_be_polled,
 };
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{JobFilter, PortError};
-use serde::Serialize;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::items::{ItemPages, ItemsPage};
+use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
 use crate::show::Jobs;
+
+/// The OpenAPI document. A test of `rowmill-api` holds it against the types.
+const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 
 /// How many jobs a page has unless the client says otherwise.
 const JOBS_DEFAULT: usize = 20;
@@ -45,16 +50,27 @@ pub async fn handle(pages: &JobPages, request: Request) -> Response<Body> {
 }
 
 async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Problem> {
-    let owner = owner_of(request)?;
-    let parameters = request.path_parameters();
-    let path = request.raw_http_path().trim_end_matches('/');
-    match parameters.first("jobGuid") {
-        None => list(pages, &owner, request).await,
-        Some(_) if path.ends_with("/items") => items(pages, &owner, request).await,
-        Some(_) if path.ends_with("/results") => results(pages, &owner, request).await,
-        Some(_) if path.ends_with("/dead-letters") => dead_letters(pages, &owner, request).await,
-        Some(_) => show(pages, &owner, request).await,
+    let operation = Operation::of("job-status", request.method().as_str(), request.raw_http_path());
+    if operation == Some(Operation::ShowDocument) {
+        return Ok(document(request));
     }
+    let owner = owner_of(request)?;
+    match operation {
+        Some(Operation::ListJobs) => list(pages, &owner, request).await,
+        Some(Operation::ShowJob) => show(pages, &owner, request).await,
+        Some(Operation::ListItems) => items(pages, &owner, request).await,
+        Some(Operation::ShowResults) => results(pages, &owner, request).await,
+        Some(Operation::ListDeadLetters) => dead_letters(pages, &owner, request).await,
+        _ => Err(Problem::not_found("This function answers no such method and path.")),
+    }
+}
+
+/// The document is everybody's: it belongs to no owner.
+fn document(request: &Request) -> Response<Body> {
+    let document = response(200, [("content-type", "application/json".to_owned())], DOCUMENT);
+    let mut answer = with_etag(request, document);
+    answer.headers_mut().insert("cache-control", HeaderValue::from_static("max-age=3600"));
+    answer
 }
 
 async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
@@ -95,7 +111,7 @@ async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
         after: query_parameter(request, "after", "a `next` that this API gave out")?,
     };
     let page = pages.jobs.list(owner, &filter).await?;
-    Ok(json_response(200, &json!({ "jobs": page.jobs, "next": page.next })))
+    Ok(json_response(200, &page))
 }
 
 async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
@@ -104,22 +120,25 @@ async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
     let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
     let owned = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid));
+    let next = |row: Option<u64>| row.map(|row| row.to_string());
     match outcome.as_deref() {
-        Some("failed") => Ok(items_answer(pages.items.failed(&owned?, after, limit).await?)),
-        Some("skipped") => Ok(items_answer(pages.items.skipped(&owned?, after, limit).await?)),
+        Some("failed") => {
+            let page = pages.items.failed(&owned?, after, limit).await?;
+            Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next) }))
+        }
+        Some("skipped") => {
+            let page = pages.items.skipped(&owned?, after, limit).await?;
+            Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
+        }
         _ => Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
     }
-}
-
-fn items_answer(page: ItemsPage<impl Serialize>) -> Response<Body> {
-    json_response(200, &json!({ "items": page.items, "next": page.next.map(|row| row.to_string()) }))
 }
 
 async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
-    let letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
-    Ok(json_response(200, &json!({ "deadLetters": letters })))
+    let dead_letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
+    Ok(json_response(200, &DeadLetterList { dead_letters }))
 }
 
 async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
@@ -127,8 +146,8 @@ async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<R
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     match pages.results.of(&job).await {
         Ok(view) => Ok(json_response(200, &view)),
-        Err(ResultsError::Active) => Err(Problem::conflict("job_active", ResultsError::Active.to_string())),
-        Err(error @ ResultsError::None) => Err(Problem::new(404, "no_results", "No results", error.to_string())),
+        Err(ResultsError::Active) => Err(Problem::new(ProblemCode::JobActive, ResultsError::Active.to_string())),
+        Err(error @ ResultsError::None) => Err(Problem::new(ProblemCode::NoResults, error.to_string())),
         Err(ResultsError::Port(error)) => Err(error.into()),
     }
 }
@@ -139,12 +158,12 @@ fn limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem
 }
 
 fn invalid_query(name: &'static str, expected: String) -> Problem {
-    Problem::bad_request("invalid_query", format!("the query parameter `{name}` {expected}")).with("parameter", name)
+    Problem::new(ProblemCode::InvalidQuery, format!("The query parameter `{name}` {expected}.")).parameter(name)
 }
 
 fn problem(error: PortError, job_guid: JobGuid) -> Problem {
     match error {
-        PortError::NotFound => Problem::not_found(format!("there is no job {job_guid}; it may have expired")),
+        PortError::NotFound => Problem::not_found(format!("There is no job {job_guid}, or it has expired.")),
         error => error.into(),
     }
 }

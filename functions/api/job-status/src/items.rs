@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use rowmill_api::item::SkippedItem;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::skipped::SkippedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{JobStore, Objects, PortError};
-use serde::Serialize;
 
 /// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped
 /// once more.
@@ -32,17 +32,6 @@ pub struct ItemsPage<T> {
     pub items: Vec<T>,
     /// The row behind which the next page goes on; none where this is the last, as far as the job has got.
     pub next: Option<u64>,
-}
-
-/// An item that was dispatched and not processed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct SkippedItem {
-    /// Its 1-based number in the file, header not counted.
-    pub row: u64,
-    /// Always `skipped`.
-    pub code: &'static str,
-    /// Why, for a person.
-    pub message: &'static str,
 }
 
 impl ItemPages {
@@ -90,8 +79,9 @@ impl ItemPages {
     }
 }
 
-const fn skipped(row: u64) -> SkippedItem {
-    SkippedItem { row, code: "skipped", message: "not processed: the job was stopped before" }
+fn skipped(row: u64) -> SkippedItem {
+    let message = "not processed: the job was stopped before".to_owned();
+    SkippedItem { row, code: "skipped".to_owned(), message }
 }
 
 struct Page {

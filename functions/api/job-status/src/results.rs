@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crc_fast::{CrcAlgorithm, checksum};
-use jiff::Timestamp;
-use rowmill_core::model::ids::JobGuid;
+use rowmill_api::results::{FileView, LinkView, ManifestView, ResultsView};
 use rowmill_core::model::job::Job;
-use rowmill_core::model::results::{LeftOut, MANIFEST, Manifest, ResultFile, crc64_text};
-use rowmill_core::model::states::Status;
+use rowmill_core::model::results::{MANIFEST, Manifest, crc64_text};
 use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
-use serde::Serialize;
 
 /// The use case and the ports it works through.
 pub struct JobResults {
@@ -22,64 +19,6 @@ pub struct JobResults {
     pub clock: Arc<dyn Clock>,
     /// How long a link can be followed.
     pub link_expiry: Duration,
-}
-
-/// The results as the API shows them.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResultsView {
-    /// The job's name.
-    pub job_guid: JobGuid,
-    /// The attempt that left them.
-    pub attempt: u32,
-    /// How the job ended.
-    pub status: Status,
-    /// From when on the links lead nowhere; ask again then.
-    pub expires_at: Timestamp,
-    /// The files.
-    pub files: Vec<FileView>,
-    /// What is not in the files, though one might look for it there.
-    pub left_out: Vec<LeftOut>,
-    /// The file that lists the others, with the job as it ended.
-    pub manifest: ManifestView,
-}
-
-/// A file, and where it is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct FileView {
-    /// What it is.
-    #[serde(flatten)]
-    pub file: ResultFile,
-    /// Where it is.
-    #[serde(flatten)]
-    pub link: LinkView,
-}
-
-/// The manifest, and where it is; it lists no checksum of itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ManifestView {
-    /// Its name.
-    pub name: &'static str,
-    /// Its media type.
-    pub content_type: &'static str,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// The CRC-64/NVME of its bytes, as that of the other files.
-    pub crc64_nvme: String,
-    /// Where it is.
-    #[serde(flatten)]
-    pub link: LinkView,
-}
-
-/// Where a file is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LinkView {
-    /// The name under which a browser saves it.
-    pub file_name: String,
-    /// The link, for `GET`.
-    pub url: String,
 }
 
 /// Why there are no results to be shown.
@@ -127,8 +66,8 @@ impl JobResults {
         }
         let content_type = "application/json";
         let manifest_view = ManifestView {
-            name: MANIFEST,
-            content_type,
+            name: MANIFEST.to_owned(),
+            content_type: content_type.to_owned(),
             bytes: json.len() as u64,
             crc64_nvme: crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &json)),
             link: link(results.manifest_key(job.job_guid), content_type, MANIFEST).await?,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_api::job::JobPage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Clock, JobFilter, JobStore, PortError};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view::{self, JobView};
 
 /// How many jobs' counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
@@ -17,14 +18,6 @@ pub struct Jobs {
     pub jobs: Arc<dyn JobStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-}
-
-/// A page of jobs.
-pub struct JobsPage {
-    /// The jobs, newest first.
-    pub jobs: Vec<JobView>,
-    /// Where the next page goes on.
-    pub next: Option<JobGuid>,
 }
 
 impl Jobs {
@@ -41,17 +34,17 @@ impl Jobs {
     /// # Errors
     /// `Unavailable`.
     pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
-        JobView::read(&*self.jobs, job).await
+        job_view::read(&*self.jobs, job).await
     }
 
     /// The owner's jobs, newest first.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn list(&self, owner: &Owner, filter: &JobFilter) -> Result<JobsPage, PortError> {
+    pub async fn list(&self, owner: &Owner, filter: &JobFilter) -> Result<JobPage, PortError> {
         let page = self.jobs.jobs(owner, filter, self.clock.now()).await?;
         let shown: Vec<_> = page.jobs.iter().map(|job| self.show(job)).collect();
         let jobs = stream::iter(shown).buffered(COUNTERS_CONCURRENCY).try_collect().await?;
-        Ok(JobsPage { jobs, next: page.next })
+        Ok(JobPage { jobs, next: page.next })
     }
 }

@@ -1,8 +1,9 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Request, Response};
+use rowmill_api::problem::ProblemCode;
 use rowmill_aws::http::{Problem, json_response, owner_of, path_parameter, read_json, to_be_polled};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 
 use crate::redrive::{RedriveJobError, RedriveRequest, Redriver};
 
@@ -17,7 +18,7 @@ async fn redrive(redriver: &Redriver, request: &Request) -> Result<Response<Body
     let wish: RedriveRequest = if request.body().is_empty() { RedriveRequest::default() } else { read_json(request)? };
     let job = redriver.redrive(&owner, job_guid, &wish).await.map_err(|error| problem(error, redriver))?;
     // What was asked for is done: an answer without counters is better than none.
-    let view = JobView::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| JobView::new(&job, None));
+    let view = job_view::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
     Ok(to_be_polled(json_response(202, &view)))
 }
 
@@ -25,16 +26,14 @@ fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
     let detail = error.to_string();
     match error {
         RedriveJobError::UnknownJob(_) => Problem::not_found(detail),
-        RedriveJobError::Active => Problem::conflict("job_active", detail),
-        RedriveJobError::NothingFailed => Problem::conflict("nothing_to_redrive", detail),
-        RedriveJobError::Deadline(_) => {
-            Problem::unprocessable("invalid_request", detail).with("field", "deadlineSeconds")
-        }
-        RedriveJobError::UnknownUpload(_) => Problem::unprocessable("unknown_upload", detail).with("field", "fileGuid"),
+        RedriveJobError::Active => Problem::new(ProblemCode::JobActive, detail),
+        RedriveJobError::NothingFailed => Problem::new(ProblemCode::NothingToRedrive, detail),
+        RedriveJobError::Deadline(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("deadlineSeconds"),
+        RedriveJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
         RedriveJobError::TooBig { .. } | RedriveJobError::Corrected(_) => {
-            Problem::unprocessable("invalid_corrected_file", detail).with("field", "fileGuid")
+            Problem::new(ProblemCode::InvalidCorrectedFile, detail).field("fileGuid")
         }
-        RedriveJobError::NotFailed(_) => Problem::unprocessable("rows_not_failed", detail).with("field", "fileGuid"),
+        RedriveJobError::NotFailed(_) => Problem::new(ProblemCode::RowsNotFailed, detail).field("fileGuid"),
         RedriveJobError::Full(full) => Problem::full(&full, redriver.clock.now(), redriver.limits.retry_after_max),
         RedriveJobError::Port(error) => error.into(),
     }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use rowmill_api::request::RedriveRequest;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
@@ -17,7 +18,6 @@ use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
     Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
 };
-use serde::Deserialize;
 
 use crate::corrected::{CorrectedError, read_corrected};
 pub use crate::limits::RedriveLimits;
@@ -44,18 +44,6 @@ pub struct Redriver {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: RedriveLimits,
-}
-
-/// The body of `POST /api/jobs/{jobGuid}/redrive`. It may be empty.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RedriveRequest {
-    /// The upload of a corrected file.
-    #[serde(default)]
-    pub file_guid: Option<FileGuid>,
-    /// After how many seconds the attempt is stopped if it has not ended.
-    #[serde(default)]
-    pub deadline_seconds: Option<u64>,
 }
 
 /// Why no attempt was started.

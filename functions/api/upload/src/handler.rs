@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use lambda_http::http::Method;
 use lambda_http::{Body, Request, RequestExt, Response};
+use rowmill_api::problem::ProblemCode;
 use rowmill_aws::http::{
     Problem, content_type, header, json_response, owner_of, path_parameter, query_parameter, read_json,
 };
@@ -57,7 +58,7 @@ fn check_unaltered(request: &Request) -> Result<(), Problem> {
     }
     let detail = "the file is not UTF-8 as its content type has it; announce it with a JSON body and send it to the URL you \
                   are given, or send it as application/octet-stream";
-    Err(Problem::unprocessable("body_altered", detail))
+    Err(Problem::new(ProblemCode::BodyAltered, detail))
 }
 
 fn body_of(request: &Request) -> Bytes {
@@ -68,11 +69,11 @@ fn body_of(request: &Request) -> Bytes {
 fn problem(error: UploadError) -> Problem {
     let detail = error.to_string();
     match error {
-        UploadError::Field { field, .. } => Problem::unprocessable("invalid_request", detail).with("field", field),
+        UploadError::Field { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
         UploadError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
         UploadError::Unknown(_) => Problem::not_found(detail),
-        UploadError::Incomplete { .. } => Problem::conflict("upload_incomplete", detail),
-        UploadError::OtherSize { .. } => Problem::conflict("upload_size_mismatch", detail),
+        UploadError::Incomplete { .. } => Problem::new(ProblemCode::UploadIncomplete, detail),
+        UploadError::OtherSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).with_status(409),
         UploadError::Port(error) => error.into(),
     }
 }

@@ -17,7 +17,9 @@ use rowmill_core::ports::{
 };
 
 pub use crate::limits::UploadLimits;
-use crate::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, RequestView, UploadView};
+use crate::request::{
+    AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, UploadView, request_view,
+};
 
 /// The most parts of a file. It keeps the answer with their requests well below the limit of a function's answer (6
 /// MB); S3 itself allows 10,000 parts. Bigger files have longer parts.
@@ -115,7 +117,7 @@ impl Uploads {
         let etag = self.objects.put(&upload.key, content_type, bytes, None).await?;
         upload.state = UploadState::Ready { etag };
         self.uploads.create(&upload).await?;
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     /// Stores the announcement of a file, and returns the requests to send it with.
@@ -146,7 +148,7 @@ impl Uploads {
         let expiry = self.limits.links.expiry;
         let request =
             self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
-        Ok(UploadView { upload: Some(RequestView::new(request, expires_at)), ..UploadView::new(&upload) })
+        Ok(UploadView { upload: Some(request_view(request, expires_at)), ..upload.view() })
     }
 
     async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
@@ -160,17 +162,13 @@ impl Uploads {
                 let size = part_size.min(upload.size - u64::from(number - 1) * part_size);
                 let expiry = self.limits.links.expiry;
                 let request = self.transfers.presign_part(&upload.key, multipart, number, size, expiry).await?;
-                Ok::<_, PortError>(PartView {
-                    part_number: number,
-                    size,
-                    request: RequestView::new(request, expires_at),
-                })
+                Ok::<_, PortError>(PartView { part_number: number, size, request: request_view(request, expires_at) })
             }
         };
         let count = u32::try_from(upload.size.div_ceil(part_size)).unwrap_or(u32::MAX);
         let requests = (1..=count).map(part).collect::<Vec<_>>();
         let parts = stream::iter(requests).buffered(PRESIGN_CONCURRENCY).try_collect().await?;
-        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..UploadView::new(&upload) })
+        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..upload.view() })
     }
 
     /// Completes the upload, and joins its parts if it has any. A repeated call changes nothing.
@@ -180,7 +178,7 @@ impl Uploads {
     pub async fn complete(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         let multipart = match &upload.state {
-            UploadState::Ready { .. } => return Ok(UploadView::new(&upload)),
+            UploadState::Ready { .. } => return Ok(upload.view()),
             UploadState::Pending { multipart } => multipart.clone(),
         };
         if let Some(multipart) = multipart {
@@ -197,7 +195,7 @@ impl Uploads {
         }
         self.uploads.mark_ready(file_guid, &head.etag).await?;
         upload.state = UploadState::Ready { etag: head.etag };
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {
@@ -233,7 +231,7 @@ impl Uploads {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(UploadView::new(&upload))
+        Ok(upload.view())
     }
 
     async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {

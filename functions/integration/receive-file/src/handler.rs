@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateJobError, Creator};
+use rowmill_api::problem::ProblemCode;
 use rowmill_aws::http::Problem;
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::ports::{Deliveries, PortError};
@@ -121,21 +122,21 @@ async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, pause: Durat
 fn problem(error: ReceiveError, creator: &Creator) -> Problem {
     let detail = error.to_string();
     match error {
-        ReceiveError::NoJobType => Problem::unprocessable("unknown_job_type", detail).with("field", "jobType"),
+        ReceiveError::NoJobType => Problem::new(ProblemCode::UnknownJobType, detail).field("jobType"),
         ReceiveError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
-        ReceiveError::Expired => Problem::unprocessable("upload_expired", detail),
+        ReceiveError::Expired => Problem::new(ProblemCode::UploadExpired, detail),
         ReceiveError::JobNotes(JobNotesError::Syntax { source, .. }) => {
-            let problem = Problem::bad_request("invalid_json", detail);
-            problem.with("line", source.line()).with("column", source.column())
+            let problem = Problem::new(ProblemCode::InvalidJson, detail);
+            problem.place(source.line(), source.column())
         }
         ReceiveError::JobNotes(JobNotesError::Shape { field, .. }) => {
-            Problem::bad_request("invalid_body", detail).with("field", field)
+            Problem::new(ProblemCode::InvalidBody, detail).field(field)
         }
         ReceiveError::JobNotes(JobNotesError::TooLong { .. }) => {
             Problem::too_large(crate::notes::SIDECAR_MAX_BYTES, detail)
         }
         ReceiveError::JobNotes(JobNotesError::Owner { .. }) => {
-            Problem::unprocessable("invalid_request", detail).with("field", "owner")
+            Problem::new(ProblemCode::InvalidRequest, detail).field("owner")
         }
         ReceiveError::Create(error) => create_job::handler::problem(error, creator),
         ReceiveError::JobNotes(JobNotesError::Port(error)) | ReceiveError::Port(error) => error.into(),

@@ -17,7 +17,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::job_view;
 use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::stop::stop_attempt;
 
@@ -232,7 +232,7 @@ impl Completer {
         let invalid = |error| PortError::invalid("writing the manifest", error);
         let manifest = Manifest {
             schema_version: 1,
-            job: serde_json::to_value(JobView::new(&completion.job(), None)).map_err(invalid)?,
+            job: serde_json::to_value(job_view::of(&completion.job(), None)).map_err(invalid)?,
             files: composition.files.clone(),
             left_out: composition.left_out.clone(),
         };
@@ -248,7 +248,7 @@ impl Completer {
         if job.attempt > 1 || job.stop.is_some() {
             return Ok(Some(job));
         }
-        match spec.tolerance.is_some_and(|tolerance| tolerance.is_exceeded(totals.counts)) {
+        match spec.tolerance.is_some_and(|tolerance| totals.counts.exceed(&tolerance)) {
             true => {
                 let stop = Stop::tolerance_exceeded(totals.counts, self.clock.now());
                 stop_attempt(&*self.jobs, &job, &stop).await

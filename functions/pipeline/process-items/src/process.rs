@@ -287,7 +287,7 @@ impl ChunkProcessor {
         let totals = self.jobs.totals(job_guid, 1).await?;
         let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
         let counts = totals.counts + open;
-        if tolerance.is_exceeded(counts) {
+        if counts.exceed(&tolerance) {
             self.jobs.stop(job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
         }
         Ok(())

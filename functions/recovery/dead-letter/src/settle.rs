@@ -132,7 +132,8 @@ impl DeadLetters {
             _ => None,
         };
         let (about, attempt) = (message.kind(), message.attempt());
-        let letter = DeadLetter { message_id: message_id.to_owned(), about, attempt, chunk, at: self.clock.now() };
+        let letter =
+            DeadLetter { message_id: message_id.to_owned(), about: about.into(), attempt, chunk, at: self.clock.now() };
         self.jobs.record_dead_letter(message.job_guid(), &letter).await
     }
 

@@ -201,7 +201,7 @@ impl<'a> ResultWriter<'a> {
         }
         let OpenFile { name, kind, content_type, bytes, crc, items, .. } = self.file;
         let items = are_counted.then_some(items);
-        Ok(ResultFile { name, kind, content_type, bytes, items, crc64_nvme: crc64_text(crc) })
+        Ok(ResultFile { name, kind: kind.into(), content_type, bytes, items, crc64_nvme: crc64_text(crc) })
     }
 
     async fn join_parts(&self) -> Result<(), PortError> {

@@ -18,7 +18,9 @@ pub fn owner_of(request: &Request) -> Result<Owner, Problem> {
     let claims = authorizer.jwt.as_ref().map(|jwt| &jwt.claims);
     let sub = claims.and_then(|claims| claims.get("sub"));
     let owner = sub.and_then(|sub| Owner::of_name(sub));
-    owner.ok_or_else(|| Problem::unauthorized("the token has no usable `sub` claim"))
+    owner.ok_or_else(|| {
+        Problem::unauthorized("The token has no usable `sub` claim. Send a token that names its subject.")
+    })
 }
 
 #[cfg(test)]

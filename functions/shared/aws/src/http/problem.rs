@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lambda_http::{Body, Response};
+use rowmill_api::problem::{PROBLEM_JSON, ProblemCode, ProblemView};
+use rowmill_api::status::Status;
 use rowmill_core::ports::{Admission, Full, PortError};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,95 +16,114 @@ const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long a client is asked to wait for a slot where too few jobs have ended yet to tell.
 const UNKNOWN_DRAIN_SECONDS: u64 = 10;
 
-/// What is wrong with a request, or with us, as RFC 9457 says it: a stable code for programs, a detail for people.
+/// A problem to be answered: see [`ProblemView`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
-    status: u16,
-    code: &'static str,
-    title: &'static str,
-    detail: String,
+    code: ProblemCode,
+    view: ProblemView,
     members: Map<String, Value>,
     retry_after: Option<Duration>,
 }
 
 impl Problem {
-    /// A problem of this kind. `title` is the same for every problem of one code; `detail` says what is wrong this time.
-    pub fn new(status: u16, code: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, title, detail: detail.into(), members: Map::new(), retry_after: None }
+    /// A problem of this code, with its usual status. `detail` says what is wrong this time.
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        Self { code, view: code.problem(detail), members: Map::new(), retry_after: None }
     }
 
-    /// 400: the request itself is wrong.
-    pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(400, code, "The request is not valid", detail)
+    /// The same with another of the statuses that the code goes with.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        debug_assert!(self.code.statuses().contains(&status), "{} is no {status}", self.code.as_str());
+        self.view.status = status;
+        self.view.title = self.code.title(status).to_owned();
+        self
     }
 
-    /// 401: nobody vouches for the caller.
+    /// 401: the caller is not known.
     pub fn unauthorized(detail: impl Into<String>) -> Self {
-        Self::new(401, "unauthorized", "The caller is not known", detail)
+        Self::new(ProblemCode::Unauthorized, detail)
     }
 
-    /// 404: there is no such thing, or it is somebody else's.
+    /// 404: there is no such resource, or it is somebody else's.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(404, "not_found", "There is no such thing", detail)
-    }
-
-    /// 409: it does not fit the state the thing is in.
-    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(409, code, "The request does not fit the present state", detail)
+        Self::new(ProblemCode::NotFound, detail)
     }
 
     /// 413: the body is too big.
     pub fn too_large(limit_bytes: u64, detail: impl Into<String>) -> Self {
-        Self::new(413, "body_too_large", "The body is too big", detail).with("limitBytes", limit_bytes)
+        let mut problem = Self::new(ProblemCode::BodyTooLarge, detail);
+        problem.view.limit_bytes = Some(limit_bytes);
+        problem
     }
 
-    /// 415: the body is of the wrong type.
+    /// 415: the content type is not accepted.
     pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
-        Self::new(415, "unsupported_media_type", "The body is of a type not taken here", detail)
+        Self::new(ProblemCode::UnsupportedMediaType, detail)
     }
 
-    /// 422: well-formed, and still not to be done.
-    pub fn unprocessable(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(422, code, "The request cannot be carried out", detail)
-    }
-
-    /// 429: the caller has as much as a caller may have.
-    pub fn too_many(code: &'static str, detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self::new(429, code, "Too much at once", detail).retry_after(retry_after)
-    }
-
-    /// 503: not now.
-    pub fn unavailable(code: &'static str, detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self::new(503, code, "Not available just now", detail).retry_after(retry_after)
-    }
-
-    /// 429 or 503: a ceiling of active jobs is reached. The client is told to come back when, as jobs have been ending under
-    /// this ceiling, one will have; at most `longest` from now.
+    /// 429 or 503: a limit of active jobs is reached. `Retry-After` is the time after which, at the rate at which jobs have
+    /// been ending under this limit, one will have ended; at most `longest`.
     pub fn full(full: &Full, now: Timestamp, longest: Duration) -> Self {
         let longest = longest.as_secs().max(1);
         let wait = full.retry_after_seconds(now, UNKNOWN_DRAIN_SECONDS.min(longest), longest);
-        let (detail, wait) = (full.admission.advice(), Duration::from_secs(wait));
-        match full.admission {
-            Admission::OwnerFull => Self::too_many("owner_full", detail, wait),
-            Admission::TypeFull => Self::unavailable("job_type_full", detail, wait),
-            Admission::SystemFull => Self::unavailable("system_full", detail, wait),
-        }
+        let code = match full.admission {
+            Admission::OwnerFull => ProblemCode::OwnerFull,
+            Admission::TypeFull => ProblemCode::JobTypeFull,
+            Admission::SystemFull => ProblemCode::SystemFull,
+        };
+        Self::new(code, full.admission.advice()).retry_after(Duration::from_secs(wait))
     }
 
-    /// 500: our fault, of which the caller learns no more than that.
+    /// 500: Rowmill failed. The caller learns no more than that.
     pub fn internal() -> Self {
-        Self::new(500, "internal_error", "Something went wrong on our side", "the request could not be carried out")
+        let detail = "Rowmill could not carry out the request. Its log has the cause.";
+        Self::new(ProblemCode::InternalError, detail)
     }
 
-    /// With a further member, of a name that RFC 9457 does not use.
+    /// With a further member, for a report that is not an answer of the API: those have the members of [`ProblemView`].
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        debug_assert!(!["type", "title", "status", "detail", "instance", "code"].contains(&name), "{name} is taken");
         self.members.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With a time after which trying again may help.
+    /// With the field of the request that is wrong.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.view.field = Some(field.into());
+        self
+    }
+
+    /// With the query parameter that is wrong.
+    #[must_use]
+    pub fn parameter(mut self, name: &str) -> Self {
+        self.view.parameter = Some(name.to_owned());
+        self
+    }
+
+    /// With the reason why a file cannot be read.
+    #[must_use]
+    pub fn reason(mut self, reason: &str) -> Self {
+        self.view.reason = Some(reason.to_owned());
+        self
+    }
+
+    /// With the place in the body at which reading stopped.
+    #[must_use]
+    pub fn place(mut self, line: usize, column: usize) -> Self {
+        (self.view.line, self.view.column) = (Some(line as u64), Some(column as u64));
+        self
+    }
+
+    /// With the status of the job that the request does not fit.
+    #[must_use]
+    pub fn job_status(mut self, status: Status) -> Self {
+        self.view.job_status = Some(status);
+        self
+    }
+
+    /// With a time after which to try again.
     #[must_use]
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
@@ -111,47 +132,35 @@ impl Problem {
 
     /// Its HTTP status.
     pub const fn status(&self) -> u16 {
-        self.status
+        self.view.status
     }
 
     /// Its stable code.
     pub const fn code(&self) -> &'static str {
-        self.code
+        self.code.as_str()
     }
 
     /// The document that says it.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(&Document::of(self)).unwrap_or_default()
+        #[derive(Serialize)]
+        struct Report<'a> {
+            #[serde(flatten)]
+            view: &'a ProblemView,
+            #[serde(flatten)]
+            members: &'a Map<String, Value>,
+        }
+        serde_json::to_string(&Report { view: &self.view, members: &self.members }).unwrap_or_default()
     }
 
     /// The answer that says it.
     pub fn into_response(self) -> Response<Body> {
         let body = self.to_json();
-        let mut headers = vec![("content-type", "application/problem+json".to_owned())];
+        let mut headers = vec![("content-type", PROBLEM_JSON.to_owned())];
         if let Some(after) = self.retry_after {
             // Rounded up: a client that comes back a moment early is sent away again.
             headers.push(("retry-after", after.as_millis().div_ceil(1000).max(1).to_string()));
         }
-        response(self.status, headers, body)
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    code: &'static str,
-    #[serde(flatten)]
-    members: &'a Map<String, Value>,
-}
-
-impl<'a> Document<'a> {
-    fn of(problem: &'a Problem) -> Self {
-        let Problem { status, code, title, detail, members, .. } = problem;
-        // No page per kind of problem: the code tells them apart.
-        Self { r#type: "about:blank", title, status: *status, detail, code, members }
+        response(self.view.status, headers, body)
     }
 }
 
@@ -166,11 +175,15 @@ impl From<Problem> for Response<Body> {
 impl From<PortError> for Problem {
     fn from(error: PortError) -> Self {
         match &error {
-            PortError::NotFound => Self::not_found("there is no such thing"),
-            PortError::Changed => Self::conflict("changed", "it was changed meanwhile"),
+            PortError::NotFound => Self::not_found("The resource does not exist, or it has expired."),
+            PortError::Changed => Self::new(
+                ProblemCode::Changed,
+                "The resource changed while the request was carried out. Send the request again.",
+            ),
             PortError::Unavailable { .. } => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "port unavailable");
-                Self::unavailable("unavailable", "try again in a moment", OUTAGE_RETRY_AFTER)
+                let detail = "A service that Rowmill needs is unavailable. Try again after the time in `Retry-After`.";
+                Self::new(ProblemCode::Unavailable, detail).retry_after(OUTAGE_RETRY_AFTER)
             }
             PortError::Invalid { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "port answered what it should not");
@@ -191,12 +204,12 @@ mod tests {
 
     #[test]
     fn a_problem_says_what_is_wrong_to_programs_and_to_people() {
-        let response = Problem::bad_request("invalid_json", "line 3").with("line", 3).into_response();
+        let response = Problem::new(ProblemCode::InvalidJson, "line 3").place(3, 1).into_response();
         assert_eq!(response.status(), 400);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let expected = json!({
             "type": "about:blank", "title": "The request is not valid", "status": 400, "detail": "line 3",
-            "code": "invalid_json", "line": 3,
+            "code": "invalid_json", "line": 3, "column": 1,
         });
         assert_eq!(body(&response), expected);
     }

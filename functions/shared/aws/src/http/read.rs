@@ -1,6 +1,7 @@
 use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
+use rowmill_api::problem::ProblemCode;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
@@ -30,28 +31,30 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
     if content_type != "application/json" && !content_type.ends_with("+json") {
         let said = if content_type.is_empty() { "none" } else { &content_type };
         return Err(Problem::unsupported_media_type(format!(
-            "the content type must be application/json; it is {said}"
+            "The content type must be application/json; it is {said}."
         )));
     }
     let body: &[u8] = request.body().as_ref();
     if body.len() > JSON_MAX_BYTES {
-        let detail = format!("the body has {} bytes, more than the {JSON_MAX_BYTES} it may have", body.len());
+        let detail = format!("The body has {} bytes; at most {JSON_MAX_BYTES} are allowed.", body.len());
         return Err(Problem::too_large(JSON_MAX_BYTES as u64, detail));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());
         let problem = match error.classify() {
-            Category::Data if path == "." => Problem::bad_request("invalid_body", error.to_string()),
-            Category::Data => Problem::bad_request("invalid_body", format!("{path}: {error}")).with("field", path),
-            Category::Syntax | Category::Eof | Category::Io => Problem::bad_request("invalid_json", error.to_string()),
+            Category::Data if path == "." => Problem::new(ProblemCode::InvalidBody, error.to_string()),
+            Category::Data => Problem::new(ProblemCode::InvalidBody, format!("{path}: {error}")).field(path),
+            Category::Syntax | Category::Eof | Category::Io => {
+                Problem::new(ProblemCode::InvalidJson, error.to_string())
+            }
         };
-        problem.with("line", error.line()).with("column", error.column())
+        problem.place(error.line(), error.column())
     })?;
-    deserializer.end().map_err(|error| Problem::bad_request("invalid_json", error.to_string()))?;
+    deserializer.end().map_err(|error| Problem::new(ProblemCode::InvalidJson, error.to_string()))?;
     // A list of the fields' values would be read too.
     if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(Problem::bad_request("invalid_body", "the body must be a JSON object"));
+        return Err(Problem::new(ProblemCode::InvalidBody, "The body must be a JSON object."));
     }
     Ok(read)
 }
@@ -63,7 +66,7 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
 pub fn path_parameter<T: FromStr>(request: &Request, name: &str) -> Result<T, Problem> {
     let parameters = request.path_parameters_ref();
     let value = parameters.and_then(|parameters| parameters.first(name)).unwrap_or_default();
-    value.parse().map_err(|_| Problem::not_found(format!("`{value}` is no {name}")))
+    value.parse().map_err(|_| Problem::not_found(format!("`{value}` is not a {name}.")))
 }
 
 /// A parameter of the query, if it is there. `expected` says what it must be.
@@ -74,8 +77,8 @@ pub fn query_parameter<T: FromStr>(request: &Request, name: &str, expected: &str
     let parameters = request.query_string_parameters_ref();
     let value = parameters.and_then(|parameters| parameters.first(name)).filter(|value| !value.is_empty());
     let wrong = |value| {
-        let detail = format!("the query parameter `{name}` must be {expected}; it is `{value}`");
-        Problem::bad_request("invalid_query", detail).with("parameter", name)
+        let detail = format!("The query parameter `{name}` must be {expected}; it is `{value}`.");
+        Problem::new(ProblemCode::InvalidQuery, detail).parameter(name)
     };
     value.map(|value| value.parse().map_err(|_| wrong(value))).transpose()
 }

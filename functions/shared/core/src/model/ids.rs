@@ -3,47 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use rowmill_api::ids::{FileGuid, JobGuid};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-macro_rules! guid {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub Uuid);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.hyphenated().fmt(f)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = uuid::Error;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                text.parse().map(Self)
-            }
-        }
-    };
-}
-
-guid! {
-    /// Names a job. A version 7 UUID, so that jobs sort by the time they were created.
-    JobGuid
-}
-
-guid! {
-    /// Names an upload.
-    FileGuid
-}
 
 /// The owner of a job or upload: the `sub` claim of the caller's token, or [`Owner::LOCAL`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+pub use rowmill_api::job::JobError;
+pub use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -134,7 +136,7 @@ impl Job {
             (Some(_), Status::Cancelling) => Transition::EndCancelled,
             (Some(_), _) => Transition::Fail,
         };
-        self.status.after(by)
+        by.apply(self.status)
     }
 
     /// Where the file was not dispatched any further, if the split ended before the end of the file.
@@ -165,6 +167,13 @@ impl Job {
     /// The counts of the whole job, when those of the present attempt are these.
     pub fn merged(&self, attempt: Counts) -> Counts {
         self.redrive.as_ref().map_or(attempt, |redrive| redrive.merged(attempt))
+    }
+
+    /// What stopped the job, if it was an error and not its owner.
+    pub fn error(&self) -> Option<JobError> {
+        let stop = self.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
+        let Stop { code, message, row, offset, .. } = stop;
+        Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
     }
 
     /// Whether nothing of `attempt` is left to be done: the job has ended or goes by another attempt.
@@ -280,78 +289,6 @@ impl Stop {
             offset: place.map(|place| place.offset),
             at,
         }
-    }
-}
-
-/// What stops a job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopCode {
-    /// The owner cancelled the job.
-    Cancelled,
-    /// The deadline passed.
-    DeadlineExceeded,
-    /// More items failed than the job tolerates.
-    ToleranceExceeded,
-    /// A quoted cell is still open at the end of the file.
-    UnterminatedQuote,
-    /// The upload is gone, or is not the file any more that the job was created on.
-    SourceChanged,
-    /// The file would need more tallies than a job can have.
-    FileTooLong,
-    /// The job's counters did not add up at its end, or its file reads otherwise than it was cut.
-    AuditFailed,
-    /// An invocation of the splitter is too short to get from one border of the file to the next.
-    SplitTimeout,
-    /// The file was begun to be cut by another version of the scanner.
-    ScannerChanged,
-    /// What the upload is packed in cannot be read, or holds more than it may.
-    UnreadableFile,
-    /// Every try to cut the file ended without a result.
-    SplitFailed,
-    /// Every try to end the job ended without a result.
-    CompletionFailed,
-}
-
-impl StopCode {
-    /// The code as the API says it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::DeadlineExceeded => "deadline_exceeded",
-            Self::ToleranceExceeded => "tolerance_exceeded",
-            Self::UnterminatedQuote => "unterminated_quote",
-            Self::SourceChanged => "source_changed",
-            Self::FileTooLong => "file_too_long",
-            Self::AuditFailed => "audit_failed",
-            Self::SplitTimeout => "split_timeout",
-            Self::ScannerChanged => "scanner_changed",
-            Self::UnreadableFile => "unreadable_file",
-            Self::SplitFailed => "split_failed",
-            Self::CompletionFailed => "completion_failed",
-        }
-    }
-}
-
-/// Why a job did not complete, or is not going to.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct JobError {
-    /// What happened, for a program.
-    pub code: StopCode,
-    /// What happened, for a person.
-    pub message: String,
-    /// The row it happened at, if it was one.
-    pub row: Option<u64>,
-    /// The byte of the file it happened at, if it was one.
-    pub offset: Option<u64>,
-}
-
-impl JobError {
-    /// What stopped the job, if it was an error and not its owner.
-    pub fn of(job: &Job) -> Option<Self> {
-        let stop = job.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
-        Some(Self { code: stop.code, message: stop.message.clone(), row: stop.row, offset: stop.offset })
     }
 }
 

@@ -106,7 +106,7 @@ impl JobEvent {
                 items_failed: counts.failed,
                 items_skipped: counts.skipped,
             }),
-            error: (job.status == Status::Failed).then(|| JobError::of(job)).flatten(),
+            error: (job.status == Status::Failed).then(|| job.error()).flatten(),
             metadata: job.metadata.clone(),
         }
     }

@@ -6,8 +6,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+pub use rowmill_api::results::{LeftOut, Manifest, ResultFile, ResultKind};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
@@ -43,61 +43,6 @@ impl Results {
     pub fn manifest_key(&self, job: JobGuid) -> String {
         keys::result_file(job, self.attempt, self.manifest, MANIFEST)
     }
-}
-
-/// What the results are, as `manifest.json` says it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Manifest {
-    /// The form of this file; goes up when a reader would have to know.
-    pub schema_version: u32,
-    /// The job as it ended, in the form of the API.
-    pub job: Value,
-    /// The files.
-    pub files: Vec<ResultFile>,
-    /// What is not in the files, though one might look for it there.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A file of the results.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResultFile {
-    /// Its name, once among the results of a job.
-    pub name: String,
-    /// What it is.
-    pub kind: ResultKind,
-    /// Its media type.
-    pub content_type: String,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// How many items it holds; none where nobody has counted them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub items: Option<u64>,
-    /// The CRC-64/NVME of its bytes: 8 bytes, the most significant first, in base64, as S3 writes it.
-    pub crc64_nvme: String,
-}
-
-/// What a file of the results is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ResultKind {
-    /// The items that failed, with what is wrong with each.
-    FailedRows,
-    /// What was never processed because the job was stopped.
-    UnprocessedRows,
-    /// What the items gave.
-    Output,
-}
-
-/// Something that is not in the files.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// The file it is not in.
-    pub file: String,
-    /// What it is, and why.
-    pub message: String,
 }
 
 /// A CRC-64/NVME as [`ResultFile`] has it.

@@ -8,32 +8,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+pub use rowmill_api::item::FailedItem;
 use serde::{Deserialize, Serialize};
-
-/// An item that failed, as it is stored and listed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FailedItem {
-    /// Its 1-based number in the file, header not counted.
-    pub row: u64,
-    /// The byte of the file it begins at.
-    pub offset: u64,
-    /// Its length in bytes without the record's end.
-    pub length: u64,
-    /// What is wrong with it, for a program.
-    pub code: String,
-    /// What is wrong with it, for a person.
-    pub message: String,
-    /// The column it is wrong in, if it is one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub column: Option<String>,
-    /// Its text, or none where it is too long or not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub raw: Option<String>,
-    /// Its exact bytes in base64, where they are not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub raw_base64: Option<String>,
-}
 
 /// Bytes that are no text, as [`FailedItem::raw_base64`] holds them.
 pub fn to_base64(bytes: &[u8]) -> String {

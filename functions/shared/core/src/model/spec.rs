@@ -1,6 +1,7 @@
 //! The spec of a job: it is written when the job is created and never changes, so a process reads it once.
 
 use jiff::Timestamp;
+pub use rowmill_api::request::Tolerance;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -117,29 +118,15 @@ pub struct OutputFile {
     pub gzip: bool,
 }
 
-/// How many failed items a job tolerates before it is stopped.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Tolerance {
-    /// More failed items than this percentage of those processed stop the job, 0 to 100.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub percent: Option<f64>,
-    /// More failed items than this stop the job.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub count: Option<u64>,
-    /// The percentage applies only after that many items are processed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub minimum_items: Option<u64>,
-}
-
-impl Tolerance {
-    /// Whether these counts exceed the tolerance. Skipped items were not processed and do not matter.
-    pub fn is_exceeded(&self, counts: Counts) -> bool {
-        let processed = counts.succeeded + counts.failed;
-        let by_count = self.count.is_some_and(|count| counts.failed > count);
-        let by_percent = self.percent.is_some_and(|percent| {
-            let enough = processed >= self.minimum_items.unwrap_or(0);
-            enough && counts.failed as f64 * 100.0 > percent * processed as f64
+impl Counts {
+    /// Whether more items failed than a job of this tolerance allows. Skipped items were not processed, so they do not
+    /// count.
+    pub fn exceed(self, tolerance: &Tolerance) -> bool {
+        let processed = self.succeeded + self.failed;
+        let by_count = tolerance.count.is_some_and(|count| self.failed > count);
+        let by_percent = tolerance.percent.is_some_and(|percent| {
+            let enough = processed >= tolerance.minimum_items.unwrap_or(0);
+            enough && self.failed as f64 * 100.0 > percent * processed as f64
         });
         by_count || by_percent
     }
@@ -153,13 +140,13 @@ mod tests {
     fn what_is_borne_is_the_last_count_that_does_not_stop_the_job() {
         let counts = |succeeded, failed| Counts { succeeded, failed, skipped: 99 };
         let none = Tolerance { percent: None, count: None, minimum_items: None };
-        assert!(!none.is_exceeded(counts(0, 1_000_000)));
+        assert!(!counts(0, 1_000_000).exceed(&none));
         let count = Tolerance { count: Some(3), ..none };
-        assert_eq!([2, 3, 4].map(|failed| count.is_exceeded(counts(0, failed))), [false, false, true]);
+        assert_eq!([2, 3, 4].map(|failed| counts(0, failed).exceed(&count)), [false, false, true]);
         let percent = Tolerance { percent: Some(10.0), minimum_items: Some(20), ..none };
-        assert!(!percent.is_exceeded(counts(0, 19)), "too few to say");
-        assert!(!percent.is_exceeded(counts(18, 2)), "ten percent are borne");
-        assert!(percent.is_exceeded(counts(17, 3)));
-        assert!(Tolerance { percent: Some(0.0), ..none }.is_exceeded(counts(100, 1)));
+        assert!(!counts(0, 19).exceed(&percent), "too few to say");
+        assert!(!counts(18, 2).exceed(&percent), "ten percent are borne");
+        assert!(counts(17, 3).exceed(&percent));
+        assert!(counts(100, 1).exceed(&Tolerance { percent: Some(0.0), ..none }));
     }
 }

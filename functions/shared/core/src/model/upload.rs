@@ -1,6 +1,7 @@
 //! Uploads: the stored input files.
 
 use jiff::Timestamp;
+use rowmill_api::upload::{UploadStatus, UploadView};
 
 use crate::model::ids::{FileGuid, Owner};
 
@@ -27,6 +28,29 @@ pub struct Upload {
     pub created_at: Timestamp,
     /// From when on it may not be used any more; its object lives a while longer, for the jobs that were created on it.
     pub expires_at: Timestamp,
+}
+
+impl Upload {
+    /// The upload as the API shows it, without any requests.
+    pub fn view(&self) -> UploadView {
+        let status = match self.state {
+            UploadState::Pending { .. } => UploadStatus::Pending,
+            UploadState::Ready { .. } => UploadStatus::Ready,
+        };
+        UploadView {
+            file_guid: self.file_guid,
+            status: status.into(),
+            file_name: self.file_name.clone(),
+            content_type: self.content_type.clone(),
+            size: self.size,
+            sha256: self.sha256.clone(),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            upload: None,
+            parts: None,
+            part_size: None,
+        }
+    }
 }
 
 /// How far an upload is.

@@ -1,15 +1,13 @@
-//! How a job is shown: its row together with its counters, as the API's JSON.
+//! The view of a job: its row together with its counters.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Map, Value};
+pub use rowmill_api::job::{JobLinks, JobView, Unprocessed};
+pub use rowmill_api::status::Stage;
 
-use crate::model::ids::{FileGuid, JobGuid};
-use crate::model::job::{Job, JobError};
-use crate::model::states::{JobOutcome, Status};
+use crate::model::job::Job;
+use crate::model::states::Status;
 use crate::model::tally::{Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
 
@@ -93,144 +91,58 @@ pub fn percent(committed: u64, whole: u64) -> u8 {
     u8::try_from(share.min(99)).unwrap_or(99)
 }
 
-/// What a job is doing, more closely than its status says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// Nobody has taken it up yet.
-    Queued,
-    /// The file is being cut; the first chunks may be done already.
-    Splitting,
-    /// The file is cut, its items are being processed.
-    Processing,
-    /// All items are accounted for, the job is being ended.
-    Completing,
-    /// It has been told to stop and is coming to an end.
-    Stopping,
-    /// It has ended.
-    Ended,
+/// The job as it stands. Reads its counters if its row does not have them.
+///
+/// # Errors
+/// `Unavailable`.
+pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> {
+    let counters = match job.status {
+        Status::Waiting | Status::Completed => None,
+        _ => Some(Counters::read(jobs, job).await?),
+    };
+    Ok(of(job, counters.as_ref()))
 }
 
-/// A job as the API shows it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct JobView {
-    /// The job's name.
-    pub job_guid: JobGuid,
-    /// The name of its job type.
-    pub job_type: String,
-    /// The upload it runs over, if it runs over one.
-    pub file_guid: Option<FileGuid>,
-    /// Where it is in its life.
-    pub status: Status,
-    /// How a completed job went.
-    pub outcome: Option<JobOutcome>,
-    /// What it is doing.
-    pub stage: Stage,
-    /// All this in a sentence.
-    pub message: String,
-    /// How much is done, 0 to 100; 100 only when completed.
-    pub percent: u8,
-    /// How many items there are, as far as the file has been cut.
-    pub item_count: u64,
-    /// Whether `itemCount` is the last word.
-    pub item_count_final: bool,
-    /// How many items are accounted for: succeeded, failed and skipped ones together.
-    pub item_progress: u64,
-    /// How many items were processed well.
-    pub items_succeeded: u64,
-    /// How many items failed.
-    pub items_failed: u64,
-    /// How many items were not processed because the job was stopped.
-    pub items_skipped: u64,
-    /// Which attempt this is.
-    pub attempt: u32,
-    /// When the job was created.
-    pub created_at: Timestamp,
-    /// When it was first taken up.
-    pub started_at: Option<Timestamp>,
-    /// When anything of it last moved.
-    pub heartbeat_at: Timestamp,
-    /// When it is stopped if it has not ended.
-    pub deadline_at: Timestamp,
-    /// When it ended.
-    pub finished_at: Option<Timestamp>,
-    /// When it goes away.
-    pub expires_at: Option<Timestamp>,
-    /// Why it did not complete.
-    pub error: Option<JobError>,
-    /// What of the file was never dispatched, because the job was stopped before it got there. Not in `itemCount`.
-    pub unprocessed: Option<Unprocessed>,
-    /// What the client wants to find again.
-    pub metadata: Option<Map<String, Value>>,
-    /// Where to go from here.
-    pub links: BTreeMap<&'static str, String>,
-}
-
-/// The part of a file that was never dispatched: from here to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Unprocessed {
-    /// The number of its first row.
-    pub from_row: u64,
-    /// The byte of the file it begins at.
-    pub from_offset: u64,
-}
-
-impl JobView {
-    /// The job as it stands, with its counters where it has any that its row does not tell.
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
-        let counters = match job.status {
-            Status::Waiting | Status::Completed => None,
-            _ => Some(Counters::read(jobs, job).await?),
-        };
-        Ok(Self::new(job, counters.as_ref()))
-    }
-
-    /// The job with these counters.
-    pub fn new(job: &Job, counters: Option<&Counters>) -> Self {
-        let counts = match (job.status.is_terminal(), job.counts, counters) {
-            (true, Some(counts), _) => counts,
-            (_, _, Some(counters)) => job.merged(counters.counts()),
-            _ => job.merged(Counts::default()),
-        };
-        let percent = match job.status {
-            Status::Completed => 100,
-            Status::Waiting => 0,
-            _ => counters.map_or(0, |counters| counters.percent(job)),
-        };
-        let stage = stage(job, counters);
-        let heartbeat = counters.and_then(Counters::last_moved);
-        Self {
-            job_guid: job.job_guid,
-            job_type: job.job_type.clone(),
-            file_guid: job.file_guid,
-            status: job.status,
-            outcome: job.outcome,
-            stage,
-            message: message(job, percent),
-            percent,
-            item_count: item_count(job, counters),
-            item_count_final: job.split.done || job.redrive.is_some(),
-            item_progress: counts.sum(),
-            items_succeeded: counts.succeeded,
-            items_failed: counts.failed,
-            items_skipped: counts.skipped,
-            attempt: job.attempt,
-            created_at: job.created_at,
-            started_at: job.started_at,
-            heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
-            deadline_at: job.deadline_at,
-            finished_at: job.finished_at,
-            expires_at: job.expires_at,
-            error: JobError::of(job),
-            unprocessed: unprocessed(job),
-            metadata: job.metadata.clone(),
-            links: links(job.job_guid),
-        }
+/// The job with these counters.
+pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
+    let counts = match (job.status.is_terminal(), job.counts, counters) {
+        (true, Some(counts), _) => counts,
+        (_, _, Some(counters)) => job.merged(counters.counts()),
+        _ => job.merged(Counts::default()),
+    };
+    let percent = match job.status {
+        Status::Completed => 100,
+        Status::Waiting => 0,
+        _ => counters.map_or(0, |counters| counters.percent(job)),
+    };
+    let stage = stage(job, counters);
+    let heartbeat = counters.and_then(Counters::last_moved);
+    JobView {
+        job_guid: job.job_guid,
+        job_type: job.job_type.clone(),
+        file_guid: job.file_guid,
+        status: job.status,
+        outcome: job.outcome,
+        stage: stage.into(),
+        message: message(job, percent),
+        percent,
+        item_count: item_count(job, counters),
+        item_count_final: job.split.done || job.redrive.is_some(),
+        item_progress: counts.sum(),
+        items_succeeded: counts.succeeded,
+        items_failed: counts.failed,
+        items_skipped: counts.skipped,
+        attempt: job.attempt,
+        created_at: job.created_at,
+        started_at: job.started_at,
+        heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
+        deadline_at: job.deadline_at,
+        finished_at: job.finished_at,
+        expires_at: job.expires_at,
+        error: job.error(),
+        unprocessed: unprocessed(job),
+        metadata: job.metadata.clone(),
+        links: JobLinks::of(job.job_guid),
     }
 }
 
@@ -272,14 +184,6 @@ fn message(job: &Job, percent: u8) -> String {
         (Status::Failed, Some(stop)) => format!("Job failed: {}", stop.message),
         (Status::Failed, None) => "Job failed".to_owned(),
     }
-}
-
-fn links(job: JobGuid) -> BTreeMap<&'static str, String> {
-    BTreeMap::from([
-        ("self", format!("/api/jobs/{job}")),
-        ("items", format!("/api/jobs/{job}/items?outcome=failed")),
-        ("results", format!("/api/jobs/{job}/results")),
-    ])
 }
 
 #[cfg(test)]

@@ -6,7 +6,13 @@ use crate::ports::JobStore;
 fn letter(message_id: &str, about: DeadLetterKind, second: i64) -> DeadLetter {
     let chunk = DeadChunk { tally: 3, index: 63, first_row: 1_000, items: 500 };
     let has_chunk = matches!(about, DeadLetterKind::Items | DeadLetterKind::Isolated);
-    DeadLetter { message_id: message_id.into(), about, attempt: 2, chunk: has_chunk.then_some(chunk), at: at(second) }
+    DeadLetter {
+        message_id: message_id.into(),
+        about: about.into(),
+        attempt: 2,
+        chunk: has_chunk.then_some(chunk),
+        at: at(second),
+    }
 }
 
 pub async fn a_job_without_dead_letters_has_none(store: &impl JobStore) {

@@ -20,7 +20,7 @@ impl Attempts for InMemoryJobStore {
         job.moved_at = stop.at;
         job.wake_at = Some(stop.at);
         if stop.code == StopCode::Cancelled {
-            job.status = job.status.after(Transition::Cancel).unwrap_or(job.status);
+            job.status = Transition::Cancel.apply(job.status).unwrap_or(job.status);
         }
         Ok(Stopped::Now(job.clone()))
     }

@@ -19,7 +19,7 @@ impl Leases for InMemoryJobStore {
         }
         job.lease = Some(lease);
         // A cancelling job is only taken to be ended, and stays cancelling.
-        job.status = job.status.after(Transition::Take).unwrap_or(job.status);
+        job.status = Transition::Take.apply(job.status).unwrap_or(job.status);
         job.started_at = job.started_at.or(Some(now));
         job.moved_at = now;
         Ok(Leased::Taken(job.clone()))

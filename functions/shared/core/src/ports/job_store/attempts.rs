@@ -65,7 +65,7 @@ impl NewAttempt {
     /// The job after the redrive.
     pub fn job(&self) -> Job {
         Job {
-            status: self.seen.status.after(Transition::Redrive).unwrap_or(self.seen.status),
+            status: Transition::Redrive.apply(self.seen.status).unwrap_or(self.seen.status),
             outcome: None,
             attempt: self.seen.attempt + 1,
             split: SplitState {

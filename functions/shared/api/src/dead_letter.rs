@@ -1,0 +1,64 @@
+//! Dead letters: the messages that a queue gave up on.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Open;
+use crate::open::words;
+
+words! {
+    /// The work that a dead letter asked for.
+    DeadLetterKind {
+        /// To process a chunk of items.
+        Items = "items",
+        /// To process a chunk whose items already ran one at a time.
+        Isolated = "isolated",
+        /// To split the file.
+        Split = "split",
+        /// To complete the job.
+        Completion = "completion",
+    }
+}
+
+/// A message that a queue gave up on, as it is stored and listed. It names the work, never its content.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// The queue's name for the message.
+    pub message_id: String,
+    /// The work it asked for.
+    #[schema(value_type = DeadLetterKind)]
+    pub about: Open<DeadLetterKind>,
+    /// The job's attempt that it belonged to.
+    #[schema(minimum = 1)]
+    pub attempt: u32,
+    /// The chunk it was about, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub chunk: Option<DeadChunk>,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
+/// The chunk of a dead letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadChunk {
+    /// The number of its tally.
+    pub tally: u32,
+    /// Its place in the tally.
+    pub index: u8,
+    /// The row of its first item.
+    #[schema(minimum = 1)]
+    pub first_row: u64,
+    /// How many items it has.
+    pub items: u32,
+}
+
+/// The dead letters of a job, oldest first. A job that has more than 1,000 shows the first 1,000.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterList {
+    /// The dead letters.
+    pub dead_letters: Vec<DeadLetter>,
+}

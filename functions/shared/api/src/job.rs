@@ -1,0 +1,144 @@
+//! A job as the API shows it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::Open;
+use crate::ids::{FileGuid, JobGuid};
+use crate::status::{JobOutcome, Stage, Status, StopCode};
+
+/// A job as the API shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// The job's name.
+    pub job_guid: JobGuid,
+    /// The name of its job type.
+    pub job_type: String,
+    /// The upload that the job reads; null for a job that reads a dataset.
+    pub file_guid: Option<FileGuid>,
+    /// Where the job is in its life.
+    pub status: Status,
+    /// How a completed job went; null for every other status.
+    #[serde(default, deserialize_with = "known")]
+    pub outcome: Option<JobOutcome>,
+    /// What the job is doing.
+    #[schema(value_type = Stage)]
+    pub stage: Open<Stage>,
+    /// Status and progress in one sentence.
+    pub message: String,
+    /// How much is done, 0 to 100; 100 only when completed.
+    #[schema(maximum = 100)]
+    pub percent: u8,
+    /// How many items are known so far; final as soon as the file is split.
+    pub item_count: u64,
+    /// Whether `itemCount` is final.
+    pub item_count_final: bool,
+    /// How many items are accounted for: the succeeded, failed and skipped ones together.
+    pub item_progress: u64,
+    /// How many items succeeded.
+    pub items_succeeded: u64,
+    /// How many items failed.
+    pub items_failed: u64,
+    /// How many items were not processed because the job was stopped.
+    pub items_skipped: u64,
+    /// Which attempt this is, counted from 1. A redrive starts the next one.
+    #[serde(default = "first_attempt")]
+    #[schema(required, minimum = 1)]
+    pub attempt: u32,
+    /// When the job was created.
+    pub created_at: Timestamp,
+    /// When a function first took the job up.
+    pub started_at: Option<Timestamp>,
+    /// When the job last made progress.
+    pub heartbeat_at: Timestamp,
+    /// When the job is stopped if it has not ended.
+    pub deadline_at: Timestamp,
+    /// When the job ended.
+    pub finished_at: Option<Timestamp>,
+    /// When the job is deleted.
+    pub expires_at: Option<Timestamp>,
+    /// Why the job did not complete; null for a job that its owner cancelled.
+    pub error: Option<JobError>,
+    /// The part of the file that was never dispatched because the job was stopped. It is not in `itemCount`.
+    pub unprocessed: Option<Unprocessed>,
+    /// The client's own notes, as given at creation.
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+    /// Paths of related resources.
+    pub links: JobLinks,
+}
+
+const fn first_attempt() -> u32 {
+    1
+}
+
+/// A word that this version does not know is read as none.
+fn known<'de, D: Deserializer<'de>>(value: D) -> Result<Option<JobOutcome>, D::Error> {
+    let word: Option<Open<JobOutcome>> = Option::deserialize(value)?;
+    Ok(match word {
+        Some(Open::Known(outcome)) => Some(outcome),
+        Some(Open::Other(_)) | None => None,
+    })
+}
+
+/// Why a job did not complete, or is not going to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobError {
+    /// What happened, for a program.
+    #[schema(value_type = StopCode)]
+    pub code: Open<StopCode>,
+    /// What happened, for a person.
+    #[serde(default)]
+    #[schema(required)]
+    pub message: String,
+    /// The row of the file at which it happened, if there is one.
+    pub row: Option<u64>,
+    /// The byte of the file at which it happened, if there is one.
+    pub offset: Option<u64>,
+}
+
+/// The part of a file that was never dispatched: from here to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unprocessed {
+    /// The number of its first row.
+    pub from_row: u64,
+    /// The byte of the file at which it begins.
+    pub from_offset: u64,
+}
+
+/// Paths of a job's resources, relative to the API's address.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobLinks {
+    /// The failed items.
+    pub items: String,
+    /// The results.
+    pub results: String,
+    /// The job itself.
+    #[serde(rename = "self")]
+    pub this: String,
+}
+
+impl JobLinks {
+    /// The paths of this job.
+    pub fn of(job: JobGuid) -> Self {
+        Self {
+            items: format!("/api/jobs/{job}/items?outcome=failed"),
+            results: format!("/api/jobs/{job}/results"),
+            this: format!("/api/jobs/{job}"),
+        }
+    }
+}
+
+/// A page of jobs, newest first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobPage {
+    /// The jobs of this page.
+    pub jobs: Vec<JobView>,
+    /// Where the next page begins: send it as `after`. Null on the last page.
+    pub next: Option<JobGuid>,
+}

@@ -1,0 +1,22 @@
+//! Everything that goes over HTTP: requests, views, statuses, problem codes, and the table of routes.
+//!
+//! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
+//! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
+//!
+//! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
+//! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
+
+pub mod dead_letter;
+pub mod ids;
+pub mod item;
+pub mod job;
+mod open;
+pub mod openapi;
+pub mod problem;
+pub mod request;
+pub mod results;
+pub mod routes;
+pub mod status;
+pub mod upload;
+
+pub use open::{Open, Word};

@@ -1,0 +1,194 @@
+//! Examples of every body, in the form of the types: what they show is what is sent.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
+use crate::ids::{FileGuid, JobGuid};
+use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
+use crate::job::{JobLinks, JobPage, JobView};
+use crate::problem::{ProblemCode, ProblemView};
+use crate::request::{AnnounceRequest, CreateJobRequest, RedriveRequest, Tolerance};
+use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
+use crate::status::{JobOutcome, Stage, Status};
+use crate::upload::{RequestView, UploadStatus, UploadView};
+
+const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));
+const FILE_GUID: FileGuid = FileGuid(Uuid::from_u128(0x7d3f6f4e_2f0b_4c57_9d0e_5a1c3b2e8f10));
+
+/// The example of the schema of this name; null if it has none.
+pub(super) fn of(schema: &str) -> Value {
+    match schema {
+        "AnnounceRequest" => value(&announce_request()),
+        "CreateJobRequest" => value(&create_job_request()),
+        "RedriveRequest" => value(&RedriveRequest { file_guid: None, deadline_seconds: Some(3600) }),
+        "UploadView" => value(&upload()),
+        "JobView" => value(&job()),
+        "JobPage" => value(&JobPage { jobs: vec![job()], next: None }),
+        "FailedItemPage" => value(&failed_items()),
+        "SkippedItemPage" => value(&skipped_items()),
+        "ResultsView" => value(&results()),
+        "DeadLetterList" => value(&dead_letters()),
+        "OpenApiDocument" => json!({ "openapi": "3.1.0", "info": { "title": "Rowmill" }, "paths": {} }),
+        _ => Value::Null,
+    }
+}
+
+/// The example of a problem of this code with this status.
+pub(super) fn problem(code: ProblemCode, status: u16) -> Value {
+    let problem = code.problem(code.meaning());
+    value(&ProblemView { status, title: code.title(status).to_owned(), ..problem })
+}
+
+fn value(example: &impl Serialize) -> Value {
+    serde_json::to_value(example).expect("an example is JSON")
+}
+
+/// So many seconds after the example's job was created.
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::constant(1_795_000_000 + seconds, 0)
+}
+
+/// A completed job with a failed row.
+pub fn job() -> JobView {
+    JobView {
+        job_guid: JOB_GUID,
+        job_type: "import".to_owned(),
+        file_guid: Some(FILE_GUID),
+        status: Status::Completed,
+        outcome: Some(JobOutcome::Partial),
+        stage: Stage::Ended.into(),
+        message: "Job complete".to_owned(),
+        percent: 100,
+        item_count: 11_231,
+        item_count_final: true,
+        item_progress: 11_231,
+        items_succeeded: 11_230,
+        items_failed: 1,
+        items_skipped: 0,
+        attempt: 1,
+        created_at: at(0),
+        started_at: Some(at(1)),
+        heartbeat_at: at(7),
+        deadline_at: at(14_400),
+        finished_at: Some(at(7)),
+        expires_at: Some(at(2_592_000)),
+        error: None,
+        unprocessed: None,
+        metadata: json!({ "order": "7/2" }).as_object().cloned(),
+        links: JobLinks::of(JOB_GUID),
+    }
+}
+
+/// An announced upload that is sent with one presigned request.
+pub fn upload() -> UploadView {
+    UploadView {
+        file_guid: FILE_GUID,
+        status: UploadStatus::Pending.into(),
+        file_name: Some("people.csv".to_owned()),
+        content_type: "text/csv".to_owned(),
+        size: 7_340_032,
+        sha256: None,
+        created_at: at(-60),
+        expires_at: at(604_740),
+        upload: Some(RequestView {
+            method: "PUT".to_owned(),
+            url: "https://bucket.s3.eu-central-1.amazonaws.com/uploads/7d3f6f4e?X-Amz-Signature=…".to_owned(),
+            headers: BTreeMap::from([
+                ("content-length".to_owned(), "7340032".to_owned()),
+                ("content-type".to_owned(), "text/csv".to_owned()),
+            ]),
+            expires_at: at(3540),
+        }),
+        parts: None,
+        part_size: None,
+    }
+}
+
+/// The results of the example's job.
+pub fn results() -> ResultsView {
+    let link = |name: &str| LinkView {
+        file_name: format!("import-{JOB_GUID}-{name}"),
+        url: format!("https://bucket.s3.eu-central-1.amazonaws.com/results/{name}?X-Amz-Signature=…"),
+    };
+    ResultsView {
+        job_guid: JOB_GUID,
+        attempt: 1,
+        status: Status::Completed,
+        expires_at: at(3600),
+        files: vec![FileView {
+            file: ResultFile {
+                name: "failed-rows.csv".to_owned(),
+                kind: ResultKind::FailedRows.into(),
+                content_type: "text/csv".to_owned(),
+                bytes: 123,
+                items: Some(1),
+                crc64_nvme: "rosUhgp5mIg=".to_owned(),
+            },
+            link: link("failed-rows.csv"),
+        }],
+        left_out: Vec::new(),
+        manifest: ManifestView {
+            name: "manifest.json".to_owned(),
+            content_type: "application/json".to_owned(),
+            bytes: 1024,
+            crc64_nvme: "rosUhgp5mIg=".to_owned(),
+            link: link("manifest.json"),
+        },
+    }
+}
+
+fn announce_request() -> AnnounceRequest {
+    AnnounceRequest {
+        file_name: "people.csv".to_owned(),
+        content_type: "text/csv".to_owned(),
+        size: 7_340_032,
+        sha256: None,
+    }
+}
+
+fn create_job_request() -> CreateJobRequest {
+    CreateJobRequest {
+        job_type: "import".to_owned(),
+        file_guid: Some(FILE_GUID),
+        params: json!({ "dataset": "people", "key": "id" }).as_object().cloned().unwrap_or_default(),
+        tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(100) }),
+        max_concurrency: None,
+        deadline_seconds: Some(14_400),
+        metadata: json!({ "order": "7/2" }).as_object().cloned(),
+    }
+}
+
+fn failed_items() -> FailedItemPage {
+    let item = FailedItem {
+        row: 7,
+        offset: 412,
+        length: 9,
+        code: "ragged_row".to_owned(),
+        message: "2 cells where the header has 3".to_owned(),
+        column: None,
+        raw: Some("7,too few".to_owned()),
+        raw_base64: None,
+    };
+    FailedItemPage { items: vec![item], next: None }
+}
+
+fn skipped_items() -> SkippedItemPage {
+    let message = "not processed: the job was stopped before".to_owned();
+    SkippedItemPage { items: vec![SkippedItem { row: 8, code: "skipped".to_owned(), message }], next: Some("8".into()) }
+}
+
+fn dead_letters() -> DeadLetterList {
+    let letter = DeadLetter {
+        message_id: "2c8ab6a2-0d3c-4f0c-8e46-5f1d6f1f6a11".to_owned(),
+        about: DeadLetterKind::Items.into(),
+        attempt: 1,
+        chunk: Some(DeadChunk { tally: 0, index: 3, first_row: 1501, items: 500 }),
+        at: at(300),
+    };
+    DeadLetterList { dead_letters: vec![letter] }
+}

@@ -1,0 +1,121 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::examples;
+use crate::problem::{PROBLEM_JSON, ProblemCode};
+use crate::routes::{Answer, AnswerHeader, Parameter, RETRY_AFTER, ROUTES, RequestBody, Route};
+
+/// The paths of the document.
+pub(super) fn paths() -> Value {
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in ROUTES {
+        paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), operation(route));
+    }
+    json!(paths)
+}
+
+fn operation(route: &Route) -> Value {
+    let mut responses: BTreeMap<String, Value> =
+        route.answers.iter().map(|answer| (answer.status.to_string(), response(answer))).collect();
+    let mut problems: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
+    for (status, code) in route.all_problems() {
+        problems.entry(status).or_default().push(code);
+    }
+    responses.extend(problems.into_iter().map(|(status, codes)| (status.to_string(), problem(status, &codes))));
+    let mut operation = json!({
+        "operationId": operation_id(route),
+        "tags": [route.function],
+        "summary": route.summary,
+        "description": route.description,
+        "parameters": parameters(route),
+        "responses": responses,
+    });
+    if let Some(body) = &route.body {
+        operation["requestBody"] = request_body(body);
+    }
+    operation
+}
+
+/// `CreateJob` is `createJob`.
+fn operation_id(route: &Route) -> String {
+    let name = format!("{:?}", route.operation);
+    name[..1].to_ascii_lowercase() + &name[1..]
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let in_path = route.path_parameters().map(|name| {
+        let (schema, description) = match name {
+            "fileGuid" => ("FileGuid", "The upload's name."),
+            _ => ("JobGuid", "The job's name."),
+        };
+        json!({ "name": name, "in": "path", "required": true, "description": description, "schema": reference(schema) })
+    });
+    let others = route.parameters.iter().map(|parameter| {
+        let Parameter { name, place, required, description, schema } = parameter;
+        json!({ "name": name, "in": place, "required": required, "description": description, "schema": parsed(schema) })
+    });
+    in_path.chain(others).collect()
+}
+
+fn request_body(body: &RequestBody) -> Value {
+    let json = json!({ "schema": reference(body.json), "example": examples::of(body.json) });
+    let mut content = BTreeMap::from([("application/json", json)]);
+    for media_type in body.files {
+        content.insert(media_type, json!({ "schema": {} }));
+    }
+    json!({ "required": body.required, "content": content })
+}
+
+fn response(answer: &Answer) -> Value {
+    let mut response = json!({ "description": answer.description });
+    if !answer.headers.is_empty() {
+        response["headers"] = headers(answer.headers);
+    }
+    let schema = match answer.json {
+        [] => return response,
+        [one] => reference(one),
+        several => json!({ "anyOf": several.iter().map(|name| reference(name)).collect::<Vec<_>>() }),
+    };
+    let examples: BTreeMap<&str, Value> =
+        answer.json.iter().map(|name| (*name, json!({ "value": examples::of(name) }))).collect();
+    response["content"] = json!({ "application/json": { "schema": schema, "examples": examples } });
+    response
+}
+
+fn problem(status: u16, codes: &[ProblemCode]) -> Value {
+    let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let lines: Vec<String> = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).collect();
+    let examples: BTreeMap<&str, Value> =
+        (codes.iter()).map(|code| (code.as_str(), json!({ "value": examples::problem(*code, status) }))).collect();
+    let schema = json!({
+        "allOf": [
+            reference("ProblemView"),
+            { "properties": { "status": { "const": status }, "code": { "enum": words } } },
+        ],
+    });
+    let mut problem = json!({
+        "description": format!("{}.\n\n{}", codes[0].title(status), lines.join("\n")),
+        "content": { PROBLEM_JSON: { "schema": schema, "examples": examples } },
+    });
+    if matches!(status, 429 | 503) {
+        problem["headers"] = headers(&[RETRY_AFTER]);
+    }
+    problem
+}
+
+fn headers(headers: &[AnswerHeader]) -> Value {
+    let header = |header: &AnswerHeader| {
+        let AnswerHeader { required, description, schema, .. } = header;
+        json!({ "required": required, "description": description, "schema": parsed(schema) })
+    };
+    headers.iter().map(|one| (one.name.to_owned(), header(one))).collect::<Map<_, _>>().into()
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+fn parsed(schema: &str) -> Value {
+    serde_json::from_str(schema).expect("the table's schemas are JSON")
+}

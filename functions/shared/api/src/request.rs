@@ -1,0 +1,103 @@
+//! The bodies of requests. Each denies unknown fields: a misspelled field is an error.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::ids::FileGuid;
+
+/// The longest idempotency key, in characters.
+pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
+
+/// The longest file name, in bytes.
+pub const FILE_NAME_MAX_BYTES: usize = 255;
+
+/// The longest content type, in bytes.
+pub const CONTENT_TYPE_MAX_BYTES: usize = 255;
+
+/// The highest `maxConcurrency`: more chunks than there can be workers.
+pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
+
+/// The body of `POST /api/jobs`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateJobRequest {
+    /// The name of the job type, such as `import`.
+    pub job_type: String,
+    /// The upload to read. Required by a job type that reads a file, refused by one that reads a dataset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_guid: Option<FileGuid>,
+    /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// How many failed items the job tolerates before it is stopped. Any number, if left out.
+    #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// How many chunks of the job may be in flight at the same time. As many as there are workers, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 10_000)]
+    pub max_concurrency: Option<u32>,
+    /// After how many seconds the job is stopped if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub deadline_seconds: Option<u64>,
+    /// The client's own notes. The API shows them with the job. At most 1 KiB of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// An object, or null. The derived parser would take a list of the values too.
+fn tolerance<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
+    let fields: Option<Map<String, Value>> = Option::deserialize(value)?;
+    fields.map(|fields| Tolerance::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+}
+
+/// How many failed items a job tolerates before it is stopped. `percent` or `count` is required.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tolerance {
+    /// A higher percentage of failed items among the processed ones stops the job, 0 to 100.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(minimum = 0, maximum = 100)]
+    pub percent: Option<f64>,
+    /// More failed items than this stop the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// The percentage is ignored until this many items are processed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub minimum_items: Option<u64>,
+}
+
+/// The body of `POST /api/jobs/{jobGuid}/redrive`, which may be left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedriveRequest {
+    /// The upload of a corrected file: its rows replace failed rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_guid: Option<FileGuid>,
+    /// After how many seconds the attempt is stopped if it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub deadline_seconds: Option<u64>,
+}
+
+/// The JSON body of `POST /api/uploads`: it announces a file that the client sends straight into the bucket.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnnounceRequest {
+    /// The file's name, without control characters.
+    #[schema(min_length = 1, max_length = 255)]
+    pub file_name: String,
+    /// The file's media type, such as `text/csv`.
+    #[schema(max_length = 255, pattern = "^[A-Za-z0-9.+-]+/[A-Za-z0-9.+-]+$")]
+    pub content_type: String,
+    /// The file's length in bytes.
+    pub size: u64,
+    /// The SHA-256 of the file's bytes, in hexadecimal. The bucket checks it. Not for a file that is sent in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-fA-F]{64}$")]
+    pub sha256: Option<String>,
+}

@@ -1,0 +1,234 @@
+//! The table of routes: for each one its function, what it takes, and everything it can answer.
+//!
+//! This is the one list. The OpenAPI document is made from it, `template.yaml` is tested against it, and the functions
+//! find out with [`Operation::of`] which route a request came by.
+
+mod jobs;
+mod uploads;
+
+use crate::problem::ProblemCode;
+
+/// A route's name: the `operationId` of the OpenAPI document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// `POST /api/uploads`
+    CreateUpload,
+    /// `POST /api/uploads/{fileGuid}/complete`
+    CompleteUpload,
+    /// `GET /api/uploads/{fileGuid}`
+    ShowUpload,
+    /// `POST /api/jobs`
+    CreateJob,
+    /// `GET /api/jobs`
+    ListJobs,
+    /// `GET /api/jobs/{jobGuid}`
+    ShowJob,
+    /// `GET /api/jobs/{jobGuid}/items`
+    ListItems,
+    /// `GET /api/jobs/{jobGuid}/results`
+    ShowResults,
+    /// `GET /api/jobs/{jobGuid}/dead-letters`
+    ListDeadLetters,
+    /// `POST /api/jobs/{jobGuid}/cancel`
+    CancelJob,
+    /// `POST /api/jobs/{jobGuid}/redrive`
+    RedriveJob,
+    /// `GET /api/openapi.json`
+    ShowDocument,
+}
+
+/// All routes.
+pub static ROUTES: [&Route; 12] = [
+    &uploads::CREATE,
+    &uploads::COMPLETE,
+    &uploads::SHOW,
+    &jobs::CREATE,
+    &jobs::LIST,
+    &jobs::SHOW,
+    &jobs::ITEMS,
+    &jobs::RESULTS,
+    &jobs::DEAD_LETTERS,
+    &jobs::CANCEL,
+    &jobs::REDRIVE,
+    &jobs::DOCUMENT,
+];
+
+/// A route.
+#[derive(Debug)]
+pub struct Route {
+    /// Its name.
+    pub operation: Operation,
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// Its path, with the names of parameters in braces.
+    pub path: &'static str,
+    /// The function that answers it.
+    pub function: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// What a client must know beyond that.
+    pub description: &'static str,
+    /// What it reads from query and headers. The parameters of the path are in `path`.
+    pub parameters: &'static [Parameter],
+    /// The body it takes, if any.
+    pub body: Option<RequestBody>,
+    /// What it answers when all is well.
+    pub answers: &'static [Answer],
+    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`.
+    pub problems: &'static [(u16, ProblemCode)],
+    /// Whether it reads anything that belongs to an owner.
+    pub guarded: bool,
+}
+
+/// What every route answers that reads something of an owner.
+pub const COMMON_PROBLEMS: [(u16, ProblemCode); 3] =
+    [(401, ProblemCode::Unauthorized), (500, ProblemCode::InternalError), (503, ProblemCode::Unavailable)];
+
+/// A parameter of a query or a header.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// `query` or `header`.
+    pub place: &'static str,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it means.
+    pub description: &'static str,
+    /// Its JSON schema, as JSON text.
+    pub schema: &'static str,
+}
+
+/// A request's body.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestBody {
+    /// Whether there must be one.
+    pub required: bool,
+    /// The name of the schema of its JSON.
+    pub json: &'static str,
+    /// Media types of files that it takes as they are.
+    pub files: &'static [&'static str],
+}
+
+/// An answer to a request that was carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// What it says.
+    pub description: &'static str,
+    /// The names of the schemas that its JSON may have; none if it has no body.
+    pub json: &'static [&'static str],
+    /// Its headers.
+    pub headers: &'static [AnswerHeader],
+}
+
+/// A header of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerHeader {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether every answer of this kind has it.
+    pub required: bool,
+    /// What it means.
+    pub description: &'static str,
+    /// Its JSON schema, as JSON text.
+    pub schema: &'static str,
+}
+
+/// When to look again, on jobs that have not ended.
+const POLL_AFTER: AnswerHeader = AnswerHeader {
+    name: "Retry-After",
+    required: false,
+    description: "Seconds after which to look again. Left out if the job has ended.",
+    schema: r#"{"type": "integer", "minimum": 1}"#,
+};
+
+/// When to try again after a problem.
+pub const RETRY_AFTER: AnswerHeader = AnswerHeader {
+    name: "Retry-After",
+    required: true,
+    description: "Seconds after which to try again.",
+    schema: r#"{"type": "integer", "minimum": 1}"#,
+};
+
+const ETAG: AnswerHeader = AnswerHeader {
+    name: "ETag",
+    required: true,
+    description: "The answer's entity tag. Send it as `If-None-Match` to get 304 while nothing has changed.",
+    schema: r#"{"type": "string", "pattern": "^\"[0-9a-f]{32}\"$"}"#,
+};
+
+const IF_NONE_MATCH: Parameter = Parameter {
+    name: "If-None-Match",
+    place: "header",
+    required: false,
+    description: "Entity tags of earlier answers. If one of them is current, the answer is 304 without a body.",
+    schema: r#"{"type": "string"}"#,
+};
+
+const NOT_MODIFIED: Answer = Answer {
+    status: 304,
+    description: "Nothing has changed since the answer with this entity tag.",
+    json: &[],
+    headers: &[ETAG],
+};
+
+impl Operation {
+    /// The route by which this function got a request of this method and path.
+    ///
+    /// Only the end of the path counts, so that an address with a path of its own does not matter.
+    pub fn of(function: &str, method: &str, path: &str) -> Option<Self> {
+        let path: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        let leads_to = |route: &&&Route| {
+            let template: Vec<&str> = route.path.trim_start_matches('/').split('/').collect();
+            route.function == function
+                && route.method == method
+                && template.len() <= path.len()
+                && (path[path.len() - template.len()..].iter())
+                    .zip(&template)
+                    .all(|(segment, expected)| expected.starts_with('{') || segment == expected)
+        };
+        ROUTES.iter().find(leads_to).map(|route| route.operation)
+    }
+}
+
+impl Route {
+    /// The names of the parameters of its path.
+    pub fn path_parameters(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+
+    /// Every problem it can answer.
+    pub fn all_problems(&self) -> Vec<(u16, ProblemCode)> {
+        let common: &[_] = if self.guarded { &COMMON_PROBLEMS } else { &[] };
+        self.problems.iter().chain(common).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_finds_its_route() {
+        for route in ROUTES {
+            let path = route.path.replace("{jobGuid}", "x").replace("{fileGuid}", "y");
+            for path in [path.clone(), format!("{path}/"), format!("/stage{path}")] {
+                let found = Operation::of(route.function, route.method, &path);
+                assert_eq!(found, Some(route.operation), "{path}");
+            }
+        }
+        assert_eq!(Operation::of("job-status", "GET", "/api/jobs/x/cancel"), None);
+        assert_eq!(Operation::of("job-status", "POST", "/api/jobs"), None);
+    }
+
+    #[test]
+    fn every_problem_has_a_status_that_its_code_goes_with() {
+        for route in ROUTES {
+            for (status, code) in route.all_problems() {
+                assert!(code.statuses().contains(&status), "{} {}", route.path, code.as_str());
+            }
+        }
+    }
+}

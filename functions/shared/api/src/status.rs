@@ -1,0 +1,102 @@
+//! The words that say how a job is doing.
+
+use crate::open::words;
+
+words! {
+    /// Where a job is in its life.
+    Status {
+        /// The job is accepted. No function has taken it up yet.
+        Waiting = "waiting",
+        /// The job is being split, processed or completed.
+        Running = "running",
+        /// The owner has cancelled the job. Running work ends, queued work is skipped.
+        Cancelling = "cancelling",
+        /// All items are accounted for. The outcome says how they ended.
+        Completed = "completed",
+        /// An error of the whole job ended it. Earlier work counts; the rest is skipped or was never dispatched.
+        Failed = "failed",
+        /// The job ended because its owner cancelled it.
+        Cancelled = "cancelled",
+    }
+}
+
+impl Status {
+    /// Whether the job has ended: nothing changes any more unless the job is redriven.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+words! {
+    /// How a completed job went.
+    JobOutcome {
+        /// Every item succeeded, or the file has no items.
+        Succeeded = "succeeded",
+        /// Some items succeeded, some did not.
+        Partial = "partial",
+        /// No item succeeded.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// What a job is doing, in more detail than its status.
+    Stage {
+        /// No function has taken the job up yet.
+        Queued = "queued",
+        /// The file is being split. The first chunks may be done already.
+        Splitting = "splitting",
+        /// The file is split. Its items are being processed.
+        Processing = "processing",
+        /// All items are accounted for. The job is being completed.
+        Completing = "completing",
+        /// The job is stopped and is ending.
+        Stopping = "stopping",
+        /// The job has ended.
+        Ended = "ended",
+    }
+}
+
+words! {
+    /// Why a job was stopped.
+    StopCode {
+        /// The owner cancelled the job.
+        Cancelled = "cancelled",
+        /// The job's deadline passed.
+        DeadlineExceeded = "deadline_exceeded",
+        /// More items failed than the job's tolerance allows.
+        ToleranceExceeded = "tolerance_exceeded",
+        /// A quoted cell is still open at the end of the file.
+        UnterminatedQuote = "unterminated_quote",
+        /// The upload is gone, or was replaced after the job was created.
+        SourceChanged = "source_changed",
+        /// The file needs more tallies than a job can have.
+        FileTooLong = "file_too_long",
+        /// The job's counters did not add up at its end, or the file reads differently from how it was split.
+        AuditFailed = "audit_failed",
+        /// One invocation of the splitter is too short to get from one chunk border of the file to the next.
+        SplitTimeout = "split_timeout",
+        /// The split began with another version of the scanner.
+        ScannerChanged = "scanner_changed",
+        /// The upload's packing cannot be read, or it holds more than is allowed.
+        UnreadableFile = "unreadable_file",
+        /// Every try to split the file ended without a result.
+        SplitFailed = "split_failed",
+        /// Every try to complete the job ended without a result.
+        CompletionFailed = "completion_failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_reads_back_as_it_was_written() {
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.as_str()), Some(status));
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+        assert_eq!(Status::parse("done"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! An upload as the API shows it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Open;
+use crate::ids::FileGuid;
+use crate::open::words;
+
+words! {
+    /// How far an upload is.
+    UploadStatus {
+        /// The client is still to send the bytes, or the rest of them.
+        Pending = "pending",
+        /// All bytes are stored.
+        Ready = "ready",
+    }
+}
+
+/// An upload as the API shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadView {
+    /// The upload's name.
+    pub file_guid: FileGuid,
+    /// `pending` until all bytes are stored, then `ready`.
+    #[schema(value_type = UploadStatus)]
+    pub status: Open<UploadStatus>,
+    /// The file's name, if the client gave one.
+    pub file_name: Option<String>,
+    /// The file's media type.
+    pub content_type: String,
+    /// The file's length in bytes.
+    pub size: u64,
+    /// The SHA-256 of the file's bytes in hexadecimal, if announced.
+    pub sha256: Option<String>,
+    /// When the upload was announced.
+    pub created_at: Timestamp,
+    /// Until when a job can be created from it.
+    pub expires_at: Timestamp,
+    /// The request that stores the whole file. Only in the answer to an announcement of a small file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub upload: Option<RequestView>,
+    /// The requests that store the file part by part. Only in the answer to an announcement of a big file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parts: Option<Vec<PartView>>,
+    /// The length of each part but the last, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part_size: Option<u64>,
+}
+
+/// A presigned request: send it as it is, with these headers.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestView {
+    /// The HTTP method.
+    pub method: String,
+    /// The address. It holds the signature.
+    pub url: String,
+    /// Headers that are part of the signature: send exactly these values.
+    #[serde(default)]
+    #[schema(required)]
+    pub headers: BTreeMap<String, String>,
+    /// Until when the request can be used.
+    pub expires_at: Timestamp,
+}
+
+impl fmt::Debug for RequestView {
+    /// Whoever has the address may write the file, so it must not reach a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestView").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// The presigned request of one part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PartView {
+    /// The part's number, counted from 1, in the order of the file.
+    #[schema(minimum = 1)]
+    pub part_number: u32,
+    /// The part's length in bytes.
+    pub size: u64,
+    /// The request that stores it.
+    #[serde(flatten)]
+    pub request: RequestView,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_never_logged() {
+        let text = r#"{"partNumber":1,"size":3,"method":"PUT","url":"https://s?X-Sig=secret","headers":{"a":"b"},
+            "expiresAt":"2026-11-21T00:00:00Z"}"#;
+        let part: PartView = serde_json::from_str(text).unwrap();
+        assert_eq!(part.request.headers["a"], "b");
+        assert!(!format!("{part:?}").contains("secret"));
+    }
+}
