@@ -37,12 +37,6 @@ pub struct Ports {
     pub uploads: Arc<dyn UploadStore>,
     /// The records table.
     pub records: Arc<dyn RecordStore>,
-    /// The bucket.
-    pub objects: Arc<dyn Objects>,
-    /// Multipart uploads to the bucket.
-    pub multipart: Arc<dyn MultipartObjects>,
-    /// Presigned requests to the bucket.
-    pub transfers: Arc<dyn DirectTransfers>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The items queue.
@@ -51,6 +45,12 @@ pub struct Ports {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// The bucket.
+    pub objects: Arc<dyn Objects>,
+    /// Multipart uploads to the bucket.
+    pub multipart: Arc<dyn MultipartObjects>,
+    /// Presigned requests to the bucket.
+    pub transfers: Arc<dyn DirectTransfers>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// IDs and jitter.
@@ -62,22 +62,22 @@ pub struct Ports {
 pub struct Limits {
     /// The limits of uploads.
     pub uploads: UploadLimits,
+    /// The longest header, in bytes.
+    pub header_max_bytes: u64,
     /// Where a chunk ends.
     pub chunks: ChunkLimits,
     /// How many jobs may be active.
     pub ceilings: Ceilings,
-    /// The longest header, in bytes.
-    pub header_max_bytes: u64,
     /// The deadline of an attempt whose client asks for none.
     pub default_deadline_seconds: u64,
     /// The longest deadline that a client may ask for.
     pub maximum_deadline_seconds: u64,
-    /// How long an idempotency key is known.
-    pub idempotency: Duration,
     /// The longest `Retry-After`.
     pub retry_after_max: Duration,
     /// The largest corrected file, in bytes.
     pub corrected_max_bytes: u64,
+    /// How long an idempotency key is known.
+    pub idempotency: Duration,
     /// How long a link to a result can be used.
     pub link_expiry: Duration,
     /// How long a job is kept after its end.
@@ -127,14 +127,14 @@ impl Default for Limits {
                 retention: 7 * DAY,
                 presign_expiry: HOUR,
             },
+            header_max_bytes: 64 << 10,
             chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
             ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
-            header_max_bytes: 64 << 10,
             default_deadline_seconds: 4 * HOUR.as_secs(),
             maximum_deadline_seconds: 3 * DAY.as_secs(),
-            idempotency: DAY,
             retry_after_max: Duration::from_secs(300),
             corrected_max_bytes: 1 << 20,
+            idempotency: DAY,
             link_expiry: HOUR,
             retention: 30 * DAY,
             lease: Duration::from_secs(300),
