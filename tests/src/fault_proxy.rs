@@ -24,20 +24,20 @@ use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What happens to the calls that pass, each with its probability; nothing by default.
+/// The faults of the calls that pass, each with its probability; none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
     /// An internal error, and the call had no effect.
     pub refused: f64,
-    /// An internal error in the place of the answer: the call took effect.
+    /// An internal error instead of the answer: the call took effect.
     pub reply_lost: f64,
     /// Throttled. Of a batch, its entries one by one.
     pub throttled: f64,
-    /// A single write of a row finds a transaction's hand on it; of a batch of statements, each of them.
+    /// A single write conflicts with a transaction on its row; in a batch of statements, each of them does.
     pub conflict: f64,
-    /// A transaction finds another one in its way. There are few of them, so this may be high.
+    /// A transaction conflicts with another one. Transactions are few, so this may be high.
     pub transaction_conflict: f64,
-    /// How long every call takes on its way.
+    /// The delay of every call.
     pub latency: Duration,
 }
 
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// What is to happen to this call, how long it takes, and the chance that is left for its details.
+    /// The fault of this call, its delay, and the random generator for its details.
     fn draw(&self, call: &Call) -> (Option<Fault>, Duration, Rng) {
         let mut state = self.state();
         let mut rng = Rng::with_seed(self.seed.wrapping_add(state.calls));
@@ -341,13 +341,13 @@ fn s3_error(method: &Method, status: StatusCode, code: &str) -> Response<Full<By
     with_body(status, "application/xml", text)
 }
 
-/// How many entries the request's list of this name has.
+/// The entries of the request's list of this name.
 fn entries(body: &Bytes, list: &str) -> Vec<Value> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     request[list].as_array().cloned().unwrap_or_default()
 }
 
-/// One of the transaction's items is in another transaction's hands; which one is left to chance.
+/// A random item of the transaction conflicts with another transaction.
 fn cancelled_transaction(body: &Bytes, rng: &mut Rng) -> Response<Full<Bytes>> {
     let mut reasons = vec![json!({ "Code": "None" }); entries(body, "TransactItems").len().max(1)];
     let hit = rng.usize(..reasons.len());
@@ -365,7 +365,7 @@ fn refused_statements(body: &Bytes, code: &str) -> Response<Full<Bytes>> {
     json_1_0(StatusCode::OK, &json!({ "Responses": answers }))
 }
 
-/// None of the events is taken.
+/// All events are rejected.
 fn refused_events(body: &Bytes) -> Response<Full<Bytes>> {
     let refused = json!({ "ErrorCode": "ThrottlingException", "ErrorMessage": "made up by the fault proxy" });
     let events = entries(body, "Entries").len();

@@ -130,12 +130,12 @@ fn dead() -> PortError {
 }
 
 /// A port in a process that may die at each of its calls.
-pub struct Mortal<P: ?Sized> {
+pub struct CrashingPort<P: ?Sized> {
     port: Arc<P>,
     faults: Arc<Faults>,
 }
 
-impl<P: ?Sized> Mortal<P> {
+impl<P: ?Sized> CrashingPort<P> {
     /// This port in the process of this plan.
     pub fn new(port: Arc<P>, faults: &Arc<Faults>) -> Arc<Self> {
         Arc::new(Self { port, faults: Arc::clone(faults) })
@@ -152,7 +152,7 @@ impl<P: ?Sized> Mortal<P> {
 
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
-impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for Mortal<P> {
+impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for CrashingPort<P> {
     async fn send(&self, messages: &[M]) -> Result<(), PortError> {
         self.make(self.port.send(messages)).await
     }
@@ -162,12 +162,12 @@ impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for Mortal<P> {
     }
 }
 
-/// Implements a port for [`Mortal`], from the signatures of its methods.
+/// Implements a port for [`CrashingPort`], from the signatures of its methods.
 macro_rules! mortal {
     ($port:ident { $($call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }) => {
         #[deny(clippy::missing_trait_methods)]
         #[async_trait]
-        impl<P: $port + ?Sized> $port for Mortal<P> {
+        impl<P: $port + ?Sized> $port for CrashingPort<P> {
             $(async fn $call(&self, $($argument: $type),*) -> $answer {
                 self.make(self.port.$call($($argument),*)).await
             })*

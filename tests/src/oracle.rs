@@ -1,4 +1,4 @@
-//! Counts by other means than Rowmill's own: the `csv` crate over the bytes.
+//! Counts rows with the `csv` crate, independently of Rowmill's own reader.
 
 use std::ops::Range;
 

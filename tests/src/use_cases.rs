@@ -38,12 +38,6 @@ pub struct Ports {
     pub uploads: Arc<dyn UploadStore>,
     /// The records table.
     pub records: Arc<dyn RecordStore>,
-    /// The bucket.
-    pub objects: Arc<dyn Objects>,
-    /// Multipart uploads to the bucket.
-    pub multipart: Arc<dyn MultipartObjects>,
-    /// Presigned requests to the bucket.
-    pub transfers: Arc<dyn DirectTransfers>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The items queue.
@@ -52,6 +46,12 @@ pub struct Ports {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
+    /// The bucket.
+    pub objects: Arc<dyn Objects>,
+    /// Multipart uploads to the bucket.
+    pub multipart: Arc<dyn MultipartObjects>,
+    /// Presigned requests to the bucket.
+    pub transfers: Arc<dyn DirectTransfers>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// IDs and jitter.

@@ -27,7 +27,7 @@ fn small_chunks(max_items: u32) -> Limits {
 #[tokio::test]
 async fn every_character_of_the_real_file_becomes_a_record() {
     let world = World::new(Limits::default());
-    let file = world.store("text/csv", files::unicode_csv()).await;
+    let file = world.store_csv(files::unicode_csv()).await;
     let job = world.create("import", file, json!({ "dataset": "unicode", "key": "codepoint" })).await.unwrap();
     assert_eq!(world.show(job.job_guid).await.message, "Waiting for job to start...");
     world.run().await;
@@ -40,9 +40,9 @@ async fn every_character_of_the_real_file_becomes_a_record() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_an_import_would_and_writes_nothing() {
+async fn a_dry_run_reports_what_an_import_would_and_writes_nothing() {
     let world = World::new(small_chunks(3));
-    let file = world.store("text/csv", "id,n\n1,1\n,2\n3,x\nragged\n").await;
+    let file = world.store_csv("id,n\n1,1\n,2\n3,x\nragged\n").await;
     let params = |dry_run: bool| {
         let schema = json!({ "properties": { "n": { "type": "integer" } } });
         json!({ "dataset": "d", "key": "id", "schema": schema, "dryRun": dry_run })
@@ -68,7 +68,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
     let csv = format!("a,b\n1,2\n\n3\n4,5,6\n\"q\"\"\n\",7\n8,{long}\n9,10\n");
     let mut bytes = csv.into_bytes();
     bytes.extend_from_slice(b"11,\xff\xfe\n12,13\n");
-    let file = world.store("text/csv", bytes.clone()).await;
+    let file = world.store_csv(bytes.clone()).await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
     let failed = world.all_failed(job.job_guid).await;
@@ -85,7 +85,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
 #[tokio::test]
 async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts() {
     let world = World::new(small_chunks(2));
-    let file = world.store("text/csv", "a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
+    let file = world.store_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
     let shown = world.show(job.job_guid).await;
@@ -99,7 +99,7 @@ async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts()
 async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
     for bytes in ["", "a,b\n", "\u{feff}a,b", "a,b\r\n\r\n"] {
         let world = World::new(Limits::default());
-        let file = world.store("text/csv", bytes).await;
+        let file = world.store_csv(bytes).await;
         let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap();
         world.run().await;
         let shown = world.show(job.job_guid).await;
@@ -111,7 +111,7 @@ async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
 async fn a_file_that_is_gone_or_replaced_stops_the_job() {
     for replace in [false, true] {
         let world = World::new(small_chunks(2));
-        let file = world.store("text/csv", files::plain_csv(50)).await;
+        let file = world.store_csv(files::plain_csv(50)).await;
         let job = world.create("validate", file, json!({})).await.unwrap();
         let split = world.splits.take().remove(0);
         assert_eq!(world.splitter.split(&split, world.deadline()).await.unwrap(), SplitEnd::Finished);
@@ -127,14 +127,14 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
     }
 }
 
-/// A tally that counts, whose messages never left, and which will not be cut again: it must not keep the job for ever.
+/// A tally counts, but its messages were never sent and it will not be split again: the job must still end.
 #[tokio::test]
 async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
     let cases = [(false, Death::Before), (false, Death::After), (true, Death::Before), (true, Death::After)];
     for (source_is_gone, death) in cases {
         for call in 0..40 {
             let world = World::new(small_chunks(1));
-            let file = world.store("text/csv", files::plain_csv(100)).await;
+            let file = world.store_csv(files::plain_csv(100)).await;
             let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
             let message = world.splits.take().remove(0);
             world.faults.plan(call, death);
@@ -168,7 +168,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
 }
 
 #[tokio::test]
-async fn a_border_too_far_away_for_an_invocation_stops_the_job() {
+async fn a_record_that_takes_longer_than_an_invocation_to_find_stops_the_job() {
     let world = World::new(small_chunks(1));
     let job = world.validate_csv(format!("a\n1\n\"{}", "x".repeat(10_000))).await;
     let message = world.splits.take().remove(0);
@@ -201,12 +201,12 @@ async fn a_page_of_failed_items_is_bounded_in_bytes_too() {
 #[tokio::test]
 async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
     let world = World::new(small_chunks(1));
-    let file = world.store("text/csv", files::plain_csv(1000)).await;
+    let file = world.store_csv(files::plain_csv(1000)).await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     let mut continuations = 0;
     while let Some(message) = world.splits.take().pop() {
         // Less than the margin is left: every invocation dispatches one tally and hands over.
-        let deadline = world.clock.now() + Duration::from_secs(10);
+        let deadline = world.deadline_in(Duration::from_secs(10));
         if world.splitter.split(&message, deadline).await.unwrap() == SplitEnd::Continued {
             continuations += 1;
         }
@@ -219,7 +219,7 @@ async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
 #[tokio::test]
 async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() {
     let world = World::new(small_chunks(1));
-    let file = world.store("text/csv", "key,value\na,1\nb,2\na,3\nc,4\na,5\n").await;
+    let file = world.store_csv("key,value\na,1\nb,2\na,3\nc,4\na,5\n").await;
     let job = world.create("import", file, json!({ "dataset": "d", "key": ["key"] })).await.unwrap();
     let split = world.splits.take().remove(0);
     world.splitter.split(&split, world.deadline()).await.unwrap();
@@ -234,10 +234,10 @@ async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() 
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_owner_is_not_there() {
+async fn another_owner_sees_nothing_of_a_job_or_an_upload() {
     let world = World::new(Limits::default());
     let (mine, theirs) = (World::owner(), Owner("somebody else".to_owned()));
-    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let file = world.store_csv("a,b\n1,2\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
     assert!(world.status.owned(&mine, job.job_guid).await.is_ok());
@@ -247,15 +247,15 @@ async fn what_belongs_to_another_owner_is_not_there() {
     assert_eq!(world.status.list(&theirs, &filter).await.unwrap().jobs.len(), 0);
     assert!(matches!(world.uploads.show(&theirs, file).await, Err(UploadError::Unknown(_))));
     assert!(matches!(world.uploads.complete(&theirs, file).await, Err(UploadError::Unknown(_))));
-    let wish = json!({ "jobType": "validate", "fileGuid": file });
-    let stolen = world.creator.create(&theirs, &serde_json::from_value(wish).unwrap(), None).await;
+    let request = json!({ "jobType": "validate", "fileGuid": file });
+    let stolen = world.creator.create(&theirs, &serde_json::from_value(request).unwrap(), None).await;
     assert!(matches!(stolen, Err(CreateJobError::UnknownUpload(_))));
 }
 
 #[tokio::test]
-async fn what_has_expired_is_not_shown() {
+async fn expired_jobs_and_uploads_are_not_shown() {
     let world = World::new(Limits::default());
-    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let file = world.store_csv("a,b\n1,2\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
     world.clock.advance(Duration::from_secs(7 * 86_400 + 1));
@@ -271,7 +271,7 @@ async fn what_has_expired_is_not_shown() {
 async fn a_request_that_cannot_become_a_job_writes_nothing() {
     let ceilings = Ceilings { owner: 1, job_type: 5, system: 5 };
     let world = World::new(Limits { ceilings, ..Limits::default() });
-    let file = world.store("text/csv", "a,b\n1,2\n").await;
+    let file = world.store_csv("a,b\n1,2\n").await;
     let error = async |job_type, file, params| world.create(job_type, file, params).await.unwrap_err();
     assert!(matches!(error("nope", file, json!({})).await, CreateJobError::UnknownJobType { .. }));
     assert!(matches!(error("import", file, json!({})).await, CreateJobError::Params(_)));
@@ -288,8 +288,8 @@ async fn a_request_that_cannot_become_a_job_writes_nothing() {
     world.run().await;
 }
 
-/// The process dies at every call to a port there is, once before and once after the call took effect: 71 chunks in two
-/// tallies, one of them with a bad row.
+/// The process crashes at every port call, once before and once after the call takes effect: 71 chunks in two tallies, one of
+/// them with a bad row.
 #[tokio::test]
 async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     let mut csv = files::plain_csv(70);
@@ -300,7 +300,7 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     for (death, split_time) in split_times.iter().flat_map(|time| [(Death::Before, *time), (Death::After, *time)]) {
         for call in 0.. {
             let world = World::new(small_chunks(1));
-            let file = world.store("text/csv", csv.clone()).await;
+            let file = world.store_csv(csv.clone()).await;
             let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
             world.faults.plan(call, death);
             world.run_through_crashes(split_time).await;
@@ -334,7 +334,7 @@ proptest! {
             let world = World::new(small_chunks(max_items));
             let mut file = b"a,b\n".to_vec();
             file.extend_from_slice(&body);
-            let job = world.store("text/csv", file.clone()).await;
+            let job = world.store_csv(file.clone()).await;
             let job = world.create("validate", job, json!({})).await.unwrap().job_guid;
             let mut chance = seed;
             let mut dice = |sides: u64| {
@@ -384,7 +384,7 @@ proptest! {
     }
 }
 
-/// A message at random; put back where it is to be delivered again.
+/// The message at this place; it stays in the queue if it is to be delivered again.
 fn take<M: Clone>(queue: &mut Vec<M>, at: u64, repeats: bool) -> M {
     let message = queue.swap_remove(usize::try_from(at).unwrap());
     if repeats {

@@ -1,4 +1,4 @@
-//! The simulation, run in numbers, and the proof that it finds what it is for.
+//! Many seeds of the simulation, and the proof that it catches broken protocols.
 
 use acceptance::simulation::{Broken, first_failure, trace};
 
@@ -16,11 +16,11 @@ fn twenty_thousand_seeds_hold() {
     }
     if seeds() >= 20_000 {
         let missed: Vec<&&str> = CORNERS.iter().filter(|corner| !summary.reached.contains_key(**corner)).collect();
-        assert!(missed.is_empty(), "no seed got to {missed:?}");
+        assert!(missed.is_empty(), "no seed reached {missed:?}");
     }
 }
 
-/// Where the seeds must get to, for their holding to mean anything.
+/// The corners that the seeds must reach; otherwise their success proves little.
 const CORNERS: [&str; 24] = [
     "Api: no slot",
     "Sweep: recovered",
@@ -53,12 +53,12 @@ fn a_seed_is_the_whole_run() {
     for seed in 0..50 {
         assert!(
             trace(seed, Broken::Nothing) == trace(seed, Broken::Nothing),
-            "seed {seed} runs otherwise the second time"
+            "seed {seed} runs differently the second time"
         );
     }
 }
 
-/// Some of the first seeds finds what is wrong.
+/// One of the first seeds must find what is broken.
 fn is_caught(broken: Broken) {
     let (summary, failure) = first_failure(0..2_000, broken);
     let failure = failure.unwrap_or_else(|| panic!("{broken:?} is not found by {} seeds", summary.seeds));

@@ -1,8 +1,8 @@
-//! `create-job` and `process-items` with two more job types, `hostile` and `slow`, whose items do as their row says: they
-//! take as many milliseconds as the column `ms` says, and where the column `then` says `abort`, they end the process.
+//! `create-job` and `process-items` with two more job types, `hostile` and `slow`. Each row scripts its item: column `ms` is
+//! how many milliseconds it takes, and `abort` in column `then` makes it abort the process.
 //!
-//! The local stack of the chaos tests runs this executable in the place of both functions; which of them it is, Lambda
-//! tells it. The types differ in their names alone, so that the ceilings of two types can be told apart.
+//! The local stack of the chaos tests runs this executable as both functions; the function name that Lambda sets decides
+//! which. The two types differ only in name, so that tests can fill the ceiling of one and not of the other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn job_types(records: Option<Arc<dyn RecordStore>>) -> JobTypes {
     JobTypes::of(built_in.into_iter().chain(hostile))
 }
 
-/// The job type of this name, whose items do as their row says.
+/// A job type of this name whose rows script their items.
 struct Scripted(&'static str);
 
 impl JobType for Scripted {

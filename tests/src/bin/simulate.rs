@@ -1,4 +1,4 @@
-//! Runs any number of seeds of the simulation: `cargo run --bin simulate -- --seeds 100000 --from 0`.
+//! Runs seeds of the simulation: `cargo run --bin simulate -- --seeds 100000 --from 0`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -7,8 +7,8 @@ use acceptance::simulation::{Broken, Summary, first_failure};
 
 const USAGE: &str = "simulate [--from SEED] [--seeds COUNT]
 
-Runs COUNT seeds (20000) from SEED (0) on all cores. The first one that violates something is told line by line, and the
-command fails.";
+Runs COUNT seeds (20000) from SEED (0) on all cores. If one violates an invariant, its trace is
+printed and the command fails.";
 
 fn main() -> ExitCode {
     let (mut from, mut seeds) = (0, 20_000);

@@ -1,4 +1,4 @@
-//! The adversary: what of all that may go wrong does, until its budget is spent.
+//! The adversary: decides which faults happen, until its budget is spent.
 
 use std::time::Duration;
 
@@ -6,53 +6,53 @@ use super::functions::Function;
 use super::hub::{CallKind, Verdict};
 use super::plan::Faults;
 
-/// Who decides.
+/// The source of all faults and all chance of a run.
 pub struct Adversary {
-    /// Chance, the only source of it.
+    /// The only source of chance.
     pub rng: fastrand::Rng,
     faults: Faults,
     left: u32,
 }
 
-/// What becomes of a suspended call.
+/// The fate of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It goes on like this.
+    /// It goes on with this verdict.
     Call(Verdict),
-    /// Its process dies before it.
+    /// Its process dies before the call.
     Death,
-    /// Its invocation stands still for so long.
+    /// Its invocation stalls for this time.
     Stall(Duration),
 }
 
 impl Adversary {
-    /// An adversary with these faults to make.
+    /// An adversary that may make these faults.
     pub const fn new(rng: fastrand::Rng, faults: Faults) -> Self {
         Self { rng, left: faults.budget, faults }
     }
 
     /// Whether it still makes faults at this step.
-    pub const fn is_at_it(&self, step: u64) -> bool {
+    pub const fn is_active(&self, step: u64) -> bool {
         self.left > 0 && step < self.faults.until_step
     }
 
-    /// Whether it makes a fault of a kind that there is, one time in so many.
+    /// Whether it makes a fault now: one time in `one_in`, if the world has this kind of fault.
     fn strikes(&mut self, step: u64, kind: bool, one_in: u32) -> bool {
-        let strikes = self.is_at_it(step) && kind && self.rng.u32(0..one_in) == 0;
+        let strikes = self.is_active(step) && kind && self.rng.u32(0..one_in) == 0;
         self.left -= u32::from(strikes);
         strikes
     }
 
-    /// What becomes of a function's call.
+    /// The fate of a function's call.
     pub fn fate(&mut self, kind: CallKind, step: u64, function: Function) -> Fate {
         if kind == CallKind::Poison {
             // Most poison kills, some hangs.
             return if self.rng.u8(..) < 180 { Fate::Death } else { Fate::Call(Verdict::Proceed) };
         }
-        if kind == CallKind::Index && self.faults.staleness && self.is_at_it(step) && self.rng.u8(..) < 64 {
+        if kind == CallKind::Index && self.faults.staleness && self.is_active(step) && self.rng.u8(..) < 64 {
             return Fate::Call(Verdict::Stale);
         }
-        // There are many reads of the index, and little comes of losing one.
+        // Reads of the index are many, and losing one has little effect.
         let one_in = match (self.faults.focus, kind) {
             (_, CallKind::Index) => self.faults.one_in * 16,
             (Some(focus), _) if focus == function => self.faults.one_in.min(4),
@@ -97,7 +97,7 @@ impl Adversary {
         self.strikes(step, self.faults.zombies, 2)
     }
 
-    /// For how long a zombie lies still before it goes on.
+    /// How long a zombie sleeps before it goes on.
     pub fn zombie_sleeps(&mut self) -> Duration {
         let most_ms = [1_000, 100_000, 1_000_000][self.rng.usize(0..3)];
         Duration::from_millis(self.rng.u64(0..=most_ms))
@@ -109,7 +109,7 @@ impl Adversary {
         self.strikes(step, self.faults.deliveries, if in_focus { 3 } else { 30 })
     }
 
-    /// Whether a received message reaches nobody.
+    /// Whether a received message is dropped on the way to its function.
     pub fn drops(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.deliveries, 30)
     }
@@ -119,16 +119,16 @@ impl Adversary {
         self.strikes(step, self.faults.deliveries, 30)
     }
 
-    /// By how much the time moves now.
+    /// How far the clock moves in this step.
     pub fn time_passes(&mut self, step: u64) -> Option<Duration> {
         if self.strikes(step, self.faults.jumps, 200) {
             return Some(Duration::from_millis(self.rng.u64(5_000..200_000)));
         }
-        let most_ms = if self.is_at_it(step) { self.faults.slow_ms } else { 40 };
+        let most_ms = if self.is_active(step) { self.faults.slow_ms } else { 40 };
         (self.rng.u8(..) < 32).then(|| Duration::from_millis(self.rng.u64(1..=most_ms)))
     }
 
-    /// How soon a message is visible again whose invocation failed, if sooner than its visibility says.
+    /// After what time the message of a failed invocation is visible again, if before its visibility timeout.
     pub fn gives_back_after(&mut self) -> Option<Duration> {
         (self.rng.u8(..) < 64).then(|| Duration::from_millis(self.rng.u64(0..20_000)))
     }

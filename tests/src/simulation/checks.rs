@@ -10,13 +10,13 @@ use rowmill_core::progress::job_view::JobView;
 
 use super::oracle::{JobRecord, Shown, TallyRecord};
 
-/// What a check found wrong, if anything.
+/// The result of a check: the violation, if there is one.
 pub type Checked = Result<(), String>;
 
-/// What a port in memory answers, which it does at once.
+/// The answer of an in-memory port, which answers at once.
 ///
 /// # Panics
-/// Where it does not.
+/// If it does not.
 pub fn now<T>(answer: impl Future<Output = T>) -> T {
     answer.now_or_never().expect("ports in memory answer at once")
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::hub::Hub;
 
-/// The time, as the scheduler has it.
+/// The simulated time.
 pub struct VirtualClock(pub Hub);
 
 #[async_trait]
@@ -25,11 +25,11 @@ impl Clock for VirtualClock {
     }
 }
 
-/// Names by counting, chance by a seed.
+/// IDs by counting, chance by a seed.
 pub struct SeededEntropy(Mutex<(u64, fastrand::Rng)>);
 
 impl SeededEntropy {
-    /// The names and the chance of this seed.
+    /// The IDs and the chance of this seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new((0, fastrand::Rng::with_seed(seed))))
     }

@@ -1,4 +1,4 @@
-//! What must hold when everything has come to its end.
+//! What must hold at the end of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::oracle::RowEnd;
 use super::trace::job_name;
 
 impl Invariants {
-    /// Every job has ended as it must, and says so in every way.
+    /// Every job has ended, and its row, its view, its pages and its results agree.
     pub fn at_the_end(&self) -> Checked {
         self.slots()?;
         for job in self.store.every_job() {

@@ -1,4 +1,4 @@
-//! The files of simulated jobs, and what is to become of each of their rows: the oracle.
+//! The files of simulated jobs, and the expected outcome of each of their rows.
 
 use rowmill_core::model::ids::{FileGuid, Owner};
 use serde_json::{Value, json};

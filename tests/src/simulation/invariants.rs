@@ -1,26 +1,21 @@
-//! What must hold after every step.
+//! What must hold after every step, and what the simulation itself knows of the jobs.
+//!
+//! The checks of an object that is put are in `object_checks`, those of a commit in `commit_checks`, those at the end of a
+//! run in [`ending`](super::ending).
 
-use rowmill_core::items::run_output;
-use rowmill_core::model::keys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
-use rowmill_core::items::input::read_redrive_items;
-use rowmill_core::model::checkpoint::DEATHS_MAX;
-use rowmill_core::model::chunk_index::ChunkIndex;
-use rowmill_core::model::dead_letter::{DEAD_LETTER, POISON};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
-use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind, Tally};
-use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Objects, Tallies};
+use rowmill_core::model::tally::{ChunkAddress, Tally};
+use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
 use rowmill_core::progress::job_view;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
-use super::oracle::{JobRecord, Row, RowEnd, TallyRecord, rows_of_file, rows_of_redrive};
+use super::oracle::{JobRecord, RowEnd};
 use super::queues::{Body, Delivery};
 use super::trace::{chunk_name, job_name};
 
@@ -37,11 +32,11 @@ pub struct Invariants {
 
 #[derive(Default)]
 pub(super) struct Known {
-    reached: Reached,
+    pub(super) reached: Reached,
     files: BTreeMap<FileGuid, Arc<SimulatedFile>>,
     pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
     /// The rows that were processed well, however often.
-    processed: BTreeSet<(JobGuid, u64)>,
+    pub(super) processed: BTreeSet<(JobGuid, u64)>,
     /// The chunks that invocations run item by item, and whether they are at an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
 }
@@ -146,78 +141,6 @@ impl Invariants {
         Ok(())
     }
 
-    /// An object was put: a chunk index must fit the file, and the same one whoever puts it; a run output that a mark names
-    /// must not change any more.
-    pub fn object_put(&self, key: &str, bytes: &[u8]) -> Checked {
-        let parts: Vec<&str> = key.split('/').collect();
-        let ["results", job, attempt, what, tally, ref rest @ ..] = parts[..] else { return Ok(()) };
-        let (Ok(job), Ok(attempt)) = (job.parse(), attempt.parse()) else { return Ok(()) };
-        match (what, rest) {
-            ("chunks", []) => {
-                let tally = tally.trim_end_matches(".json").parse().map_err(|_| format!("a strange key: {key}"))?;
-                self.index_put(job, attempt, tally, bytes)
-            }
-            ("failed", [index, run]) => {
-                let (Ok(tally), Ok(index)) = (tally.parse(), index.parse()) else { return Ok(()) };
-                self.run_output_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn index_put(&self, job: JobGuid, attempt: u32, tally: u32, bytes: &[u8]) -> Checked {
-        let index: ChunkIndex = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let mut known = self.known();
-        let record = known.jobs.get_mut(&job).ok_or("a chunk index of an unknown job")?;
-        if let Some(before) = record.tallies.get(&(attempt, tally)) {
-            return ensure(before.chunks == index.chunks, || {
-                format!("{} tally {attempt}/{tally} was cut otherwise before", job_name(job))
-            });
-        }
-        // Left by a run of an attempt that has ended: its tally will never be counted, and nobody reads it.
-        if now(self.store.job(job)).map_err(|error| error.to_string())?.is_past(attempt) {
-            return Ok(());
-        }
-        let rows = match attempt {
-            1 => rows_of_file(&record.file, &index)?,
-            _ => self.rows_of_inputs(job, record, attempt, tally, &index)?,
-        };
-        record.tallies.insert((attempt, tally), TallyRecord::new(index, rows));
-        Ok(())
-    }
-
-    fn rows_of_inputs(
-        &self,
-        job: JobGuid,
-        record: &JobRecord,
-        attempt: u32,
-        tally: u32,
-        index: &ChunkIndex,
-    ) -> Result<Vec<Vec<Row>>, String> {
-        let mut chunks = Vec::new();
-        for (place, chunk) in (0..).zip(&index.chunks) {
-            let address = ChunkAddress { attempt, tally, index: place };
-            let bytes =
-                now(self.objects.read(&keys::redrive_items(job, address))).map_err(|error| error.to_string())?;
-            let items = read_redrive_items(&bytes).map_err(|error| error.to_string())?;
-            ensure(items.len() == chunk.items as usize, || format!("{chunk:?} has {} items", items.len()))?;
-            chunks.push(rows_of_redrive(record, &items)?);
-        }
-        Ok(chunks)
-    }
-
-    fn run_output_put(&self, job: JobGuid, chunk: ChunkAddress, run: &str, bytes: &[u8]) -> Checked {
-        let known = self.known();
-        let tally = known.jobs.get(&job).and_then(|record| record.tallies.get(&(chunk.attempt, chunk.tally)));
-        let committed = tally.and_then(|tally| tally.committed.get(usize::from(chunk.index))?.as_ref());
-        let Some((_, _, rows)) = committed.filter(|(mark, ..)| mark.run.to_string() == run) else { return Ok(()) };
-        let run_output = RunOutput::from_bytes(bytes).map_err(|error| error.to_string())?;
-        let failed = run_output.failed.into_iter().map(|item| (item.row, item.code));
-        ensure(failed.eq(rows.iter().cloned()), || {
-            format!("{} {} is committed by {run}, and its segment changes", job_name(job), chunk_name(chunk))
-        })
-    }
-
     /// A chunk's message was sent: its tally counts, and no more chunks are in flight than may be.
     pub fn sent(&self, message: &ChunkMessage) -> Checked {
         let (guid, address) = (message.job_guid, message.address);
@@ -246,120 +169,6 @@ impl Invariants {
         ensure(record.in_flight.len() <= width as usize, || {
             format!("{} is in flight beside {:?}, where {width} may be", name(), record.in_flight)
         })
-    }
-
-    /// A commit won.
-    pub fn committed(&self, job: JobGuid, commit: &Commit) -> Checked {
-        let chunk = commit.chunk;
-        let name = || format!("{} {} by {}", job_name(job), chunk_name(chunk), commit.mark.run);
-        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        {
-            let mut known = self.known();
-            let known = &mut *known;
-            let record = known.jobs.get_mut(&job).ok_or("a commit of an unknown job")?;
-            let tally = record.tallies.get(&(chunk.attempt, chunk.tally)).ok_or("a commit without a chunk index")?;
-            let before = tally.committed.get(usize::from(chunk.index)).ok_or("a commit of no chunk")?;
-            match before {
-                Some((mark, ..)) if mark.run == commit.mark.run => return Ok(()),
-                Some((mark, ..)) => return Err(format!("{}: committed before, by {}", name(), mark.run)),
-                None => {}
-            }
-            ensure(!tally.rest_skipped, || format!("{}: its tally was closed without it", name()))?;
-            ensure(!row.is_past(chunk.attempt), || format!("{}: its attempt is past", name()))?;
-            let rows = tally.rows[usize::from(chunk.index)].clone();
-            let ends = self
-                .ends(job, &row, commit, &rows, record, &known.processed)
-                .map_err(|what| format!("{}: {what}", name()))?;
-            for (row, end) in ends.ends {
-                if let RowEnd::Failed(code) = &end {
-                    *known.reached.entry(format!("item failed: {code}")).or_default() += 1;
-                }
-                record.end(row, end);
-            }
-            *known.reached.entry(format!("commit: {:?}", commit.mark.kind)).or_default() += 1;
-            if chunk.tally > 0 {
-                *known.reached.entry("commit on a further tally".to_owned()).or_default() += 1;
-            }
-            record.in_flight.remove(&chunk.number());
-            let tally = record.tallies.get_mut(&(chunk.attempt, chunk.tally)).ok_or("no tally")?;
-            tally.committed[usize::from(chunk.index)] = Some((commit.mark, commit.counts, ends.listed));
-        }
-        self.tally_moved(job, chunk.attempt, chunk.tally)?;
-        self.job_moved(job)
-    }
-
-    /// What a commit says of each of its rows, where that is true.
-    fn ends(
-        &self,
-        job: JobGuid,
-        row: &Job,
-        commit: &Commit,
-        rows: &[Row],
-        record: &JobRecord,
-        processed: &BTreeSet<(JobGuid, u64)>,
-    ) -> Result<ChunkEnds, String> {
-        let run_output = match commit.mark.kind {
-            MarkKind::Clean | MarkKind::Skipped => RunOutput::default(),
-            MarkKind::HasFailed | MarkKind::HasOutputs | MarkKind::Stopped => {
-                let run_output = now(run_output::read(&*self.objects, job, commit.chunk, commit.mark.run));
-                run_output.map_err(|error| format!("its segment cannot be read: {error}"))?
-            }
-        };
-        let skipped_from = match commit.mark.kind {
-            MarkKind::Skipped => rows.first().map(|row| row.number),
-            _ => run_output.skipped_from,
-        };
-        ensure(skipped_from.is_none() || row.stop.is_some(), || "rows are skipped before a stop is durable".into())?;
-        let listed: Vec<(u64, String)> = run_output.failed.iter().map(|item| (item.row, item.code.clone())).collect();
-        ensure(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), || {
-            format!("failed rows out of order: {listed:?}")
-        })?;
-        let codes: BTreeMap<u64, &str> = run_output.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
-        let stray = codes.keys().find(|number| !rows.iter().any(|row| row.number == **number));
-        ensure(stray.is_none(), || format!("row {stray:?} is none of the chunk"))?;
-        let (mut counts, mut ends) = (Counts::default(), Vec::new());
-        for row in rows {
-            let number = row.number;
-            if skipped_from.is_some_and(|from| number >= from) {
-                counts.skipped += 1;
-                if commit.chunk.attempt == 1 {
-                    ends.push((number, RowEnd::Skipped));
-                }
-            } else if let Some(code) = codes.get(&number) {
-                counts.failed += 1;
-                self.may_fail(job, commit.chunk, row, code, record)?;
-                ends.push((number, RowEnd::Failed((*code).to_owned())));
-            } else {
-                counts.succeeded += 1;
-                let output = run_output.outputs.iter().filter(|output| output.row == number).count();
-                ensure(output == 1, || format!("row {number} succeeded with {output} outputs"))?;
-                let was_processed = processed.contains(&(job, number));
-                ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
-                ensure(row.kind.can_succeed() && row.keeps.is_none(), || format!("row {number} succeeded: {row:?}"))?;
-                ends.push((number, RowEnd::Succeeded));
-            }
-        }
-        ensure(counts == commit.counts, || format!("it counts {:?}, its rows say {counts:?}", commit.counts))?;
-        Ok(ChunkEnds { ends, listed })
-    }
-
-    /// Whether a row may fail with this code: for what is in it, or for what the adversary did to its chunk.
-    fn may_fail(&self, job: JobGuid, chunk: ChunkAddress, row: &Row, code: &str, record: &JobRecord) -> Checked {
-        let deaths = record.deaths.get(&chunk).copied().unwrap_or(0);
-        let is_right = match (&row.keeps, code) {
-            (Some(kept), code) => kept == code,
-            (None, POISON) => deaths >= DEATHS_MAX,
-            (None, DEAD_LETTER) => {
-                let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();
-                let about = |letter: &rowmill_core::model::dead_letter::DeadLetter| {
-                    let place = letter.chunk.map(|chunk| (letter.attempt, chunk.tally, chunk.index));
-                    place == Some((chunk.attempt, chunk.tally, chunk.index))
-                };
-                letters.iter().any(about)
-            }
-            (None, code) => row.kind.code() == Some(code),
-        };
-        ensure(is_right, || format!("row {} fails with {code}: {row:?}, {deaths} deaths at its chunk", row.number))
     }
 
     /// A stopped job's tally may have been closed without its rest.
@@ -449,10 +258,4 @@ impl Invariants {
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
         check_view(&row, &view, record).map_err(|what| format!("{}: {what}", job_name(job)))
     }
-}
-
-struct ChunkEnds {
-    ends: Vec<(u64, RowEnd)>,
-    /// The rows of its run output, with their codes.
-    listed: Vec<(u64, String)>,
 }

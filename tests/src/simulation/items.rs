@@ -1,4 +1,4 @@
-//! The job type of the simulation: what happens to an item is written in its row.
+//! The job type of the simulation: each row says what happens to its item.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

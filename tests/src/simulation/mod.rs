@@ -1,19 +1,19 @@
-//! The deterministic simulation: the real use cases of all functions, an adversary, and a seed that tells all of it.
+//! The deterministic simulation: the real use cases of all functions, an adversary, and a seed that decides everything.
 //!
 //! Every invocation of a function is a task ([`tasks`]) that suspends at every call of a port ([`gate_jobs`],
-//! [`gate_objects`], [`hub`]). A seeded loop ([`mod@run`]) decides which suspended call goes on next and what becomes of it
-//! ([`adversary`]); it owns the clock and the queues ([`queues`]) and delivers, duplicates, delays and drops what they hold
-//! up to what SQS promises. After every write the oracle's own accounts are held against the store's ([`oracle`],
-//! [`invariants`]). When the adversary has spent its budget it only delivers; then every job must come to its end
-//! ([`ending`]).
+//! [`gate_objects`], [`hub`]). A seeded loop ([`mod@run`]) chooses the suspended call that goes on next and its fate
+//! ([`adversary`]). The loop owns the clock and the queues ([`queues`]); it delivers, duplicates, delays and drops messages
+//! within the guarantees of SQS. After every write the oracle's own records are compared with the store ([`oracle`],
+//! [`invariants`]). When the adversary has spent its budget, the loop only delivers, and every job must end ([`ending`]).
 //!
-//! A seed is the whole run: [`fails`] runs it, and once more with a trace if it fails. [`first_failure`] runs many on all
-//! cores. `cargo run --bin simulate -- --help` does that from the command line.
+//! A seed reproduces the whole run: [`fails`] runs it, and repeats it with a trace if it fails. [`first_failure`] runs many
+//! seeds on all cores; on the command line, `cargo run --bin simulate -- --help`.
 
 pub mod adversary;
 pub mod broken;
 pub mod checks;
 pub mod clock;
+mod commit_checks;
 pub mod ending;
 pub mod files;
 pub mod functions;
@@ -22,9 +22,11 @@ pub mod gate_objects;
 pub mod hub;
 pub mod invariants;
 pub mod items;
+mod object_checks;
 pub mod oracle;
 pub mod plan;
 pub mod queues;
+mod returns;
 pub mod run;
 pub mod tasks;
 pub mod trace;
@@ -40,7 +42,7 @@ pub use broken::Broken;
 use invariants::Reached;
 use run::{Outcome, Run};
 
-/// How many lines of a trace are shown: all, but for runs that do not end.
+/// The most lines of a trace that are shown; only runs that do not end have more.
 const LINES_SHOWN: usize = 4_000;
 
 /// Implements a port for a gate. For each method: the kind of call, the signature, the detail for the trace, and
@@ -72,14 +74,14 @@ macro_rules! gates {
 }
 use gates;
 
-/// A seed that violates something.
+/// A seed that violates an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub violation: String,
-    /// What led there.
+    /// The trace of the run.
     pub trace: String,
 }
 
@@ -90,7 +92,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What many seeds did.
+/// Counts over many seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Seeds run.
@@ -101,11 +103,11 @@ pub struct Summary {
     pub jobs: u64,
     /// Attempts made.
     pub attempts: u64,
-    /// The most sweeps that one took after its last fault.
+    /// The most sweeps that a seed needed after its last fault.
     pub calm_sweeps: u64,
-    /// The most steps that one took.
+    /// The most steps of a seed.
     pub longest: u64,
-    /// Where they got, and how often.
+    /// The places the runs reached, and how often.
     pub reached: Reached,
 }
 
@@ -114,12 +116,12 @@ pub fn run(seed: u64, broken: Broken) -> Outcome {
     Run::new(seed, broken, false).run()
 }
 
-/// Runs a seed; how it fails, if it does.
+/// Runs a seed; the failure, if it fails.
 pub fn fails(seed: u64, broken: Broken) -> Option<Failure> {
     run(seed, broken).violation.map(|_| explain(seed, broken))
 }
 
-/// What happens in a seed, line by line.
+/// The trace of a seed.
 pub fn trace(seed: u64, broken: Broken) -> String {
     let mut run = Run::new(seed, broken, true);
     run.run();
@@ -133,7 +135,7 @@ fn explain(seed: u64, broken: Broken) -> Failure {
     Failure { seed, violation, trace: run.trace().text(LINES_SHOWN) }
 }
 
-/// Runs these seeds on all cores until one fails; what they did, and the lowest one known to fail.
+/// Runs these seeds on all cores until one fails. Returns the counts and the lowest seed known to fail.
 pub fn first_failure(seeds: Range<u64>, broken: Broken) -> (Summary, Option<Failure>) {
     let next = AtomicU64::new(seeds.start);
     let end = AtomicU64::new(seeds.end);

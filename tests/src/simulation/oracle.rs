@@ -1,5 +1,5 @@
-//! What the simulation itself knows of each job: the file's rows, the chunks they were cut into, and what the winning
-//! commits said of them. Kept beside the store and by other means, so that the two can be held against each other.
+//! The simulation's own records of each job: the file's rows, their chunks, and the outcomes in the winning commits. They
+//! are kept apart from the store and by other means, so that the two can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What a seed's world is like: its jobs, its limits, and what the adversary may do in it.
+//! The plan of a seed: its jobs, its limits, and the faults that the adversary may make.
 //!
-//! Each seed has some kinds of faults and not others, some sizes and not others: what never happens together in a uniform
-//! mixture does in one of many unlike worlds.
+//! Each seed has some kinds of faults and some sizes, and lacks others (swarm testing): combinations that a uniform mixture
+//! never produces do occur in one of many different worlds.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! A run: the adversary takes one decision after the other until everything has come to its end, or something that must
-//! hold does not.
+//! A run: one decision of the adversary after the other, until every job has ended or an invariant is violated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +9,18 @@ use rowmill_core::model::tally::ChunkAddress;
 
 use super::adversary::{Adversary, Fate};
 use super::broken::Broken;
-use super::functions::{Function, Invocation, Reply, Work};
+use super::functions::{Function, Invocation, Reply};
 use super::invariants::Reached;
 use super::plan::{Operation, Plan, Planned, SWEEP_EVERY};
-use super::queues::{Body, Delivery};
-use super::tasks::{Ended, Tasks};
+use super::queues::Body;
+use super::tasks::Tasks;
 use super::trace::{Trace, job_name};
 use super::world::World;
 
-/// How many sweeps it may take from the last fault until everything has come to its end.
+/// The most sweeps from the last fault until every job has ended.
 const SWEEPS_MAX: u64 = 400;
 
-/// How many steps a run may take; a run that takes more does not end.
+/// The most steps of a run; a run with more counts as endless.
 const STEPS_MAX: u64 = 400_000;
 
 /// A run of a seed.
@@ -40,23 +39,23 @@ pub struct Run {
     calm_sweeps: u64,
     pub(super) corrected_files: u128,
     /// The job that each idempotency key created.
-    created: BTreeMap<String, JobGuid>,
+    pub(super) created: BTreeMap<String, JobGuid>,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What did not hold, if anything.
+    /// The violated invariant, if there is one.
     pub violation: Option<String>,
     /// Steps taken.
     pub steps: u64,
-    /// Jobs there were.
+    /// Jobs created.
     pub jobs: usize,
-    /// Attempts they had.
+    /// Attempts of all jobs.
     pub attempts: u32,
-    /// Sweeps it took after the last fault.
+    /// Sweeps after the last fault.
     pub calm_sweeps: u64,
-    /// Where the run got.
+    /// The places the run reached.
     pub reached: Reached,
 }
 
@@ -65,10 +64,11 @@ fn beginning() -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// What is done that there is no need of where nothing goes wrong, if anything.
-fn needless(reached: &Reached) -> Option<String> {
-    let needless = ["chunk sent again", "commit lost", "time out", "Sweep: recovered", "Process: Repeated"];
-    let found = reached.keys().find(|place| needless.contains(&place.as_str()) || place.starts_with("dead letter"))?;
+/// A recovery that happened though nothing went wrong, if there is one.
+fn unneeded_recovery(reached: &Reached) -> Option<String> {
+    let recoveries = ["chunk sent again", "commit lost", "time out", "Sweep: recovered", "Process: Repeated"];
+    let found =
+        reached.keys().find(|place| recoveries.contains(&place.as_str()) || place.starts_with("dead letter"))?;
     Some(format!("nothing went wrong, and yet: {found}"))
 }
 
@@ -104,11 +104,12 @@ impl Run {
         while violation.is_none() && !self.is_over() {
             self.step += 1;
             self.take_step();
-            violation = self.world.hub.violation().or_else(|| self.goes_on_for_ever());
+            violation = self.world.hub.violation().or_else(|| self.is_endless());
         }
         let violation = violation.or_else(|| self.world.invariants.at_the_end().err());
         let reached = self.world.invariants.take_reached();
-        let violation = violation.or_else(|| self.plan.is_without_trouble().then(|| needless(&reached)).flatten());
+        let violation =
+            violation.or_else(|| self.plan.is_without_trouble().then(|| unneeded_recovery(&reached)).flatten());
         let jobs = self.world.store.every_job();
         Outcome {
             violation,
@@ -120,7 +121,7 @@ impl Run {
         }
     }
 
-    /// What happened, if it was kept.
+    /// The trace, if it was kept.
     pub fn trace(&self) -> Trace {
         self.world.hub.take_trace()
     }
@@ -132,7 +133,7 @@ impl Run {
             && self.world.store.every_job().iter().all(|job| job.status.is_terminal())
     }
 
-    fn goes_on_for_ever(&self) -> Option<String> {
+    fn is_endless(&self) -> Option<String> {
         if self.calm_sweeps <= SWEEPS_MAX && self.step <= STEPS_MAX {
             return None;
         }
@@ -167,7 +168,7 @@ impl Run {
         self.run_tasks();
     }
 
-    /// Lets one of the suspended calls go on, or not.
+    /// Decides the fate of one of the suspended calls.
     fn decide_call(&mut self) -> bool {
         let count = self.world.hub.suspended();
         if count == 0 {
@@ -265,12 +266,12 @@ impl Run {
         true
     }
 
-    /// Nothing can go on now: the time moves to where something can.
+    /// Nothing can go on now: advances the clock to the next time at which something can.
     fn wait(&mut self) {
         let now = self.world.hub.now();
         let is_ready = |task| self.tasks.iter().any(|(number, about)| number == task && about.stalled_until <= now);
         if (0..self.world.hub.suspended()).any(|place| is_ready(self.world.hub.suspended_at(place).task)) {
-            // Only unlucky: the next step takes that one.
+            // Bad luck of the draw: the next step may take that one.
             return;
         }
         let deadlines = self.tasks.iter().map(|(_, invocation)| invocation.deadline).filter(|at| *at > now).min();
@@ -280,13 +281,13 @@ impl Run {
         if let Some(next) = next.into_iter().flatten().min() {
             self.world.hub.advance_to(next);
         }
-        // A client that waits for a step need not wait for it where nothing happens before.
+        // Nothing may happen until a client's step; then the client need not wait that long.
         if let Some(planned) = self.operations.iter_mut().min_by_key(|planned| planned.step) {
             planned.step = planned.step.min(self.step + 20);
         }
     }
 
-    /// Ends the invocations that have lasted too long, but for those that go on as zombies.
+    /// Ends the invocations whose time is up, except those that go on as zombies.
     fn time_out(&mut self) {
         let now = self.world.hub.now();
         let late: Vec<u64> = self
@@ -320,90 +321,9 @@ impl Run {
             return;
         }
         self.next_sweep = self.world.hub.now() + SWEEP_EVERY;
-        self.calm_sweeps = if self.adversary.is_at_it(self.step) { 0 } else { self.calm_sweeps + 1 };
+        self.calm_sweeps = if self.adversary.is_active(self.step) { 0 } else { self.calm_sweeps + 1 };
         if self.broken != Broken::NoSweep {
             self.begin(Planned { step: 0, operation: Operation::Sweep, retries: 0 });
-        }
-    }
-
-    fn kill(&mut self, task: u64) {
-        if let Some(invocation) = self.tasks.kill(task) {
-            self.world.invariants.isolates(task, None);
-            self.died(invocation);
-        }
-    }
-
-    fn run_tasks(&mut self) {
-        for (task, invocation, ended) in self.tasks.run() {
-            self.world.invariants.isolates(task, None);
-            match ended {
-                Ended::Died => self.died(invocation),
-                Ended::Returned(reply) => self.returned(task, invocation, reply),
-            }
-        }
-    }
-
-    /// A process is gone, without a word to anybody.
-    fn died(&mut self, invocation: Invocation) {
-        self.died_at(invocation.chunk().filter(|_| !invocation.zombie));
-        match invocation.work {
-            Work::Message(delivery) if !invocation.zombie => self.failed(&delivery),
-            Work::Operation(planned) => self.try_again(planned),
-            Work::Message(_) => {}
-        }
-    }
-
-    fn died_at(&self, chunk: Option<(JobGuid, ChunkAddress)>) {
-        if let Some((job, chunk)) = chunk {
-            self.world.invariants.died_at(job, chunk);
-        }
-    }
-
-    fn returned(&mut self, task: u64, invocation: Invocation, reply: Reply) {
-        self.world.hub.tell(Some(task), || format!("{:?} returns {reply}", invocation.function));
-        self.world.invariants.reach(reply.place(invocation.function));
-        let failures = self.world.hub.take_failures(task);
-        if let (Reply::Failed(why), false) = (&reply, invocation.zombie) {
-            // One failed call is an outage, not a death: it must not be held against the item at hand. With two the note
-            // that says which item that is may have been left behind.
-            if failures > 1 || why.contains("took too long") {
-                self.died_at(invocation.chunk());
-            }
-        }
-        self.idle.extend(invocation.process);
-        match (invocation.work, reply) {
-            (Work::Message(_), _) if invocation.zombie => {}
-            (Work::Message(delivery), Reply::Done(_)) => {
-                if invocation.function == Function::DeadLetter {
-                    self.world.hub.check(self.world.invariants.dead_letter_settled(&delivery));
-                }
-                if !self.adversary.loses_acknowledgement(self.step) {
-                    self.world.queues.acknowledge(&delivery);
-                }
-            }
-            (Work::Message(delivery), _) => self.failed(&delivery),
-            (Work::Operation(planned), Reply::Failed(_) | Reply::Full(_)) => self.try_again(planned),
-            (Work::Operation(_), Reply::Created(Some(key), job)) => {
-                let first = *self.created.entry(key.clone()).or_insert(job);
-                let (first_name, name) = (job_name(first), job_name(job));
-                let same = if first == job { Ok(()) } else { Err(format!("{key} created {first_name} and {name}")) };
-                self.world.hub.check(same);
-            }
-            (Work::Operation(_), _) => {}
-        }
-    }
-
-    /// The message comes back, now or later.
-    fn failed(&mut self, delivery: &Delivery) {
-        if let Some(after) = self.adversary.gives_back_after() {
-            self.world.queues.give_back(delivery, self.world.hub.now() + after);
-        }
-    }
-
-    fn try_again(&mut self, planned: Planned) {
-        if planned.retries > 0 {
-            let step = self.step + self.adversary.rng.u64(1..200);
-            self.operations.push(Planned { step, retries: planned.retries - 1, ..planned });
         }
     }
 }

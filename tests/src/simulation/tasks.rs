@@ -1,4 +1,4 @@
-//! The tasks: one for each invocation of a function, polled by hand and by nobody else.
+//! The tasks: one for each invocation of a function, polled by the simulation alone.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -34,7 +34,7 @@ use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 
-use crate::faults::{Faults, Mortal};
+use crate::faults::{Faults, CrashingPort};
 use crate::use_cases::{Limits, Ports, UseCases};
 
 /// The whole pipeline.
@@ -116,15 +116,15 @@ impl World {
             clock: clock.clone(),
             entropy: Arc::new(CountingEntropy::default()),
         };
-        let crashing_objects = Mortal::new(objects.clone(), &faults);
+        let crashing_objects = CrashingPort::new(objects.clone(), &faults);
         let crashing = Ports {
-            jobs: Mortal::new(jobs.clone(), &faults),
+            jobs: CrashingPort::new(jobs.clone(), &faults),
             objects: crashing_objects.clone(),
             multipart: crashing_objects,
-            splits: Mortal::new(splits.clone(), &faults),
-            chunks: Mortal::new(chunks.clone(), &faults),
-            isolated: Mortal::new(isolated.clone(), &faults),
-            completions: Mortal::new(completions.clone(), &faults),
+            splits: CrashingPort::new(splits.clone(), &faults),
+            chunks: CrashingPort::new(chunks.clone(), &faults),
+            isolated: CrashingPort::new(isolated.clone(), &faults),
+            completions: CrashingPort::new(completions.clone(), &faults),
             ..reliable.clone()
         };
         let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(&clock));

@@ -12,17 +12,17 @@ use crate::stack::{OWNER_JOB_CEILING, TYPE_JOB_CEILING, alone_on_the_stack};
 
 const CLIENTS: usize = 50;
 
-/// How often clients were turned away.
+/// How often clients were rejected.
 #[derive(Default)]
 struct Rejections {
     owner_full: Cell<u32>,
     type_full: Cell<u32>,
 }
 
-/// Asks for a job until there is one; every refusal must say when to come back.
-async fn create_when_admitted(stack: &LocalStack, wish: &Value, rejections: &Rejections) -> String {
+/// Requests a job until it is admitted; every rejection must have a `Retry-After`.
+async fn create_when_admitted(stack: &LocalStack, request: &Value, rejections: &Rejections) -> String {
     loop {
-        let response = stack.post("/api/jobs").json(wish).send().await.expect("the API answers");
+        let response = stack.post("/api/jobs").json(request).send().await.expect("the API answers");
         let status = response.status();
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
         let (content_type, retry_after) = (header("content-type"), header("retry-after"));
@@ -37,7 +37,7 @@ async fn create_when_admitted(stack: &LocalStack, wish: &Value, rejections: &Rej
         let seconds = retry_after.and_then(|seconds| seconds.parse::<u64>().ok());
         assert!(seconds >= Some(1), "Retry-After: {seconds:?}");
         rejected.set(rejected.get() + 1);
-        // Sooner than it was told: the ceiling is to be under pressure all the time.
+        // Sooner than `Retry-After`, to keep the ceiling under pressure.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -77,10 +77,10 @@ fn fifty_clients_at_once_never_have_more_jobs_than_the_ceiling() {
         let clients = (0..CLIENTS).map(|client| {
             let params = if client % 2 == 0 { json!({ "dataset": "crowd", "key": "id" }) } else { json!({}) };
             let job_type = if client % 2 == 0 { "import" } else { "validate" };
-            let wish = json!({ "jobType": job_type, "fileGuid": file, "params": params });
+            let request = json!({ "jobType": job_type, "fileGuid": file, "params": params });
             let rejections = &rejections;
             async move {
-                let job = create_when_admitted(stack, &wish, rejections).await;
+                let job = create_when_admitted(stack, &request, rejections).await;
                 assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
             }
         });
@@ -93,10 +93,10 @@ fn fifty_clients_at_once_never_have_more_jobs_than_the_ceiling() {
         };
         tokio::select! {
             _ = join_all(clients) => {}
-            () = sampler => unreachable!("the sampler goes on for ever"),
+            () = sampler => unreachable!("the sampler never ends"),
         }
-        assert!(samples.get() >= 10, "looked {} times only", samples.get());
-        assert!(rejections.owner_full.get() + rejections.type_full.get() > 0, "nobody was turned away");
+        assert!(samples.get() >= 10, "only {} samples", samples.get());
+        assert!(rejections.owner_full.get() + rejections.type_full.get() > 0, "no client was rejected");
         all_slots_are_back(stack).await;
     });
 }
@@ -106,8 +106,8 @@ fn a_hundred_requests_with_one_key_create_one_job() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
         let file = stack.upload("text/csv", "id\n1\n2\n").await;
-        let wish = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": "once" } });
-        let request = || stack.post("/api/jobs").header("idempotency-key", "order-once").json(&wish);
+        let body = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": "once" } });
+        let request = || stack.post("/api/jobs").header("idempotency-key", "order-once").json(&body);
         let answers = join_all((0..100).map(|_| answer(request()))).await;
         let job = answers[0].1["jobGuid"].as_str().expect("a jobGuid");
         for (status, shown) in &answers {
@@ -127,23 +127,23 @@ fn a_full_type_is_503_a_full_owner_429_and_a_known_key_gets_its_job_all_the_same
         let stack = &chaos.stack;
         // An item longer than any invocation, so that the job stays until it is cancelled.
         let file = stack.upload("text/csv", "id,ms\n1,60000\n").await;
-        let wish = |job_type: &str| json!({ "jobType": job_type, "fileGuid": file });
-        let keyed = || stack.post("/api/jobs").header("idempotency-key", "at-the-ceiling").json(&wish("slow"));
+        let request = |job_type: &str| json!({ "jobType": job_type, "fileGuid": file });
+        let keyed = || stack.post("/api/jobs").header("idempotency-key", "at-the-ceiling").json(&request("slow"));
         let (status, first) = answer(keyed()).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{first}");
         let mut jobs = vec![first["jobGuid"].as_str().expect("a jobGuid").to_owned()];
         for _ in 1..TYPE_JOB_CEILING {
-            jobs.push(stack.create_from(&wish("slow")).await);
+            jobs.push(stack.create_from(&request("slow")).await);
         }
         let refusal =
-            refused(stack.post("/api/jobs").json(&wish("slow")), StatusCode::SERVICE_UNAVAILABLE, "job_type_full");
-        assert!(refusal.await.1 >= Some(1), "it says when to come back");
+            refused(stack.post("/api/jobs").json(&request("slow")), StatusCode::SERVICE_UNAVAILABLE, "job_type_full");
+        assert!(refusal.await.1 >= Some(1), "there is a `Retry-After`");
         for _ in TYPE_JOB_CEILING..OWNER_JOB_CEILING {
-            jobs.push(stack.create_from(&wish("hostile")).await);
+            jobs.push(stack.create_from(&request("hostile")).await);
         }
         let refusal =
-            refused(stack.post("/api/jobs").json(&wish("hostile")), StatusCode::TOO_MANY_REQUESTS, "owner_full");
-        assert!(refusal.await.1 >= Some(1), "it says when to come back");
+            refused(stack.post("/api/jobs").json(&request("hostile")), StatusCode::TOO_MANY_REQUESTS, "owner_full");
+        assert!(refusal.await.1 >= Some(1), "there is a `Retry-After`");
         let (status, again) = answer(keyed()).await;
         assert_eq!((status, &again["jobGuid"]), (StatusCode::ACCEPTED, &first["jobGuid"]), "{again}");
 

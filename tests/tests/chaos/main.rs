@@ -1,8 +1,8 @@
-//! The local stack when everything about it fails: functions that are killed, AWS calls that fail, messages that come again,
-//! items that end their process, clients that all come at once.
+//! The local stack under faults: killed functions, failing AWS calls, repeated messages, items that abort their process, and
+//! many clients at once.
 //!
-//! All tests share one stack of their own, whose limits are so tight that seconds are enough. Two of its functions are the
-//! executable `hostile`, whose job types misbehave on demand; [`storm`] is the long one, see there for how to run it longer.
+//! All tests share one stack of their own, with limits so tight that tests take seconds. Two of its functions are the executable
+//! `hostile`, whose job types misbehave on demand. [`storm`] is the long test; its docs say how to run it for longer.
 
 mod admission;
 mod poison;

@@ -1,4 +1,4 @@
-//! An item that ends whatever process runs it costs itself, and not its chunk.
+//! An item that aborts every process that runs it fails alone, and not its chunk.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Work that takes longer than an invocation may: it goes on in the next one, and nothing becomes a dead letter.
+//! Work that takes longer than an invocation continues in the next one, and no message becomes a dead letter.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
         let (_, ended) = tokio::join!(first_commit, stack.ended_with_sweeps(&job));
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(100)), "{ended}");
         let heartbeats = heartbeats.into_inner();
-        assert!(heartbeats.len() >= 5, "no commit, and still signs of life: {heartbeats:?}");
+        assert!(heartbeats.len() >= 5, "heartbeats without a commit: {heartbeats:?}");
         let rows = stack.job_rows(&job).await;
         for chunk in ["ledger#1#00000000#00", "ledger#1#00000000#01"] {
             assert!(rows[chunk].number("rev") >= 4, "{chunk} moved {} times only", rows[chunk].number("rev"));

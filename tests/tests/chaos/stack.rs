@@ -35,7 +35,7 @@ pub fn alone_on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static Cha
     run(test);
 }
 
-/// Runs a test that takes others beside it.
+/// Runs a test beside others.
 pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
     let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
     run(test);
@@ -47,7 +47,7 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
     runtime.block_on(test(chaos));
 }
 
-/// The seed of all chance: of `ROWMILL_CHAOS_SEED`, else always the same.
+/// The random seed: `ROWMILL_CHAOS_SEED`, or 1.
 pub fn seed() -> u64 {
     std::env::var("ROWMILL_CHAOS_SEED").map_or(1, |seed| seed.parse().expect("ROWMILL_CHAOS_SEED is a whole number"))
 }

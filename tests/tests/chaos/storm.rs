@@ -1,12 +1,12 @@
-//! A job while everything fails at once: function processes are killed, AWS calls fail, whole seconds of them, messages of
-//! all kinds come again, some as dead letters, and the sweep runs all the time. At the end every count is exact.
+//! A job while everything fails at once: function processes are killed, AWS calls fail (at times all of them for seconds),
+//! messages of all kinds are repeated, some as dead letters, and the sweep runs all the time. At the end every count is exact.
 //!
 //! ```console
 //! $ cargo test --test chaos storm                                            # 20,000 rows, as in CI
 //! $ ROWMILL_CHAOS=long ROWMILL_CHAOS_SEED=7 cargo test --test chaos storm    # 200,000 rows
 //! ```
 //!
-//! Either prints what it did. The seed decides on all chance there is here, but not on what the machine makes of it.
+//! Both print what they did. The seed decides all random choices of the test, but not the timing of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,9 +1,8 @@
 //! Every interleaving of the smallest jobs.
 //!
-//! A model of the counting protocol, written from `docs/decisions/0001` and apart from the code, and explored by
-//! `stateright` until there is no state left that has not been seen. What may happen in what order between which two
-//! writes is not drawn at random here, as in the simulation, but tried out completely; for that the jobs are tiny: two or
-//! three chunks on two tallies, two workers, and a handful of faults.
+//! A model of the counting protocol, written from `docs/decisions/0001` and apart from the code. `stateright` explores all of
+//! its states. The simulation draws interleavings at random; here every interleaving is tried. Therefore the jobs are tiny: two
+//! or three chunks on two tallies, two workers, and a few faults.
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,16 +12,16 @@
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
 //!
-//! How time is left out: an invocation may rest before any step for as long as it likes. A lease runs out at any time after
-//! its holder is dead (with [`Budget::zombies`], before too). A stopped job's grace is over at any time. The sweep comes
-//! once nothing of the job moves (with [`Budget::early_sweeps`], before too).
+//! The model has no clock. An invocation may pause before any step for any time. A lease may run out at any time after its
+//! holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. The sweep runs when nothing
+//! of the job moves (with [`Budget::early_sweeps`], also before).
 //!
-//! What is left out altogether: items, objects and checkpoints (nothing of them is in a condition of these writes), dead
-//! letters, and the writes of other jobs.
+//! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the writes
+//! of other jobs.
 //!
-//! Every job ends: a path through the model cannot come back to a state it has been in, as
-//! [`no_run_goes_round_in_circles`] shows; so it comes to a state in which nothing moves; and there the job must have
-//! ended, after at most one sweep for each invocation that died and each lease that ran out under its holder.
+//! Every job ends: [`no_run_goes_round_in_circles`] shows that no path returns to an earlier state, so every path reaches a
+//! state in which nothing moves. In that state the job must have ended, after at most one sweep for each invocation that died
+//! and each lease that ran out under its holder.
 
 mod model;
 mod programs;

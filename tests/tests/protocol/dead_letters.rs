@@ -1,4 +1,4 @@
-//! Messages to cut a file or to end a job that were given up: acted on only when nobody is at it any more.
+//! Dead letters of split and completion messages: acted on only when no run works on the job any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
 
 use crate::chunks_of;
 
-/// Which call of settling a completion's letter takes the job's lease: after the job, the letter and the totals.
+/// The call with which settling a completion's dead letter takes the job's lease: after those for the job, the letter and
+/// the totals.
 const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
@@ -25,17 +26,17 @@ async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
 }
 
 async fn leased(world: &World, job: JobGuid) {
-    let lease = Lease { holder: world.splitter.entropy.run_id(), until: world.clock.now() + Duration::from_secs(100) };
+    let lease = Lease { holder: world.splitter.entropy.run_id(), until: world.deadline_in(Duration::from_secs(100)) };
     world.jobs.lease(job, 1, lease, world.clock.now()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_split_that_nobody_got_done_stops_its_job_and_gives_its_slots_back() {
+async fn a_split_that_always_failed_stops_its_job_and_gives_its_slots_back() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 9).await;
     leased(&world, job).await;
     let letter = DeadMessage::Split(split);
-    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
+    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
     world.clock.advance(Duration::from_secs(100));
     for _ in 0..2 {
         assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
@@ -58,7 +59,7 @@ async fn a_split_that_nobody_got_done_stops_its_job_and_gives_its_slots_back() {
 async fn a_dead_letter_of_a_split_that_got_further_since_stops_nothing() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 150).await;
-    let deadline = world.clock.now() + Duration::from_secs(10);
+    let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&split, deadline).await.unwrap();
     let end = world.dead_letters.settle("letter", &DeadMessage::Split(split)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete);
@@ -70,7 +71,7 @@ async fn a_dead_letter_of_a_split_that_got_further_since_stops_nothing() {
 async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 150).await;
-    let deadline = world.clock.now() + Duration::from_secs(10);
+    let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&split, deadline).await.unwrap();
     let continuation = world.splits.take().remove(0);
     assert_eq!(continuation.tallies, 1);
@@ -82,7 +83,7 @@ async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
 }
 
 #[tokio::test]
-async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
+async fn a_completion_that_always_failed_ends_its_job_with_its_counts() {
     let world = World::new(chunks_of(4));
     let (job, split) = created(&world, 9).await;
     world.splitter.split(&split, world.deadline()).await.unwrap();
@@ -94,7 +95,7 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     assert_eq!(end, DeadLetterEnd::Obsolete, "another message of it may come again");
     world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
-    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "somebody may still be at it");
+    assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
     world.clock.advance(Duration::from_secs(100));
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
     let shown = world.show(job).await;
@@ -103,24 +104,24 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
 
-/// A job whose results were begun to be composed, in an invocation that was too short; the message that had it begun, and
-/// the one to go on.
+/// A job whose results are composed in part, because the invocation was too short. Returns the message that began the
+/// composition and the one that continues it.
 async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
     let job = world.validate_csv("a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
     let begun = world.run_to_completion_message().await;
-    let short = world.clock.now() + Duration::from_secs(10);
+    let short = world.deadline_in(Duration::from_secs(10));
     assert_eq!(world.completer.complete(&begun, short).await.unwrap(), CompletionEnd::Continued);
     (job, [begun, world.take_completion()])
 }
 
 #[tokio::test]
-async fn a_letter_of_one_message_too_many_does_not_end_a_job_whose_composition_has_got_further() {
+async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_got_further() {
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
     world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::Obsolete, "whoever is at it");
+    assert_eq!(end, DeadLetterEnd::Obsolete, "whichever run holds the lease");
     world.clock.advance(Duration::from_secs(100));
     let end = world.completer.complete(&next, world.deadline()).await.unwrap();
     assert_eq!(end, CompletionEnd::Ended(Status::Completed));
@@ -136,13 +137,13 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
         world.faults.freeze(call, {
             let (world, message) = (Arc::clone(&world), message.clone());
             async move {
-                let short = world.clock.now() + Duration::from_secs(10);
+                let short = world.deadline_in(Duration::from_secs(10));
                 assert!(!matches!(world.completer.complete(&message, short).await, Ok(CompletionEnd::Ended(_))));
             }
         });
         let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
         let is_over = world.faults.thaw();
-        // Under the lease of the letter nobody composes any further.
+        // While the dead letter holds the lease, no completer composes further.
         let expected = if is_over || call > LEASE_CALL { DeadLetterEnd::JobStopped } else { DeadLetterEnd::Obsolete };
         assert_eq!(end, expected, "call {call}");
         world.run().await;
@@ -158,7 +159,7 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
 async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is_tried() {
     let world = World::new(chunks_of(1));
     let (job, [_, lost]) = composing(&world).await;
-    // Long silent; the sweep has it tried again, from where it had got to.
+    // The job has been silent for long: the sweep sends its completion again, from where the composition stopped.
     world.clock.advance(world.limits.recovery.stale);
     world.sweep().await;
     let message = world.take_completion();
@@ -166,7 +167,7 @@ async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is
     leased(&world, job).await;
     world.clock.advance(Duration::from_secs(100));
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::JobStopped, "a try a moment ago, which failed, does not put the end off");
+    assert_eq!(end, DeadLetterEnd::JobStopped, "a try that failed a moment ago does not postpone the end");
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed.into()));
     assert_eq!((shown.items_failed, shown.item_count), (20, 20));

@@ -74,7 +74,7 @@ async fn failed(world: &World, job: JobGuid) -> Vec<(u64, String)> {
 }
 
 #[tokio::test]
-async fn a_poison_item_costs_itself_and_not_its_chunk() {
+async fn a_poison_item_fails_alone_and_not_its_chunk() {
     let world = scripted(6);
     let job = run(&world, "good bad hang good bad good").await;
     let shown = world.show(job).await;
@@ -121,9 +121,9 @@ async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
     assert_eq!((shown.status, shown.items_skipped), (Status::Failed, 2));
 }
 
-/// An item that has what others left of an invocation's time is not blamed for it, and what was done is not done again.
+/// An item that only gets the rest of an invocation's time is not blamed for it, and finished items are not repeated.
 #[tokio::test]
-async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
+async fn items_that_finished_before_a_transient_failure_are_kept() {
     let world = scripted(6);
     let job = create(&world, "good once busy good").await;
     world.split().await;
@@ -132,7 +132,7 @@ async fn what_was_done_before_an_item_that_cannot_be_done_now_is_kept() {
     let checkpoint = world.jobs.checkpoint(job, message.address).await.unwrap().unwrap();
     assert_eq!((checkpoint.done, checkpoint.counts.succeeded, checkpoint.counts.failed), (2, 1, 1));
     let next = world.chunks.take().remove(0);
-    assert!(world.try_process(&next, false).await.is_err(), "it gets no further, so this counts as a try");
+    assert!(world.try_process(&next, false).await.is_err(), "no progress, so this counts as a delivery");
     world.clock.advance(Duration::from_secs(600));
     assert!(world.chunks.take().is_empty());
 }
@@ -166,7 +166,7 @@ impl ItemProcessor for Slow {
 async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() {
     let world = World::with_job_type(chunks_of(100), |clock| Some(Arc::new(Slow(clock.clone()))));
     let rows: String = (1..=50).map(|row| format!("{row}\n")).collect();
-    let file = world.store("text/csv", format!("n\n{rows}")).await;
+    let file = world.store_csv(format!("n\n{rows}")).await;
     let job = world.create("slow", file, json!({})).await.unwrap().job_guid;
     world.split().await;
     let (mut invocations, mut heartbeat) = (0, world.show(job).await.heartbeat_at);
@@ -182,8 +182,7 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
-    let rows: Vec<u64> = world.all_failed(job).await.iter().map(|item| item.row).collect();
-    assert_eq!(rows, [7, 14, 21, 28, 35, 42, 49], "of both invocations, each once");
+    assert_eq!(world.failed_rows(job).await, [7, 14, 21, 28, 35, 42, 49], "of both invocations, each once");
 }
 
 #[tokio::test]

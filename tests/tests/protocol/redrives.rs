@@ -1,15 +1,15 @@
 //! Redrive: the next attempt runs over exactly what failed, from its own bytes or from a corrected file.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
-use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::Job;
+use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::ports::{Admission, Ceilings, Clock, Jobs, Queue, Tallies};
+use rowmill_core::ports::{Admission, Ceilings, Jobs, Queue, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -18,20 +18,11 @@ use crate::chunks_of;
 const FILE: &str = "a,b\n1,1\n2\n3,3\n4,4,4\n5\n6,\"x\ny\"\n";
 
 async fn partly_failed(world: &World) -> JobGuid {
-    let file = world.store("text/csv", FILE).await;
+    let file = world.store_csv(FILE).await;
     let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap().job_guid;
     world.run().await;
     assert_eq!(world.show(job).await.items_failed, 3);
     job
-}
-
-async fn redrive(world: &World, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
-    let request = RedriveRequest { file_guid, deadline_seconds: None };
-    world.redriver.redrive(&World::owner(), job, &request).await
-}
-
-async fn failed_rows(world: &World, job: JobGuid) -> Vec<u64> {
-    world.all_failed(job).await.iter().map(|item| item.row).collect()
 }
 
 #[tokio::test]
@@ -40,16 +31,16 @@ async fn what_fails_again_fails_once() {
         let world = World::new(chunks_of(chunk));
         let job = partly_failed(&world).await;
         for attempt in 2..5 {
-            let redriven = redrive(&world, job, None).await.unwrap();
+            let redriven = world.redrive(job, None).await.unwrap();
             assert_eq!((redriven.attempt, redriven.status), (attempt, Status::Running));
             let shown = world.show(job).await;
             assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never moves");
-            assert_eq!(failed_rows(&world, job).await, [2, 4, 5], "they keep their failure meanwhile");
+            assert_eq!(world.failed_rows(job).await, [2, 4, 5], "failed items stay failed meanwhile");
             world.run().await;
             let shown = world.show(job).await;
             assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(JobOutcome::Partial)));
             assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (3, 3, 6));
-            assert_eq!(failed_rows(&world, job).await, [2, 4, 5]);
+            assert_eq!(world.failed_rows(job).await, [2, 4, 5]);
             let row = world.jobs.job(job).await.unwrap();
             assert_eq!((row.completions, world.jobs.active("system")), (attempt, 0));
         }
@@ -60,36 +51,36 @@ async fn what_fails_again_fails_once() {
 async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_failure() {
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
-    let corrected = world.store("text/csv", "a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
-    redrive(&world, job, Some(corrected)).await.unwrap();
+    let corrected = world.store_csv("a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
+    world.redrive(job, Some(corrected)).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (5, 1, 6));
-    assert_eq!(failed_rows(&world, job).await, [4]);
+    assert_eq!(world.failed_rows(job).await, [4]);
     let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
     keys.sort();
     assert_eq!(keys, ["1", "3", "5", "6", "t,wo"]);
     // Once more, with the last one.
-    let corrected = world.store("text/csv", "a,b,row\n4,4,4\n").await;
-    redrive(&world, job, Some(corrected)).await.unwrap();
+    let corrected = world.store_csv("a,b,row\n4,4,4\n").await;
+    world.redrive(job, Some(corrected)).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 6));
-    assert!(failed_rows(&world, job).await.is_empty());
-    assert!(matches!(redrive(&world, job, None).await, Err(RedriveJobError::NothingFailed)));
+    assert!(world.failed_rows(job).await.is_empty());
+    assert!(matches!(world.redrive(job, None).await, Err(RedriveJobError::NothingFailed)));
 }
 
 #[tokio::test]
 async fn a_corrected_file_that_does_not_fit_starts_nothing() {
     let world = World::new(chunks_of(2));
     let job = partly_failed(&world).await;
-    let stranger = world.store("text/csv", "a,b,row\n9,9,3\n9,9,2\n9,9,77\n").await;
-    let Err(RedriveJobError::NotFailed(rows)) = redrive(&world, job, Some(stranger)).await else { panic!("taken") };
+    let stranger = world.store_csv("a,b,row\n9,9,3\n9,9,2\n9,9,77\n").await;
+    let Err(RedriveJobError::NotFailed(rows)) = world.redrive(job, Some(stranger)).await else { panic!("taken") };
     assert_eq!(rows, [3, 77]);
-    let twice = world.store("text/csv", "a,b,row\n9,9,2\n9,9,2\n").await;
-    assert!(matches!(redrive(&world, job, Some(twice)).await, Err(RedriveJobError::Corrected(_))));
+    let twice = world.store_csv("a,b,row\n9,9,2\n9,9,2\n").await;
+    assert!(matches!(world.redrive(job, Some(twice)).await, Err(RedriveJobError::Corrected(_))));
     let unknown = "00000000-0000-4000-8000-0000000000ff".parse().unwrap();
-    assert!(matches!(redrive(&world, job, Some(unknown)).await, Err(RedriveJobError::UnknownUpload(_))));
+    assert!(matches!(world.redrive(job, Some(unknown)).await, Err(RedriveJobError::UnknownUpload(_))));
     let row = world.jobs.job(job).await.unwrap();
     assert_eq!((row.status, row.attempt, world.jobs.active("system")), (Status::Completed, 1, 0));
 }
@@ -103,14 +94,14 @@ async fn only_an_ended_job_of_ones_own_is_redriven_and_only_where_there_is_room(
     let request = RedriveRequest::default();
     let stranger = world.redriver.redrive(&Owner("somebody else".into()), job, &request).await;
     assert!(matches!(stranger, Err(RedriveJobError::UnknownJob(_))));
-    let file = world.store("text/csv", FILE).await;
+    let file = world.store_csv(FILE).await;
     let other = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    let Err(RedriveJobError::Full(full)) = redrive(&world, job, None).await else { panic!("no room") };
+    let Err(RedriveJobError::Full(full)) = world.redrive(job, None).await else { panic!("no room") };
     assert_eq!((full.admission, full.recent_ends.len()), (Admission::OwnerFull, 1));
-    assert!(matches!(redrive(&world, other, None).await, Err(RedriveJobError::Active)));
+    assert!(matches!(world.redrive(other, None).await, Err(RedriveJobError::Active)));
     world.run().await;
-    redrive(&world, job, None).await.unwrap();
-    assert!(matches!(redrive(&world, job, None).await, Err(RedriveJobError::Active)));
+    world.redrive(job, None).await.unwrap();
+    assert!(matches!(world.redrive(job, None).await, Err(RedriveJobError::Active)));
     world.run().await;
     assert_eq!(world.jobs.active("system"), 0);
 }
@@ -119,25 +110,25 @@ async fn only_an_ended_job_of_ones_own_is_redriven_and_only_where_there_is_room(
 async fn what_a_cancelled_redrive_does_not_get_to_keeps_its_failure() {
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
-    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
-    redrive(&world, job, Some(corrected)).await.unwrap();
+    let corrected = world.store_csv("a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
+    world.redrive(job, Some(corrected)).await.unwrap();
     world.split().await;
     let chunks = world.chunks.take();
     assert_eq!(chunks.len(), 3);
     world.process(&chunks[1], false).await;
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.cancel(job).await;
     world.process(&chunks[0], false).await;
     world.process(&chunks[2], false).await;
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Cancelled, 4, 2));
     assert_eq!((shown.items_skipped, shown.item_count), (0, 6));
-    assert_eq!(failed_rows(&world, job).await, [2, 5]);
+    assert_eq!(world.failed_rows(job).await, [2, 5]);
     // Cancelled before it was even cut: what failed before still stands.
-    redrive(&world, job, None).await.unwrap();
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.redrive(job, None).await.unwrap();
+    world.cancel(job).await;
     world.run().await;
-    assert_eq!(failed_rows(&world, job).await, [2, 5]);
+    assert_eq!(world.failed_rows(job).await, [2, 5]);
     assert_eq!(world.show(job).await.items_failed, 2);
 }
 
@@ -147,28 +138,29 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
         for call in 0.. {
             let world = World::new(chunks_of(1));
             let job = partly_failed(&world).await;
-            let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
+            let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
             world.faults.plan(call, death);
-            while redrive(&world, job, Some(corrected))
+            while world
+                .redrive(job, Some(corrected))
                 .await
                 .is_err_and(|error| !matches!(error, RedriveJobError::Active))
             {
                 assert!(world.faults.revive());
             }
             world.faults.revive();
-            world.run_through_crashes(std::time::Duration::from_secs(300)).await;
-            // The message itself may have been lost: then a sweep sends it. One that dies on a job has claimed it for a
-            // while.
+            world.run_through_crashes(Duration::from_secs(300)).await;
+            // The split message itself may be lost; then a sweep sends it. A sweep that crashes has claimed the job for a while,
+            // so it takes several.
             for _ in 0..3 {
                 world.clock.advance(world.limits.recovery.stale);
                 world.sweeper.sweep().await.ok();
                 world.faults.revive();
-                world.run_through_crashes(std::time::Duration::from_secs(300)).await;
+                world.run_through_crashes(Duration::from_secs(300)).await;
             }
             let shown = world.show(job).await;
             assert_eq!((shown.status, shown.attempt), (Status::Completed, 2), "{death:?} call {call}");
             assert_eq!((shown.items_succeeded, shown.items_failed), (5, 1), "{death:?} call {call}");
-            assert_eq!(failed_rows(&world, job).await, [4], "{death:?} call {call}");
+            assert_eq!(world.failed_rows(job).await, [4], "{death:?} call {call}");
             if world.faults.is_pending() {
                 break;
             }
@@ -181,13 +173,13 @@ async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
     for attempt in 2..4 {
-        redrive(&world, job, None).await.unwrap();
+        world.redrive(job, None).await.unwrap();
         world.run().await;
         world.objects.expire(&format!("results/{job}/{}/", attempt - 1));
-        assert_eq!(failed_rows(&world, job).await, [2, 4, 5], "attempt {attempt}");
+        assert_eq!(world.failed_rows(job).await, [2, 4, 5], "attempt {attempt}");
     }
-    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
-    redrive(&world, job, Some(corrected)).await.unwrap();
+    let corrected = world.store_csv("a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
+    world.redrive(job, Some(corrected)).await.unwrap();
     world.run().await;
     assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
 }
@@ -197,15 +189,15 @@ async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
     let world = World::new(chunks_of(1));
     let job = world.validate_csv(format!("a,b\n1,1\n2\n{}", "3,3\n".repeat(70))).await;
     // Time for one tally, which is processed; then the job is cancelled.
-    let deadline = world.clock.now() + std::time::Duration::from_secs(10);
+    let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&world.splits.take()[0], deadline).await.unwrap();
     world.process_queued().await;
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.cancel(job).await;
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.unprocessed.map(|part| part.from_row)), (Status::Cancelled, Some(65)));
-    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n").await;
-    redrive(&world, job, Some(corrected)).await.unwrap();
+    let corrected = world.store_csv("a,b,row\n2,2,2\n").await;
+    world.redrive(job, Some(corrected)).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (64, 0));
@@ -224,8 +216,8 @@ async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
         world.run().await;
         let spec = world.jobs.spec(job).await.unwrap();
         assert_eq!(spec.limits.max_items, 1);
-        redrive(&world, job, None).await.unwrap();
-        world.run_through_crashes(std::time::Duration::from_secs(split_time)).await;
+        world.redrive(job, None).await.unwrap();
+        world.run_through_crashes(Duration::from_secs(split_time)).await;
         let tallies = world.jobs.tallies(job, 2, 0..100).await.unwrap();
         borders.push(tallies.iter().map(|tally| (tally.start, tally.items)).collect::<Vec<_>>());
         assert_eq!(world.show(job).await.items_failed, 2100);
@@ -233,24 +225,24 @@ async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
     assert_eq!(borders[0], borders[1]);
 }
 
-/// A completer, and a dead-letter function, that stand still at one of their calls until the attempt has ended by another
-/// run, been redriven and half done: what they do then must not touch the next attempt.
+/// A completer, or a dead-letter function, is frozen at one of its calls. Meanwhile another run ends the attempt, and the next
+/// attempt is redriven and half done. When the frozen one goes on, it must not touch the next attempt.
 #[tokio::test]
-async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
-    for buried in [false, true] {
+async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
+    for is_dead_letter in [false, true] {
         for call in 0.. {
             let world = Arc::new(World::new(chunks_of(1)));
-            let file = world.store("text/csv", FILE).await;
+            let file = world.store_csv(FILE).await;
             let job = world.create_with(file, json!({ "tolerance": { "count": 2 } })).await.job_guid;
             let completion = world.run_to_completion_message().await;
             world.clock.advance(world.limits.completion_patience);
             world.faults.freeze(call, {
                 let (world, completion) = (Arc::clone(&world), completion.clone());
                 async move {
-                    world.clock.advance(std::time::Duration::from_secs(3600));
+                    world.clock.advance(Duration::from_secs(3600));
                     world.completer.complete(&completion, world.deadline()).await.unwrap();
-                    let corrected = world.store("text/csv", "a,b,row\n2,2,2\n5,5,5\n").await;
-                    redrive(&world, job, Some(corrected)).await.unwrap();
+                    let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
+                    world.redrive(job, Some(corrected)).await.unwrap();
                     world.split().await;
                     for message in world.chunks.take().iter().skip(1) {
                         world.process(message, false).await;
@@ -258,7 +250,7 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                     }
                 }
             });
-            if buried {
+            if is_dead_letter {
                 world.dead_letters.settle("letter", &DeadMessage::Completion(completion)).await.ok();
             } else {
                 world.completer.complete(&completion, world.deadline()).await.ok();
@@ -267,7 +259,11 @@ async fn whoever_is_left_over_from_an_attempt_does_nothing_to_the_next_one() {
                 break;
             }
             let row = world.jobs.job(job).await.unwrap();
-            assert_eq!((row.attempt, row.status, row.stop), (2, Status::Running, None), "buried {buried}, call {call}");
+            assert_eq!(
+                (row.attempt, row.status, row.stop),
+                (2, Status::Running, None),
+                "dead letter: {is_dead_letter}, call {call}"
+            );
             world.clock.advance(world.limits.recovery.stale);
             world.run().await;
             world.sweep().await;

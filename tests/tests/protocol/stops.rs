@@ -20,7 +20,7 @@ async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
     world.split().await;
     let chunks = world.chunks.take();
     world.process_all(&chunks[..2]).await;
-    let cancelled = world.canceller.cancel(&World::owner(), job).await.unwrap();
+    let cancelled = world.cancel(job).await;
     assert_eq!(cancelled.status, Status::Cancelling);
     assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "again changes nothing");
     world.process_all(&chunks[2..]).await;
@@ -30,15 +30,15 @@ async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (4, 0, 5));
     assert_eq!(world.all_skipped(job).await, [5, 6, 7, 8, 9]);
     assert_eq!(world.jobs.active("system"), 0);
-    assert!(world.canceller.cancel(&World::owner(), job).await.is_ok(), "it is what was wanted");
+    assert!(world.canceller.cancel(&World::owner(), job).await.is_ok(), "a repeated cancel succeeds");
 }
 
 #[tokio::test]
-async fn a_job_that_nobody_took_up_can_be_cancelled() {
+async fn a_job_that_has_not_started_can_be_cancelled() {
     let world = World::new(chunks_of(2));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let file = world.store_csv(files::plain_csv(9)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.cancel(job).await;
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.item_count), (Status::Cancelled, 0));
@@ -58,11 +58,11 @@ async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_on_its_way_lists_what_it_did_not_get_to() {
+async fn a_run_that_is_cancelled_midway_lists_its_skipped_rows() {
     let world = World::new(chunks_of(100));
     let job = world.validate_csv(files::plain_csv(9)).await;
     world.split().await;
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.cancel(job).await;
     world.run().await;
     assert_eq!(world.all_skipped(job).await, (1..=9).collect::<Vec<_>>());
 }
@@ -70,7 +70,7 @@ async fn a_run_that_is_cancelled_on_its_way_lists_what_it_did_not_get_to() {
 #[tokio::test]
 async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(200)).await;
+    let file = world.store_csv(files::plain_csv(200)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
     world.split().await;
     let chunks = world.chunks.take();
@@ -101,7 +101,7 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
 #[tokio::test]
 async fn a_worker_notices_that_the_deadline_has_passed() {
     let world = World::new(chunks_of(3));
-    let file = world.store("text/csv", files::plain_csv(9)).await;
+    let file = world.store_csv(files::plain_csv(9)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
     world.split().await;
     world.clock.advance(Duration::from_secs(61));
@@ -115,7 +115,7 @@ async fn more_failures_than_a_job_tolerates_stop_it() {
     let world = World::new(chunks_of(1));
     let mut csv = b"a,b\n".to_vec();
     (0..50).for_each(|row| csv.extend_from_slice(if row % 5 == 4 { b"ragged\n".as_slice() } else { b"1,2\n" }));
-    let file = world.store("text/csv", csv).await;
+    let file = world.store_csv(csv).await;
     for (tolerance, failed) in [
         (json!({ "count": 3 }), 4),
         (json!({ "percent": 20.0 }), 10),
@@ -126,7 +126,7 @@ async fn more_failures_than_a_job_tolerates_stop_it() {
         let shown = world.show(job).await;
         let code = shown.error.map(|error| error.code);
         if failed == 10 {
-            assert_eq!((shown.status, code), (Status::Completed, None), "just borne");
+            assert_eq!((shown.status, code), (Status::Completed, None), "exactly at the tolerance");
         } else {
             assert_eq!((shown.status, code), (Status::Failed, Some(StopCode::ToleranceExceeded.into())), "{tolerance}");
         }
@@ -136,9 +136,9 @@ async fn more_failures_than_a_job_tolerates_stop_it() {
 }
 
 #[tokio::test]
-async fn tolerance_is_looked_at_once_more_at_the_end() {
+async fn tolerance_is_checked_once_more_at_the_end() {
     let world = World::new(chunks_of(10));
-    let file = world.store("text/csv", "a,b\n1,2\nragged\n").await;
+    let file = world.store_csv("a,b\n1,2\nragged\n").await;
     let job = world.create_with(file, json!({ "tolerance": { "count": 0 } })).await.job_guid;
     world.split().await;
     // The run that commits the failure dies before it looks: 10 calls up to the commit and its closing, then none.

@@ -1,4 +1,4 @@
-//! The sweep: what was lost is sent again, what is alive is left alone, and it does not cost much.
+//! The sweep: it sends lost messages again, leaves active jobs alone, and costs little.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::chunks_of;
 
 #[tokio::test]
-async fn a_job_whose_message_was_lost_is_taken_up() {
+async fn a_job_whose_message_was_lost_is_recovered() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     assert_eq!(world.splits.take().len(), 1, "lost");
-    assert_eq!(world.sweep().await.looked_at, 0, "it is not its time yet");
+    assert_eq!(world.sweep().await.looked_at, 0, "it is not due yet");
     world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered, swept.messages), (1, 1, 1));
@@ -26,7 +26,7 @@ async fn a_job_whose_message_was_lost_is_taken_up() {
 }
 
 #[tokio::test]
-async fn lost_chunks_folds_and_completions_are_made_up_for() {
+async fn lost_chunks_folds_and_completions_are_recovered() {
     let world = World::new(chunks_of(1));
     let job = world.validate_csv(files::plain_csv(130)).await;
     world.split().await;
@@ -52,7 +52,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
     world.split().await;
     let mut heartbeat = world.show(job).await.heartbeat_at;
     for message in world.chunks.take() {
-        // Slow work: almost as silent as one may be.
+        // Slow work: silent for almost as long as is allowed.
         world.clock.advance(world.limits.recovery.stale - Duration::from_secs(1));
         assert_eq!(world.sweep().await.recovered, 0);
         world.process(&message, false).await;
@@ -69,7 +69,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
 #[tokio::test]
 async fn recoveries_without_effect_become_rarer() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(3)).await;
+    let file = world.store_csv(files::plain_csv(3)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 259_200 })).await.job_guid;
     world.split().await;
     let mut recoveries = 0;
@@ -88,7 +88,7 @@ async fn recoveries_without_effect_become_rarer() {
 #[tokio::test]
 async fn a_job_that_may_still_be_queued_is_only_looked_at() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(3)).await;
+    let file = world.store_csv(files::plain_csv(3)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
     world.split().await;
     world.clock.advance(world.limits.recovery.stale);
@@ -104,7 +104,7 @@ async fn a_sweep_looks_at_no_more_jobs_than_it_may_and_the_next_one_goes_on() {
     let mut limits = chunks_of(1);
     limits.ceilings = Ceilings { owner: 300, job_type: 300, system: 300 };
     let world = World::new(limits);
-    let file = world.store("text/csv", files::plain_csv(1)).await;
+    let file = world.store_csv(files::plain_csv(1)).await;
     for _ in 0..150 {
         world.create("validate", file, json!({})).await.unwrap();
     }

@@ -1,6 +1,7 @@
-//! `maxConcurrency`: at most so many distinct chunks of a job in flight, and every chunk gets its turn.
+//! `maxConcurrency`: a limit on the distinct chunks of a job in flight, and every chunk is processed in the end.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::files;
@@ -15,7 +16,7 @@ use crate::chunks_of;
 async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
     for width in [1, 3, 64, 70, 100] {
         let world = World::new(chunks_of(1));
-        let file = world.store("text/csv", files::plain_csv(150)).await;
+        let file = world.store_csv(files::plain_csv(150)).await;
         let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
         world.split().await;
         let mut in_flight = world.chunks.take();
@@ -29,7 +30,7 @@ async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
         world.run().await;
         let shown = world.show(job).await;
         assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "width {width}");
-        assert_eq!(most, width, "as many as may be, and no more");
+        assert_eq!(most, width, "exactly the limit");
     }
 }
 
@@ -38,10 +39,10 @@ async fn a_crash_at_any_call_breaks_no_chain() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = World::new(chunks_of(1));
-            let file = world.store("text/csv", files::plain_csv(70)).await;
+            let file = world.store_csv(files::plain_csv(70)).await;
             let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
             world.faults.plan(call, death);
-            world.run_through_crashes(std::time::Duration::from_secs(300)).await;
+            world.run_through_crashes(Duration::from_secs(300)).await;
             let shown = world.show(job).await;
             assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 70), "{death:?} call {call}");
             assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
@@ -53,12 +54,12 @@ async fn a_crash_at_any_call_breaks_no_chain() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_with_chunks_that_never_had_their_turn_ends() {
+async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
     let world = World::new(chunks_of(1));
-    let file = world.store("text/csv", files::plain_csv(150)).await;
+    let file = world.store_csv(files::plain_csv(150)).await;
     let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
     world.split().await;
-    world.canceller.cancel(&World::owner(), job).await.unwrap();
+    world.cancel(job).await;
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));

@@ -86,9 +86,9 @@ async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery
     }
 }
 
-/// If each try began anew where the one before had finished a file, those of a job that cannot be ended had no end.
+/// If each try composed its files anew, a job that cannot be ended would be composed for ever.
 #[tokio::test]
-async fn a_try_goes_on_from_where_the_one_before_did_though_that_has_finished_the_file() {
+async fn a_retry_continues_the_composition_though_the_try_before_finished_the_file() {
     let mut calls = 0;
     for is_disturbed in [false, true] {
         let world = World::new(Limits { part_bytes: 64, ..chunks_of(1) });
@@ -102,7 +102,7 @@ async fn a_try_goes_on_from_where_the_one_before_did_though_that_has_finished_th
                 break composed;
             }
         };
-        // All files are whole by then: the last call is the transaction that ends the job.
+        // All files are complete by then: the last call is the transaction that ends the job.
         world.faults.plan_failure(if is_disturbed { calls - 1 } else { u64::MAX }, Death::Before);
         let end = world.completer.complete(&message, world.deadline()).await.unwrap();
         assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Ended(Status::Completed), !is_disturbed));
@@ -136,9 +136,9 @@ async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
     assert!(crashes > 100, "only {crashes} crashes");
 }
 
-/// A run that goes on where another one, which had all the time, ended the file and died.
+/// A run continues a composition after another run finished the file and crashed before it could record that.
 #[tokio::test]
-async fn a_file_that_is_there_before_anybody_could_say_so_is_not_given_up() {
+async fn a_finished_file_that_no_run_could_record_is_not_given_up() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = World::new(Limits { part_bytes: 100, ..chunks_of(1) });

@@ -20,12 +20,12 @@ use super::{TIMES, export, gzip_by, import, result, results};
 use crate::chunks_of;
 
 #[tokio::test]
-async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done() {
+async fn an_export_has_every_record_once_and_filtered_records_count_as_succeeded() {
     let world = World::new(chunks_of(7));
     import(&world, "people", 300).await;
     let params = json!({ "dataset": "people", "filter": { "amount": "7" } });
-    let slip = serde_json::from_value(json!({ "jobType": "export", "params": params })).unwrap();
-    let refused = world.creator.create(&World::owner(), &slip, None).await.unwrap_err();
+    let misspelled = serde_json::from_value(json!({ "jobType": "export", "params": params })).unwrap();
+    let refused = world.creator.create(&World::owner(), &misspelled, None).await.unwrap_err();
     assert!(refused.to_string().contains("`amount`"), "{refused}");
     let params = json!({
         "dataset": "people", "format": "csv", "columns": ["amount", "id"], "compress": "gzip", "filter": { "properties": { "amount": { "const": "7" } } },
@@ -47,9 +47,9 @@ async fn an_export_is_every_record_once_and_what_is_filtered_out_counts_as_done(
     assert_eq!(ids, (1..=300).collect::<Vec<_>>());
 }
 
-/// A run of the splitter that goes on finds records before, among and behind those that another one found.
+/// A splitter that continues after a crash finds new records before, among and behind those of the first one.
 #[tokio::test]
-async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
+async fn records_added_while_an_export_is_split_displace_no_others() {
     for (time, death) in TIMES.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
         for call in 0.. {
             let world = World::new(chunks_of(1));
@@ -69,8 +69,8 @@ async fn records_that_come_while_an_export_is_cut_take_no_others_place() {
             let ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
             let each: BTreeSet<u64> = ids.iter().copied().collect();
             let when = format!("{death:?} call {call} with {time:?}");
-            assert_eq!(each.len(), ids.len(), "none is there twice: {when}");
-            assert_eq!(each.range(..=100).count(), 100, "none is left out that was there all the time: {when}");
+            assert_eq!(each.len(), ids.len(), "no record is there twice: {when}");
+            assert_eq!(each.range(..=100).count(), 100, "no record that existed from the start is missing: {when}");
             let shown = world.show(job).await;
             assert_eq!((shown.item_count, shown.items_succeeded), (each.len() as u64, each.len() as u64), "{when}");
             if !has_died {
@@ -94,7 +94,7 @@ fn id(record: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
+async fn a_tally_of_stored_chunks_ends_before_it_exceeds_the_memory() {
     let limits = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
     let world = World::new(Limits { chunks: limits, ..Limits::default() });
     // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
@@ -102,7 +102,7 @@ async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
     add_records(&world, "local/big", 1..=288, &text).await;
     let export = export(&world, json!({ "dataset": "big" })).await;
     let lines = (1..=288).map(|id| json!({ "id": id.to_string(), "text": text }).to_string() + "\n");
-    // Compressed, all those letters would be taken for a bomb.
+    // Without compression, since this text would compress like a zip bomb.
     let file = gzip_by(lines.collect::<String>().as_bytes(), Compression::none());
     let file = world.store("application/gzip", file).await;
     let packed = world.create("validate", file, json!({ "format": "jsonl" })).await.unwrap().job_guid;
@@ -118,13 +118,13 @@ async fn a_tally_of_stored_chunks_ends_before_it_outgrows_the_memory() {
 }
 
 #[tokio::test]
-async fn a_dataset_is_its_owners() {
+async fn a_dataset_belongs_to_its_owner() {
     let world = World::new(chunks_of(7));
     import(&world, "people", 9).await;
-    let wish = serde_json::from_value(json!({ "jobType": "export", "params": { "dataset": "people" } })).unwrap();
+    let request = serde_json::from_value(json!({ "jobType": "export", "params": { "dataset": "people" } })).unwrap();
     let stranger = Owner("somebody else".to_owned());
-    let theirs = world.creator.create(&stranger, &wish, None).await.unwrap().job_guid;
-    let mine = world.creator.create(&World::owner(), &wish, None).await.unwrap().job_guid;
+    let theirs = world.creator.create(&stranger, &request, None).await.unwrap().job_guid;
+    let mine = world.creator.create(&World::owner(), &request, None).await.unwrap().job_guid;
     world.run().await;
     assert_eq!((world.show(theirs).await.item_count, world.show(mine).await.item_count), (0, 9));
 }

@@ -8,7 +8,7 @@ use super::{TIMES, left_out, partly_bad, result, results, transform};
 use crate::chunks_of;
 
 #[tokio::test]
-async fn failed_rows_are_shown_as_far_as_they_can_be_and_come_back_as_they_were() {
+async fn failed_rows_are_listed_as_far_as_they_can_be_read() {
     let world = World::new(chunks_of(2));
     let long = "x".repeat(400);
     let mut csv = format!("row,=v\n=1+1\n2,b,c,d\n+3\n5,{long}\n\"6\"\"\n\",'=x,\n").into_bytes();
@@ -36,7 +36,7 @@ async fn failed_rows_are_shown_as_far_as_they_can_be_and_come_back_as_they_were(
 }
 
 #[tokio::test]
-async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_up() {
+async fn a_failed_rows_file_can_be_uploaded_unchanged_as_a_correction() {
     let world = World::new(chunks_of(2));
     let file = world.store_csv("a,b\n=1\n2,3,4\n5,6\n").await;
     let job = world.create("transform", file, json!({ "mapping": [{ "drop": "b" }] })).await.unwrap().job_guid;
@@ -52,7 +52,7 @@ async fn a_failed_rows_file_that_is_handed_back_as_it_is_corrects_what_it_fills_
 }
 
 #[tokio::test]
-async fn outputs_that_have_expired_are_told_of_once_however_often_time_runs_out() {
+async fn expired_outputs_are_reported_once_over_many_invocations() {
     for (expired, kept) in [("segments/", 0), ("segments/00000001/", 64)] {
         let world = World::new(chunks_of(1));
         let job = transform(&world, "text/csv", partly_bad()).await;
@@ -74,7 +74,7 @@ async fn outputs_that_have_expired_are_told_of_once_however_often_time_runs_out(
 }
 
 #[tokio::test]
-async fn failed_json_lines_are_corrected_in_their_file_and_handed_back() {
+async fn failed_json_lines_can_be_corrected_in_their_file() {
     let world = World::new(chunks_of(2));
     let lines = "{\"n\":\"one\"}\n{\"n\":2}\n{\"n\": 12345678901234567890123}\n{\"n\":\n";
     let file = world.store("application/x-ndjson", lines).await;

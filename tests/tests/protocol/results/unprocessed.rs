@@ -14,7 +14,7 @@ use super::{TIMES, composition_state, gzip, partly_bad, result, results};
 use crate::chunks_of;
 
 #[tokio::test]
-async fn what_a_stopped_job_did_not_process_is_a_file_that_can_be_run() {
+async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
     for (content_type, file) in [("text/csv", partly_bad()), ("application/gzip", gzip(&partly_bad()))] {
         let world = World::new(chunks_of(3));
         let file = world.store(content_type, file).await;
@@ -42,7 +42,7 @@ async fn what_a_stopped_job_did_not_process_is_a_file_that_can_be_run() {
 }
 
 #[tokio::test]
-async fn what_was_never_dispatched_is_copied_as_far_as_is_allowed_and_as_long_as_it_is_there() {
+async fn undispatched_rows_are_copied_up_to_the_limit_and_while_the_upload_exists() {
     for (limit, is_gone) in [(1 << 20, false), (40, false), (1 << 20, true)] {
         let world = World::new(Limits { unprocessed_max_bytes: limit, ..chunks_of(1) });
         let file = world.store_csv(files::plain_csv(100)).await;
@@ -74,12 +74,12 @@ async fn what_was_never_dispatched_is_copied_as_far_as_is_allowed_and_as_long_as
 }
 
 #[tokio::test]
-async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
+async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
     let mut csv = format!("a,b\n{},1\n", "x".repeat(20_000));
     (1..100).for_each(|row| csv += &format!("{row},{}\n", "y".repeat(9000)));
     let whole = gzip(csv.as_bytes());
-    // With time for everything it is copied, were it only once its turn has come; with none for decoding once more what was
-    // cut, it is not.
+    // The rows are copied if there is enough time, even if only at the step that copies them; they are left out if there is no
+    // time to decode the split part once more.
     let too_long = Some("takes too long");
     for (until_its_turn, time, lines, left_out) in
         [(TIMES[0], TIMES[0], 37, None), (TIMES[1], TIMES[0], 37, None), (TIMES[1], TIMES[1], 1, too_long)]
@@ -120,7 +120,7 @@ async fn what_cannot_be_copied_of_a_packed_upload_is_told() {
 }
 
 #[tokio::test]
-async fn a_packed_upload_that_cannot_be_read_on_says_so_in_what_is_left() {
+async fn a_packed_upload_that_is_truncated_is_reported_in_the_results() {
     let csv: String =
         (0..60_000).fold("a,b\n".to_owned(), |csv, row| csv + &format!("{row},{}\n", row * 7919 % 10_007));
     let mut file = gzip(csv.as_bytes());

@@ -1,0 +1,140 @@
+//! What must hold when a commit wins: its counts are those of its rows, and each row ended in a way that it may end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rowmill_core::items::run_output;
+use rowmill_core::model::checkpoint::DEATHS_MAX;
+use rowmill_core::model::dead_letter::{DEAD_LETTER, DeadLetter, POISON};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::run_output::RunOutput;
+use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind};
+use rowmill_core::ports::{DeadLetters as _, Jobs as _};
+
+use super::checks::{Checked, ensure, now};
+use super::invariants::Invariants;
+use super::oracle::{JobRecord, Row, RowEnd};
+use super::trace::{chunk_name, job_name};
+
+/// What a commit says of its rows.
+struct ChunkEnds {
+    ends: Vec<(u64, RowEnd)>,
+    /// The rows of its run output, with their codes.
+    listed: Vec<(u64, String)>,
+}
+
+impl Invariants {
+    /// A commit won.
+    pub fn committed(&self, job: JobGuid, commit: &Commit) -> Checked {
+        let chunk = commit.chunk;
+        let name = || format!("{} {} by {}", job_name(job), chunk_name(chunk), commit.mark.run);
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        {
+            let mut known = self.known();
+            let known = &mut *known;
+            let record = known.jobs.get_mut(&job).ok_or("a commit of an unknown job")?;
+            let tally = record.tallies.get(&(chunk.attempt, chunk.tally)).ok_or("a commit without a chunk index")?;
+            let before = tally.committed.get(usize::from(chunk.index)).ok_or("a commit of no chunk")?;
+            match before {
+                Some((mark, ..)) if mark.run == commit.mark.run => return Ok(()),
+                Some((mark, ..)) => return Err(format!("{}: committed before, by {}", name(), mark.run)),
+                None => {}
+            }
+            ensure(!tally.rest_skipped, || format!("{}: its tally was closed without it", name()))?;
+            ensure(!row.is_past(chunk.attempt), || format!("{}: its attempt is past", name()))?;
+            let rows = tally.rows[usize::from(chunk.index)].clone();
+            let ends = self
+                .ends(job, &row, commit, &rows, record, &known.processed)
+                .map_err(|what| format!("{}: {what}", name()))?;
+            for (row, end) in ends.ends {
+                if let RowEnd::Failed(code) = &end {
+                    *known.reached.entry(format!("item failed: {code}")).or_default() += 1;
+                }
+                record.end(row, end);
+            }
+            *known.reached.entry(format!("commit: {:?}", commit.mark.kind)).or_default() += 1;
+            if chunk.tally > 0 {
+                *known.reached.entry("commit on a further tally".to_owned()).or_default() += 1;
+            }
+            record.in_flight.remove(&chunk.number());
+            let tally = record.tallies.get_mut(&(chunk.attempt, chunk.tally)).ok_or("no tally")?;
+            tally.committed[usize::from(chunk.index)] = Some((commit.mark, commit.counts, ends.listed));
+        }
+        self.tally_moved(job, chunk.attempt, chunk.tally)?;
+        self.job_moved(job)
+    }
+
+    /// How each row of a commit ended, after the check that it may end so.
+    fn ends(
+        &self,
+        job: JobGuid,
+        row: &Job,
+        commit: &Commit,
+        rows: &[Row],
+        record: &JobRecord,
+        processed: &BTreeSet<(JobGuid, u64)>,
+    ) -> Result<ChunkEnds, String> {
+        let run_output = match commit.mark.kind {
+            MarkKind::Clean | MarkKind::Skipped => RunOutput::default(),
+            MarkKind::HasFailed | MarkKind::HasOutputs | MarkKind::Stopped => {
+                let run_output = now(run_output::read(&*self.objects, job, commit.chunk, commit.mark.run));
+                run_output.map_err(|error| format!("its run output cannot be read: {error}"))?
+            }
+        };
+        let skipped_from = match commit.mark.kind {
+            MarkKind::Skipped => rows.first().map(|row| row.number),
+            _ => run_output.skipped_from,
+        };
+        ensure(skipped_from.is_none() || row.stop.is_some(), || "rows are skipped before a stop is durable".into())?;
+        let listed: Vec<(u64, String)> = run_output.failed.iter().map(|item| (item.row, item.code.clone())).collect();
+        ensure(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), || {
+            format!("failed rows out of order: {listed:?}")
+        })?;
+        let codes: BTreeMap<u64, &str> = run_output.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
+        let stray = codes.keys().find(|number| !rows.iter().any(|row| row.number == **number));
+        ensure(stray.is_none(), || format!("row {stray:?} is none of the chunk"))?;
+        let (mut counts, mut ends) = (Counts::default(), Vec::new());
+        for row in rows {
+            let number = row.number;
+            if skipped_from.is_some_and(|from| number >= from) {
+                counts.skipped += 1;
+                if commit.chunk.attempt == 1 {
+                    ends.push((number, RowEnd::Skipped));
+                }
+            } else if let Some(code) = codes.get(&number) {
+                counts.failed += 1;
+                self.may_fail(job, commit.chunk, row, code, record)?;
+                ends.push((number, RowEnd::Failed((*code).to_owned())));
+            } else {
+                counts.succeeded += 1;
+                let output = run_output.outputs.iter().filter(|output| output.row == number).count();
+                ensure(output == 1, || format!("row {number} succeeded with {output} outputs"))?;
+                let was_processed = processed.contains(&(job, number));
+                ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
+                ensure(row.kind.can_succeed() && row.keeps.is_none(), || format!("row {number} succeeded: {row:?}"))?;
+                ends.push((number, RowEnd::Succeeded));
+            }
+        }
+        ensure(counts == commit.counts, || format!("it counts {:?}, its rows say {counts:?}", commit.counts))?;
+        Ok(ChunkEnds { ends, listed })
+    }
+
+    /// Checks that a row may fail with this code: because of its own content, or of the adversary's faults at its chunk.
+    fn may_fail(&self, job: JobGuid, chunk: ChunkAddress, row: &Row, code: &str, record: &JobRecord) -> Checked {
+        let deaths = record.deaths.get(&chunk).copied().unwrap_or(0);
+        let is_right = match (&row.keeps, code) {
+            (Some(kept), code) => kept == code,
+            (None, POISON) => deaths >= DEATHS_MAX,
+            (None, DEAD_LETTER) => {
+                let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();
+                let about = |letter: &DeadLetter| {
+                    let place = letter.chunk.map(|chunk| (letter.attempt, chunk.tally, chunk.index));
+                    place == Some((chunk.attempt, chunk.tally, chunk.index))
+                };
+                letters.iter().any(about)
+            }
+            (None, code) => row.kind.code() == Some(code),
+        };
+        ensure(is_right, || format!("row {} fails with {code}: {row:?}, {deaths} deaths at its chunk", row.number))
+    }
+}
