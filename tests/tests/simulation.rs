@@ -42,8 +42,8 @@ const CORNERS: [&str; 24] = [
     "failed by tolerance_exceeded",
     "item failed: poison",
     "item failed: dead_letter",
-    "ledger lost",
-    "ledger moved, continued",
+    "checkpoint lost",
+    "checkpoint moved, continued",
     "redriven, completed by nothing",
     "zombie",
 ];

@@ -155,9 +155,9 @@ gates!(Checkpoints for GatedJobs {
         ["{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief()],
         check |all, answer| {
             all.reach(match answer {
-                Ok(CheckpointMoved::Lost(_)) => "ledger lost",
-                _ if moved.isolated => "ledger moved, isolated",
-                _ => "ledger moved, continued",
+                Ok(CheckpointMoved::Lost(_)) => "checkpoint lost",
+                _ if moved.isolated => "checkpoint moved, isolated",
+                _ => "checkpoint moved, continued",
             });
             Ok(())
         };

@@ -176,7 +176,7 @@ impl ChunkProcessor {
         let moved = Checkpoint { done, counts, run_output, ..checkpoint.moved(delivery.run, self.clock.now()) };
         if let CheckpointMoved::Lost(_) = self.move_checkpoint(message, &moved).await? {
             // Another run has got as far, and may have died right after: send the message once more.
-            tracing::debug!(job.id = %message.job_guid, "another run moved the ledger");
+            tracing::debug!(job.id = %message.job_guid, "another run moved the checkpoint");
         }
         let next = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
         self.chunks.send(&[next]).await?;

@@ -170,7 +170,7 @@ impl DeadLetters {
         if !checkpoint.isolated {
             let moved = Checkpoint { isolated: true, ..checkpoint.moved(run, self.clock.now()) };
             if let CheckpointMoved::Lost(_) = self.jobs.move_checkpoint(message.job_guid, &moved).await? {
-                return Err(PortError::unavailable("isolating a chunk", "another run moved its ledger"));
+                return Err(PortError::unavailable("isolating a chunk", "another run moved its checkpoint"));
             }
         }
         let isolated = ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message.clone() };
