@@ -48,7 +48,7 @@ async fn a_split_that_nobody_got_done_stops_its_job_and_gives_its_slots_back() {
         }
     }
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitFailed));
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitFailed.into()));
     assert_eq!((shown.item_count, shown.unprocessed.unwrap().from_row), (0, 1));
     assert_eq!(world.jobs.active("system"), 0);
     let letters = world.jobs.dead_letters(job, 10).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
     world.dead_letters.settle("letter", &DeadMessage::Split(continuation)).await.unwrap();
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.error.unwrap().code, shown.item_count), (StopCode::SplitFailed, 64));
+    assert_eq!((shown.error.unwrap().code, shown.item_count), (StopCode::SplitFailed.into(), 64));
     assert_eq!((shown.item_progress, shown.unprocessed.unwrap().from_row), (64, 65));
 }
 
@@ -102,7 +102,7 @@ async fn a_completion_that_nobody_got_done_ends_its_job_with_its_counts() {
     world.clock.advance(Duration::from_secs(100));
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed));
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed.into()));
     assert_eq!((shown.items_succeeded, shown.item_count, world.jobs.active("system")), (9, 9, 0));
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
@@ -177,6 +177,6 @@ async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::JobStopped, "a try a moment ago, which failed, does not put the end off");
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed));
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed.into()));
     assert_eq!((shown.items_failed, shown.item_count), (20, 20));
 }

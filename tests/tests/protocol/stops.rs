@@ -92,7 +92,7 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     assert_eq!(world.sweep().await.tallies_closed, 4);
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::DeadlineExceeded));
+    assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::DeadlineExceeded.into()));
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (2, 0, 198));
     let skipped = world.all_skipped(job).await;
     assert_eq!((skipped.len(), skipped[0], skipped.contains(&151)), (198, 2, false));
@@ -114,7 +114,7 @@ async fn a_worker_notices_that_the_deadline_has_passed() {
     world.clock.advance(Duration::from_secs(61));
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::DeadlineExceeded, 9));
+    assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::DeadlineExceeded.into(), 9));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn more_failures_than_a_job_tolerates_stop_it() {
         if failed == 10 {
             assert_eq!((shown.status, code), (Status::Completed, None), "just borne");
         } else {
-            assert_eq!((shown.status, code), (Status::Failed, Some(StopCode::ToleranceExceeded)), "{tolerance}");
+            assert_eq!((shown.status, code), (Status::Failed, Some(StopCode::ToleranceExceeded.into())), "{tolerance}");
         }
         assert_eq!(shown.items_failed, failed, "{tolerance}");
         assert_eq!(shown.item_progress, shown.item_count);
