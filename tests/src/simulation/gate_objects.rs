@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rowmill_core::in_memory::{InMemoryObjects, InMemoryUploadStore};
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::upload::Upload;
-use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, UploadStore, UploadedPart};
+use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, PortResult, UploadStore, UploadedPart};
 
 use super::gates;
 use super::hub::{CallKind, Hub};
@@ -35,13 +35,7 @@ gates!(Objects for GatedObjects {
     Read read_range(key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError>, ["{range:?}"];
     Read read(key: &str) -> Result<Bytes, PortError>, ["…{}", short(key)];
     {
-        async fn put(
-            &self,
-            key: &str,
-            content_type: &str,
-            bytes: Bytes,
-            sha256: Option<[u8; 32]>,
-        ) -> Result<String, PortError> {
+        async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
             let detail = || format!("…{}, {} bytes", short(key), bytes.len());
             let effect = async {
                 let put = self.store.put(key, content_type, bytes.clone(), sha256).await;

@@ -6,7 +6,7 @@ use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{RecordPage, RecordVersion, Upsert, Upserted};
-use rowmill_core::ports::{PortError, RecordStore};
+use rowmill_core::ports::{PortError, PortResult, RecordStore};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -33,13 +33,7 @@ impl RecordStore for Viewed<'_> {
         self.store.upsert(dataset, upserts).await
     }
 
-    async fn page(
-        &self,
-        dataset: &str,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<RecordPage, PortError> {
+    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
         self.store.page(dataset, partition, after, limit).await
     }
 }

@@ -1,6 +1,6 @@
 //! Every interleaving of the smallest jobs.
 //!
-//! A model of the counting protocol, written from `docs/decisions/0001` and apart from the code. `stateright` explores all of
+//! A model of the counting protocol, written from `docs/protocol.md` and apart from the code. `stateright` explores all of
 //! its states. The simulation draws interleavings at random; here every interleaving is tried. Therefore the jobs are tiny: two
 //! or three chunks on two tallies, two workers, and a few faults.
 //!

@@ -1,6 +1,6 @@
 //! The rows of one job and the writes on them, each under its condition.
 //!
-//! Written from `docs/decisions/0001`, not from the code: a mistake in the code's conditions is not repeated here, and the
+//! Written from `docs/protocol.md`, not from the code: a mistake in the code's conditions is not repeated here, and the
 //! other way round. What the protocol never looks at (items, objects, times) is left out.
 
 use std::ops::{Add, AddAssign};

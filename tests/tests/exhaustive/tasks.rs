@@ -25,7 +25,7 @@ impl Who {
     }
 }
 
-/// What an invocation does next: one write, one read or one message. The rows of `docs/decisions/0001` in their order.
+/// What an invocation does next: one write, one read or one message. The rows of `docs/protocol.md` in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Step {
     /// *`create-job`: message to the jobs queue*; the same of `redrive-job`, of a split that hands over, and of the sweep.

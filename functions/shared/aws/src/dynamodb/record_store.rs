@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
 use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
 use rowmill_core::model::records::{RecordPage, Upsert, Upserted};
-use rowmill_core::ports::{PortError, RecordStore};
+use rowmill_core::ports::{PortError, PortResult, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::retry::Pauses;
@@ -167,13 +167,7 @@ impl RecordStore for DynamoDbRecordStore {
         settled.into_iter().map(|result| result.unwrap_or_else(unsettled)).collect()
     }
 
-    async fn page(
-        &self,
-        dataset: &str,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<RecordPage, PortError> {
+    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
         self.query(dataset, partition, after, limit).await
     }
 }

@@ -6,7 +6,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use rowmill_core::ports::{ObjectHead, Objects, PortError};
+use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 
 use super::errors::{is_beyond_the_end, port_error};
 
@@ -86,13 +86,7 @@ impl Objects for S3Objects {
         self.get("reading an object", key, None, None).await
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        content_type: &str,
-        bytes: Bytes,
-        sha256: Option<[u8; 32]>,
-    ) -> Result<String, PortError> {
+    async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
         const DOING: &str = "storing an object";
         let request = self.client.put_object().bucket(&self.bucket).key(key).content_type(content_type);
         let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::lock;
-use crate::ports::{DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart};
+use crate::ports::{
+    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PortResult, PresignedRequest, UploadedPart,
+};
 
 /// The bucket in memory. Its presigned requests have no server; tests call [`InMemoryObjects::store_part`] instead.
 #[derive(Debug, Default)]
@@ -101,13 +103,7 @@ impl Objects for InMemoryObjects {
         lock(&self.0).objects.get(key).map(|object| object.bytes.clone()).ok_or(PortError::NotFound)
     }
 
-    async fn put(
-        &self,
-        key: &str,
-        content_type: &str,
-        bytes: Bytes,
-        sha256: Option<[u8; 32]>,
-    ) -> Result<String, PortError> {
+    async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
         if sha256.is_some_and(|wanted| wanted != *Sha256::digest(&bytes)) {
             return Err(PortError::Changed);
         }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::lock;
 use crate::model::records::{RECORD_PARTITIONS, RecordPage, StoredRecord, Upsert, Upserted};
-use crate::ports::{PortError, RecordStore};
+use crate::ports::{PortError, PortResult, RecordStore};
 
 /// The records table in memory.
 #[derive(Debug, Default)]
@@ -34,13 +34,7 @@ impl RecordStore for InMemoryRecordStore {
         upserts.iter().map(|upsert| Ok(write(upsert))).collect()
     }
 
-    async fn page(
-        &self,
-        dataset: &str,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<RecordPage, PortError> {
+    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
         let records = lock(&self.0);
         let wanted = |key: &str| partition_of(key) == partition && after.is_none_or(|after| key > after);
         let mut found = records.iter().filter(|((of, key), _)| of == dataset && wanted(key));

@@ -239,7 +239,8 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
-/// How much longer than its invocation a lease lasts: no other run takes the job while the invocation still works.
+/// How much longer a lease lasts than the invocation that takes it can run. So no other run works on the job before that
+/// invocation is over, even if the clocks of the two differ.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
 /// Why a job is not to go on. Set once and never changed within an attempt.

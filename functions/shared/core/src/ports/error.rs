@@ -27,6 +27,9 @@ pub enum PortError {
     },
 }
 
+/// The result of a port.
+pub type PortResult<T> = Result<T, PortError>;
+
 /// The cause behind a [`PortError`].
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

@@ -13,7 +13,7 @@ mod target;
 mod upload_store;
 
 pub use clock::{Clock, Entropy, expiry};
-pub use error::{BoxError, PortError};
+pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;
 pub use job_store::{
     Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::ports::PortError;
+use crate::ports::{PortError, PortResult};
 
 /// The objects of the bucket.
 #[async_trait]
@@ -32,13 +32,7 @@ pub trait Objects: Send + Sync {
     ///
     /// # Errors
     /// `Changed` if a SHA-256 (32 bytes) is given and the bytes do not match it.
-    async fn put(
-        &self,
-        key: &str,
-        content_type: &str,
-        bytes: Bytes,
-        sha256: Option<[u8; 32]>,
-    ) -> Result<String, PortError>;
+    async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String>;
 }
 
 /// The head of an object.

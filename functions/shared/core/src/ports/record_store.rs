@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 
 use crate::model::records::{RecordPage, Upsert, Upserted};
-use crate::ports::PortError;
+use crate::ports::{PortError, PortResult};
 
 /// The records that `import` writes: one per dataset and key.
 #[async_trait]
@@ -21,11 +21,5 @@ pub trait RecordStore: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable`; `Invalid` if a record was not written by Rowmill.
-    async fn page(
-        &self,
-        dataset: &str,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<RecordPage, PortError>;
+    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage>;
 }

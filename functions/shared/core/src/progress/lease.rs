@@ -6,12 +6,8 @@ use crate::model::ids::RunId;
 use crate::model::job::{Job, Lease};
 use crate::ports::{Clock, Leased, Leases, PortError};
 
-/// How much longer a lease lasts than the invocation that takes it can run. So nobody else works on the job before that
-/// invocation is over, even if the clocks of the two differ.
-pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
-
 /// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which must
-/// be longer than the invocation can run: see [`LEASE_MARGIN`].
+/// be longer than the invocation can run: see [`LEASE_MARGIN`](crate::model::job::LEASE_MARGIN).
 ///
 /// # Errors
 /// `NotFound` if the job is gone; `Unavailable`.
