@@ -34,7 +34,7 @@ use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 
-use crate::faults::{Faults, CrashingPort};
+use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::{Limits, Ports, UseCases};
 
 /// The whole pipeline.

@@ -6,11 +6,11 @@ use crate::model::ids::RunId;
 use crate::model::job::{Job, Lease};
 use crate::ports::{Clock, Leased, Leases, PortError};
 
-/// How much longer a lease lasts than the invocation that takes it can run. So nobody else works on the job before that
-/// invocation is over, even if the clocks of the two differ.
+/// How much longer a lease lasts than the invocation that takes it can run. So no other invocation works on the job
+/// before that one is over, even if their clocks differ.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
-/// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which must
+/// Takes or extends the lease of a job's current attempt for the run `holder`. It expires after `duration`, which must
 /// be longer than the invocation can run: see [`LEASE_MARGIN`].
 ///
 /// # Errors
