@@ -232,7 +232,7 @@ impl Rows {
     }
 
     /// Condition: `done` unchanged since it was read. A refused write is tried again after a new read, so in effect it
-    /// closes the tally as it is.
+    /// closes the tally in its newest state.
     pub fn close_without_rest(&mut self, attempt: usize, number: u8) {
         if let Some(tally) = &mut self.attempts[attempt].tallies[usize::from(number)]
             && !tally.is_closed()

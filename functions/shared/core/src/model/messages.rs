@@ -100,7 +100,7 @@ pub struct CompletionMessage {
 }
 
 impl CompletionMessage {
-    /// The message that ends the present attempt of this job.
+    /// The message that ends the current attempt of this job.
     pub fn of(job: &Job) -> Self {
         Self { job_guid: job.job_guid, attempt: job.attempt, composing: job.composing, owner: job.owner.clone() }
     }

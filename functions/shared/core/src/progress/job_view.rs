@@ -11,8 +11,8 @@ use crate::model::states::Status;
 use crate::model::tally::{Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
 
-/// Open tallies fewer numbers apart than this share one request: reading the closed ones between them costs less than a
-/// second request.
+/// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
+/// less than a second request.
 const RANGE_GAP: u32 = 16;
 
 /// The counters of a running attempt. They are exact because the totals are read before the tallies: a tally that is
@@ -147,7 +147,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
     }
 }
 
-/// How many items the part of the file that has been cut has. A redrive adds none.
+/// The number of items in the part of the file that is cut so far. A redrive adds none.
 fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
     match &job.redrive {
         Some(redrive) => redrive.before.sum(),
