@@ -1,9 +1,9 @@
-//! A proxy between the functions and the emulated AWS that makes calls fail as the real one does: refused before they take
-//! effect, answered with an error after they did, throttled, in conflict with a transaction, slow, or all of them for a
-//! while.
+//! A proxy between the functions and the emulated AWS. It makes calls fail like the real AWS does: a call is refused
+//! before it takes effect, or answered with an error afterwards, throttled, in conflict with a transaction, or slow. In
+//! an outage, all calls are refused for a while.
 //!
-//! What is drawn for the n-th call follows from the seed and n alone; which call comes n-th, the machine decides. Only what
-//! the functions' AWS clients send passes here: the Lambda runtime API, the queues' own pollers and the tests do not.
+//! The fault of the n-th call depends only on the seed and n; which call is the n-th depends on the machine. Only the
+//! functions' AWS clients use the proxy. The Lambda runtime API, the pollers of the queues and the tests do not.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,24 +24,24 @@ use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// The faults of the calls that pass, each with its probability; none by default.
+/// The probability of each fault, and the latency; no faults by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weather {
     /// An internal error, and the call had no effect.
     pub refused: f64,
-    /// An internal error instead of the answer: the call took effect.
+    /// An internal error instead of the answer; the call took effect.
     pub reply_lost: f64,
-    /// Throttled. Of a batch, its entries one by one.
+    /// Throttled. In a batch, every entry is throttled.
     pub throttled: f64,
-    /// A single write conflicts with a transaction on its row; in a batch of statements, each of them does.
+    /// A single write conflicts with a transaction on its row. In a batch of statements, every statement does.
     pub conflict: f64,
-    /// A transaction conflicts with another one. Transactions are few, so this may be high.
+    /// A transaction conflicts with another one. Transactions are rare, so this may be high.
     pub transaction_conflict: f64,
     /// The delay of every call.
     pub latency: Duration,
 }
 
-/// What was done to a call.
+/// The fault of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
     /// See [`Weather::refused`].
@@ -52,11 +52,11 @@ pub enum Fault {
     Throttled,
     /// See [`Weather::conflict`] and [`Weather::transaction_conflict`].
     Conflict,
-    /// Refused because everything was, see [`FaultProxy::outage`].
+    /// Refused because of an outage, see [`FaultProxy::outage`].
     Outage,
 }
 
-/// The service a call is for, and what it asks for: `UpdateItem`, `SendMessageBatch`, `PUT`.
+/// The service and the operation of a call: `UpdateItem`, `SendMessageBatch`, `PUT`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Call {
     service: Service,
@@ -71,7 +71,7 @@ enum Service {
     S3,
 }
 
-/// The proxy. It runs on the runtime it was started on, as long as that does.
+/// The proxy. It runs as long as the runtime that it was started on.
 pub struct FaultProxy {
     url: String,
     shared: Arc<Shared>,
@@ -91,7 +91,7 @@ struct State {
     done: BTreeMap<(Fault, Call), u64>,
 }
 
-/// What was done to how many calls, for people.
+/// The injected faults with their counts, for a report.
 #[derive(Clone, Debug)]
 pub struct Injected {
     calls: u64,
@@ -99,13 +99,13 @@ pub struct Injected {
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of this base URL, in fair weather. `client` sends what passes.
+    /// Starts a proxy in front of this base URL, without faults. `client` sends the forwarded calls.
     ///
     /// # Panics
-    /// Where no port of the machine can be listened on.
+    /// If it cannot listen on a local port.
     pub fn start(upstream: &str, client: reqwest::Client, seed: u64) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        listener.set_nonblocking(true).expect("a listener can be told not to block");
+        listener.set_nonblocking(true).expect("a listener can be non-blocking");
         let url = format!("http://{}", listener.local_addr().expect("a listener has an address"));
         let state =
             State { weather: Weather::default(), outage_until: Instant::now(), calls: 0, done: BTreeMap::new() };
@@ -119,17 +119,17 @@ impl FaultProxy {
         &self.url
     }
 
-    /// Changes the weather from the next call on.
+    /// Sets the faults from the next call on.
     pub fn set(&self, weather: Weather) {
         self.shared.state().weather = weather;
     }
 
-    /// Refuses every call from now on for so long, so that no number of tries at once gets through.
+    /// Refuses every call for this time, so that immediate retries fail too.
     pub fn outage(&self, length: Duration) {
         self.shared.state().outage_until = Instant::now() + length;
     }
 
-    /// What was done so far.
+    /// The faults injected so far.
     pub fn injected(&self) -> Injected {
         let state = self.shared.state();
         Injected { calls: state.calls, done: state.done.clone() }
@@ -137,12 +137,12 @@ impl FaultProxy {
 }
 
 impl Injected {
-    /// How often this was done to any call.
+    /// How many calls had this fault.
     pub fn count(&self, fault: Fault) -> u64 {
         self.done.iter().filter(|((done, _), _)| *done == fault).map(|(_, count)| count).sum()
     }
 
-    /// How many calls passed by.
+    /// How many calls the proxy received.
     pub const fn calls(&self) -> u64 {
         self.calls
     }
@@ -150,7 +150,7 @@ impl Injected {
 
 impl fmt::Display for Injected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} calls of the functions, of which", self.calls)?;
+        writeln!(f, "{} calls of the functions, with these faults:", self.calls)?;
         for ((fault, call), count) in &self.done {
             writeln!(f, "  {count:>5} {fault:?}: {:?} {}", call.service, call.operation)?;
         }
@@ -161,7 +161,7 @@ impl fmt::Display for Injected {
 async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let listener = TcpListener::from_std(listener).expect("the listener does not block");
     while let Ok((stream, _)) = listener.accept().await {
-        // Headers and body of an answer leave in two writes; Nagle's algorithm would hold the second one back.
+        // Headers and body of an answer are sent in two writes; Nagle's algorithm would delay the second one.
         stream.set_nodelay(true).ok();
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
@@ -169,7 +169,7 @@ async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
                 let shared = Arc::clone(&shared);
                 async move { Ok::<_, Infallible>(shared.answer(request).await) }
             });
-            // A killed function leaves its connections in the middle of whatever it was sending.
+            // A killed function drops its connections in the middle of a request.
             let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -229,7 +229,7 @@ impl Shared {
 
     async fn forward(&self, method: &Method, path: &str, headers: &HeaderMap, body: Bytes) -> Response<Full<Bytes>> {
         let mut headers = headers.clone();
-        // Those of this connection, and those that follow from the body.
+        // Headers of this connection, and headers that the client derives from the body.
         for name in [HOST, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, EXPECT] {
             headers.remove(name);
         }
@@ -341,7 +341,7 @@ fn s3_error(method: &Method, status: StatusCode, code: &str) -> Response<Full<By
     with_body(status, "application/xml", text)
 }
 
-/// The entries of the request's list of this name.
+/// The entries of the request's list with this name.
 fn entries(body: &Bytes, list: &str) -> Vec<Value> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     request[list].as_array().cloned().unwrap_or_default()

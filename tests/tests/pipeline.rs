@@ -92,7 +92,7 @@ async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts()
     let error = shown.error.expect("an error");
     assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote.into(), Some(4)));
     assert_eq!((shown.item_count, shown.item_progress), (3, 3));
-    assert_eq!(world.jobs.active("owner#local"), 0, "slots are given back");
+    assert_eq!(world.jobs.active("owner#local"), 0, "the slots are released");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
     }
 }
 
-/// A tally counts, but its messages were never sent and it will not be split again: the job must still end.
+/// A tally is counted, but its messages were never sent and no splitter will send them: the job must still end.
 #[tokio::test]
 async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
     let cases = [(false, Death::Before), (false, Death::After), (true, Death::Before), (true, Death::After)];
@@ -149,7 +149,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
                 let stop = Stop::source_changed("was replaced", None, world.clock.now());
                 world.jobs.stop(job, 1, &stop).await.unwrap();
             }
-            // What had been sent, its reply lost, comes after the splitter has ended the split.
+            // Messages whose send lost its reply are delivered after the splitter has ended the split.
             let early = world.chunks.take();
             world.splitter.split(&message, world.deadline()).await.unwrap();
             for chunk in &early {
@@ -205,7 +205,7 @@ async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
     let job = world.create("validate", file, json!({})).await.unwrap();
     let mut continuations = 0;
     while let Some(message) = world.splits.take().pop() {
-        // Less than the margin is left: every invocation dispatches one tally and hands over.
+        // Less time than the margin is left: every invocation dispatches one tally and hands over.
         let deadline = world.deadline_in(Duration::from_secs(10));
         if world.splitter.split(&message, deadline).await.unwrap() == SplitEnd::Continued {
             continuations += 1;
@@ -288,14 +288,14 @@ async fn a_request_that_cannot_become_a_job_writes_nothing() {
     world.run().await;
 }
 
-/// The process crashes at every port call, once before and once after the call takes effect: 71 chunks in two tallies, one of
-/// them with a bad row.
+/// The process crashes at every port call, once before and once after the call takes effect. The job has 71 chunks in
+/// two tallies, and one chunk has a bad row.
 #[tokio::test]
 async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     let mut csv = files::plain_csv(70);
     csv.extend_from_slice(b"ragged\n");
     let mut crashes = 0;
-    // With time for everything, and with so little that every invocation of the splitter hands over after one tally.
+    // First with enough time for everything, then with so little that each splitter hands over after one tally.
     let split_times = [Duration::from_secs(300), Duration::from_secs(10)];
     for (death, split_time) in split_times.iter().flat_map(|time| [(Death::Before, *time), (Death::After, *time)]) {
         for call in 0.. {
@@ -322,7 +322,7 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Hostile bytes, tiny chunks, every message delivered one to three times in any order.
+    /// Hostile bytes and tiny chunks; every message is delivered one to three times, in any order.
     #[test]
     fn counts_are_exact_whatever_the_file_and_however_messages_repeat(
         body in prop::collection::vec(prop::sample::select(b"ab,\"\n\r1\xff\x00".to_vec()), 0..600),
@@ -384,7 +384,7 @@ proptest! {
     }
 }
 
-/// The message at this place; it stays in the queue if it is to be delivered again.
+/// Takes the message at this place; it stays in the queue if it is delivered again.
 fn take<M: Clone>(queue: &mut Vec<M>, at: u64, repeats: bool) -> M {
     let message = queue.swap_remove(usize::try_from(at).unwrap());
     if repeats {

@@ -1,8 +1,8 @@
-//! Many seeds of the simulation, and the proof that it catches broken protocols.
+//! Runs many seeds of the simulation, and proves that it catches broken protocols.
 
 use acceptance::simulation::{Broken, first_failure, trace};
 
-/// How many seeds the test of everything runs: `ROWMILL_SEEDS`, or 20,000.
+/// How many seeds the full test runs: `ROWMILL_SEEDS`, or 20,000.
 fn seeds() -> u64 {
     std::env::var("ROWMILL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20_000)
 }
@@ -20,7 +20,7 @@ fn twenty_thousand_seeds_hold() {
     }
 }
 
-/// The corners that the seeds must reach; otherwise their success proves little.
+/// The corner cases that the seeds must reach; otherwise their success proves little.
 const CORNERS: [&str; 24] = [
     "Api: no slot",
     "Sweep: recovered",
@@ -58,11 +58,11 @@ fn a_seed_is_the_whole_run() {
     }
 }
 
-/// One of the first seeds must find what is broken.
+/// Asserts that one of the first seeds catches the broken protocol.
 fn is_caught(broken: Broken) {
     let (summary, failure) = first_failure(0..2_000, broken);
-    let failure = failure.unwrap_or_else(|| panic!("{broken:?} is not found by {} seeds", summary.seeds));
-    println!("{broken:?} is found by seed {}: {}", failure.seed, failure.violation);
+    let failure = failure.unwrap_or_else(|| panic!("none of {} seeds catches {broken:?}", summary.seeds));
+    println!("seed {} catches {broken:?}: {}", failure.seed, failure.violation);
 }
 
 #[test]

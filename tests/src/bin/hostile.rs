@@ -1,8 +1,8 @@
-//! `create-job` and `process-items` with two more job types, `hostile` and `slow`. Each row scripts its item: column `ms` is
-//! how many milliseconds it takes, and `abort` in column `then` makes it abort the process.
+//! `create-job` and `process-items` with two more job types, `hostile` and `slow`. Each row scripts its item: column
+//! `ms` is its duration in milliseconds, and `abort` in column `then` makes it abort the process.
 //!
-//! The local stack of the chaos tests runs this executable as both functions; the function name that Lambda sets decides
-//! which. The two types differ only in name, so that tests can fill the ceiling of one and not of the other.
+//! The local stack of the chaos tests runs this executable as both functions. The function name that Lambda sets
+//! decides which. The two types differ only in name, so that tests can fill the ceiling of one and not of the other.
 
 use std::sync::Arc;
 use std::time::Duration;

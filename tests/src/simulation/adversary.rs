@@ -1,4 +1,4 @@
-//! The adversary: decides which faults happen, until its budget is spent.
+//! The adversary: decides which faults happen until its budget is spent.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use super::functions::Function;
 use super::hub::{CallKind, Verdict};
 use super::plan::Faults;
 
-/// The source of all faults and all chance of a run.
+/// The source of all faults and all randomness of a run.
 pub struct Adversary {
-    /// The only source of chance.
+    /// The only source of randomness.
     pub rng: fastrand::Rng,
     faults: Faults,
     left: u32,
@@ -17,7 +17,7 @@ pub struct Adversary {
 /// The fate of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It goes on with this verdict.
+    /// It continues with this verdict.
     Call(Verdict),
     /// Its process dies before the call.
     Death,
@@ -26,17 +26,17 @@ pub enum Fate {
 }
 
 impl Adversary {
-    /// An adversary that may make these faults.
+    /// An adversary that may inject these faults.
     pub const fn new(rng: fastrand::Rng, faults: Faults) -> Self {
         Self { rng, left: faults.budget, faults }
     }
 
-    /// Whether it still makes faults at this step.
+    /// Whether it still injects faults at this step.
     pub const fn is_active(&self, step: u64) -> bool {
         self.left > 0 && step < self.faults.until_step
     }
 
-    /// Whether it makes a fault now: one time in `one_in`, if the world has this kind of fault.
+    /// Whether it injects a fault now: one time in `one_in`, if the world has this `kind` of fault.
     fn strikes(&mut self, step: u64, kind: bool, one_in: u32) -> bool {
         let strikes = self.is_active(step) && kind && self.rng.u32(0..one_in) == 0;
         self.left -= u32::from(strikes);
@@ -46,13 +46,13 @@ impl Adversary {
     /// The fate of a function's call.
     pub fn fate(&mut self, kind: CallKind, step: u64, function: Function) -> Fate {
         if kind == CallKind::Poison {
-            // Most poison kills, some hangs.
+            // Most poison items kill their process, some hang.
             return if self.rng.u8(..) < 180 { Fate::Death } else { Fate::Call(Verdict::Proceed) };
         }
         if kind == CallKind::Index && self.faults.staleness && self.is_active(step) && self.rng.u8(..) < 64 {
             return Fate::Call(Verdict::Stale);
         }
-        // Reads of the index are many, and losing one has little effect.
+        // Reads of the index are frequent, and a failed one has little effect.
         let one_in = match (self.faults.focus, kind) {
             (_, CallKind::Index) => self.faults.one_in * 16,
             (Some(focus), _) if focus == function => self.faults.one_in.min(4),
@@ -92,18 +92,18 @@ impl Adversary {
         }
     }
 
-    /// Whether an invocation that has timed out goes on all the same.
+    /// Whether an invocation continues after its timeout, as a zombie.
     pub fn keeps_zombie(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.zombies, 2)
     }
 
-    /// How long a zombie sleeps before it goes on.
+    /// How long a zombie sleeps before it continues.
     pub fn zombie_sleeps(&mut self) -> Duration {
         let most_ms = [1_000, 100_000, 1_000_000][self.rng.usize(0..3)];
         Duration::from_millis(self.rng.u64(0..=most_ms))
     }
 
-    /// Whether a message that is being worked on is delivered once more.
+    /// Whether a message in processing is delivered once more.
     pub fn duplicates(&mut self, step: u64, function: Function) -> bool {
         let in_focus = self.faults.focus == Some(function);
         self.strikes(step, self.faults.deliveries, if in_focus { 3 } else { 30 })
@@ -128,7 +128,7 @@ impl Adversary {
         (self.rng.u8(..) < 32).then(|| Duration::from_millis(self.rng.u64(1..=most_ms)))
     }
 
-    /// After what time the message of a failed invocation is visible again, if before its visibility timeout.
+    /// When the message of a failed invocation becomes visible again, if before its visibility timeout.
     pub fn gives_back_after(&mut self) -> Option<Duration> {
         (self.rng.u8(..) < 64).then(|| Duration::from_millis(self.rng.u64(0..20_000)))
     }

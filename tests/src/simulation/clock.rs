@@ -1,4 +1,4 @@
-//! Time and chance, as a seed has them.
+//! Simulated time and seeded randomness.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,11 +25,11 @@ impl Clock for VirtualClock {
     }
 }
 
-/// IDs by counting, chance by a seed.
+/// IDs from a counter, randomness from a seed.
 pub struct SeededEntropy(Mutex<(u64, fastrand::Rng)>);
 
 impl SeededEntropy {
-    /// The IDs and the chance of this seed.
+    /// The IDs and the randomness of this seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new((0, fastrand::Rng::with_seed(seed))))
     }

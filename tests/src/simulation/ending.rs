@@ -19,7 +19,7 @@ use super::oracle::RowEnd;
 use super::trace::job_name;
 
 impl Invariants {
-    /// Every job has ended, and its row, its view, its pages and its results agree.
+    /// Checks that every job has ended, and that its row, view, pages and results agree.
     pub fn at_the_end(&self) -> Checked {
         self.slots()?;
         for job in self.store.every_job() {
@@ -41,7 +41,7 @@ impl Invariants {
         ensure(progress == items, || format!("{progress} of {items} items are accounted for"))?;
         if job.stop.is_none() && job.redrive.is_none() {
             let rows = record.file.rows.len() as u64;
-            ensure(items == rows && !record.file.unterminated, || format!("{items} items where the file has {rows}"))?;
+            ensure(items == rows && !record.file.unterminated, || format!("{items} items, but the file has {rows}"))?;
             ensure(view.items_skipped == 0, || format!("{} items skipped without a stop", view.items_skipped))?;
         }
         let totals = now(self.store.totals(job.job_guid, job.attempt)).map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ impl Invariants {
 }
 
 impl Invariants {
-    /// The files of the results list every failed row and every output once, in order: those of the runs that count.
+    /// Checks that the result files list every failed row and every output of the winning runs once and in order.
     fn results_tell(&self, job: &Job, failed: &[(u64, String)], ends: &BTreeMap<u64, RowEnd>) -> Checked {
         let letters = now(self.store.dead_letters(job.job_guid, usize::MAX)).map_err(|error| error.to_string())?;
         let given_up = letters.iter().any(|letter| letter.about == DeadLetterKind::Completion);
@@ -94,7 +94,7 @@ impl Invariants {
         if !failed.is_empty() {
             let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();
-            ensure(listed == expected, || format!("failed-rows.csv has {listed:?} where {failed:?} failed"))?;
+            ensure(listed == expected, || format!("failed-rows.csv has {listed:?}, but {failed:?} failed"))?;
         }
         let succeeded = ends.iter().filter(|(_, end)| matches!(end, RowEnd::Succeeded));
         let expected: Vec<String> = succeeded.map(|(row, _)| output_of(*row)).collect();
@@ -109,7 +109,8 @@ impl Invariants {
     }
 }
 
-/// The row and the code that a failed row ends with, before its message and its column.
+/// The row number and the code of a line of the failed-rows file. They stand before its last two cells, message and
+/// column.
 fn row_and_code(row: &StringRecord) -> Option<(u64, String)> {
     let cell = |from_end: usize| row.len().checked_sub(from_end).and_then(|place| row.get(place));
     Some((cell(4)?.parse().ok()?, cell(3)?.to_owned()))

@@ -3,25 +3,25 @@
 use rowmill_core::model::ids::{FileGuid, Owner};
 use serde_json::{Value, json};
 
-/// What a row does when it is processed.
+/// What the item of a row does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It succeeds.
     Good,
-    /// It succeeds after so many milliseconds.
+    /// It succeeds after this many milliseconds.
     Slow(u64),
-    /// It fails for a passing reason so many times, then it succeeds.
+    /// It fails with a transient error this many times, then it succeeds.
     Transient(u32),
-    /// It fails for good.
+    /// It fails permanently.
     Bad,
     /// It has too few cells.
     Ragged,
-    /// It takes its process with it.
+    /// It kills or hangs its process.
     Poison,
 }
 
 impl Kind {
-    /// The cell that says so.
+    /// The cell that stands for this kind.
     fn cell(self) -> String {
         match self {
             Self::Good | Self::Ragged => "good".into(),
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// What a cell says.
+    /// The kind that a cell stands for.
     pub fn of_cell(cell: &str) -> Option<Self> {
         let (word, number) = cell.split_once(':').unwrap_or((cell, "0"));
         Some(match word {
@@ -45,7 +45,7 @@ impl Kind {
         })
     }
 
-    /// What a row of the file says, as the `csv` crate reads it.
+    /// The kind of a row of the file, as the `csv` crate reads it.
     pub fn of_row(row: &[u8]) -> Option<Self> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(row);
         let mut records = reader.records();
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The code a row of this kind fails with, if it is bound to fail.
+    /// The code that every row of this kind fails with, if it always fails.
     pub const fn code(self) -> Option<&'static str> {
         match self {
             Self::Bad => Some("bad_value"),
@@ -77,28 +77,28 @@ impl Kind {
 pub struct SimulatedFile {
     /// Its upload.
     pub file_guid: FileGuid,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What each row does, as the `csv` crate reads them; the row whose quote is never closed is not among them.
+    /// The kind of each row, as the `csv` crate reads them, without a row whose quote is never closed.
     pub rows: Vec<Kind>,
     /// Whether the last row has a quote that is never closed.
     pub unterminated: bool,
 }
 
-/// How many rows of which kind a file may have.
+/// How many rows a file has, and of which kinds.
 #[derive(Clone, Copy, Debug)]
 pub struct FileShape {
-    /// The most rows.
+    /// The maximum number of rows.
     pub rows_max: u64,
-    /// How long a slow row may take, in milliseconds; 0 for no slow rows.
+    /// The maximum duration of a slow row in milliseconds; 0 for no slow rows.
     pub slow_max_ms: u64,
-    /// Of a thousand rows, how many are poison.
+    /// How many rows in a thousand are poison.
     pub poison_permille: u32,
-    /// Of a thousand rows, how many fail for good or are malformed.
+    /// How many rows in a thousand fail permanently or are malformed.
     pub bad_permille: u32,
-    /// Of a thousand rows, how many fail for a passing reason.
+    /// How many rows in a thousand fail with a transient error.
     pub transient_permille: u32,
 }
 
@@ -114,7 +114,7 @@ impl SimulatedFile {
             text += &line(rng, row, kind);
             text += end;
             if rng.u8(..) < 8 {
-                // A blank line is no row.
+                // A blank line is not a row.
                 text += end;
             }
             kinds.push(kind);
@@ -131,7 +131,7 @@ impl SimulatedFile {
         file
     }
 
-    /// The rows are what the `csv` crate says they are.
+    /// Asserts that the `csv` crate reads the rows that this file expects.
     fn check(&self) {
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&self.bytes[..]);
         let records: Vec<csv::StringRecord> = reader.records().map(|record| record.expect("it is text")).collect();
@@ -143,7 +143,7 @@ impl SimulatedFile {
         }
     }
 
-    /// The request that creates a job on this file.
+    /// The request that creates a job over this file.
     pub fn request(&self, tolerance: Option<Value>, deadline_seconds: Option<u64>, width: Option<u32>) -> Value {
         json!({
             "jobType": "simulated", "fileGuid": self.file_guid, "params": { "format": "csv", "delimiter": "," },
@@ -166,7 +166,7 @@ fn kind(rng: &mut fastrand::Rng, shape: FileShape) -> Kind {
     }
 }
 
-/// A row as text, without its end.
+/// A row as text, without its line ending.
 fn line(rng: &mut fastrand::Rng, row: u64, kind: Kind) -> String {
     match (kind, rng.u8(..)) {
         (Kind::Ragged, roll) if roll < 128 => format!("{row},good"),

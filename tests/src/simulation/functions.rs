@@ -1,4 +1,4 @@
-//! The functions: how each is invoked, and what clients ask for.
+//! The functions: how the simulation invokes each, and the operations of clients.
 
 use rowmill_core::model::keys;
 use std::fmt;
@@ -26,10 +26,10 @@ use super::queues::{Body, Delivery, QueueName};
 use super::run::{Run, chunk_of};
 use super::trace::job_name;
 
-/// How old the knowledge of a job may be while its items are processed.
+/// The maximum age of a cached job while its items are processed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// Which function.
+/// A function, with one more entry for `process-items` fed from the isolate queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Function {
     /// `split-job`.
@@ -53,12 +53,12 @@ impl Function {
     pub const ALL: [Self; 7] =
         [Self::Split, Self::Process, Self::Isolate, Self::Complete, Self::DeadLetter, Self::Sweep, Self::Api];
 
-    /// Whether it makes few of a run's calls.
+    /// Whether it makes only few of the calls of a run.
     pub const fn is_rare(self) -> bool {
         matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api)
     }
 
-    /// Which function a queue feeds.
+    /// The function that a queue feeds.
     pub const fn of_queue(queue: QueueName) -> Self {
         match queue {
             QueueName::Splits => Self::Split,
@@ -70,24 +70,24 @@ impl Function {
     }
 }
 
-/// What an invocation is about.
+/// An invocation of a function.
 pub struct Invocation {
-    /// Which function.
+    /// The invoked function.
     pub function: Function,
-    /// What it was invoked for.
+    /// The reason for the invocation.
     pub work: Work,
-    /// When its time is up.
+    /// When it times out.
     pub deadline: Timestamp,
-    /// Whether its time is up and it goes on all the same.
+    /// Whether it has timed out and still runs.
     pub zombie: bool,
-    /// It stands still until then.
+    /// It is stalled until then.
     pub stalled_until: Timestamp,
-    /// The process of `process-items` it runs in.
+    /// The process of `process-items` that it runs in.
     pub process: Option<Arc<ChunkProcessor>>,
 }
 
 impl Invocation {
-    /// The chunk it is at, if it processes one.
+    /// The chunk that it processes, if it processes one.
     pub fn chunk(&self) -> Option<(JobGuid, ChunkAddress)> {
         match &self.work {
             Work::Message(delivery) => chunk_of(&delivery.body),
@@ -96,27 +96,27 @@ impl Invocation {
     }
 }
 
-/// What an invocation is for.
+/// The reason for an invocation.
 #[derive(Debug)]
 pub enum Work {
     /// A message.
     Message(Delivery),
-    /// Something a client asked for, or the schedule.
+    /// An operation of a client or of the schedule.
     Operation(Planned),
 }
 
 /// How an invocation ended.
 #[derive(Debug)]
 pub enum Reply {
-    /// Well: its message is acknowledged.
+    /// It succeeded: its message is acknowledged.
     Done(String),
-    /// A job was created, under this key if one was given.
+    /// A job was created, with this idempotency key if the client sent one.
     Created(Option<String>, JobGuid),
-    /// Not well: its message comes back, its client tries again.
+    /// It failed: its message is redelivered, or its client tries again.
     Failed(String),
-    /// There is no slot; after so many seconds there may be.
+    /// No slot is free; the client may try again after this many seconds.
     Full(u64),
-    /// The client is told that it cannot have that.
+    /// The request was refused with an error of the client.
     Refused(String),
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Reply {
 }
 
 impl Reply {
-    /// What a function's reply shows the run to have reached.
+    /// The place that a function's reply shows the run to have reached.
     pub fn place(&self, function: Function) -> String {
         match self {
             Self::Done(end) => {
@@ -160,7 +160,7 @@ fn reply<T: fmt::Debug, E: fmt::Display>(end: Result<T, E>) -> Reply {
 }
 
 impl Run {
-    /// Invokes the function that a delivery is for.
+    /// Invokes the function that receives a delivery.
     pub(super) fn invoke_for(&mut self, delivery: Delivery) {
         let function = Function::of_queue(delivery.queue);
         let deadline = self.world.hub.now() + TIMEOUT;
@@ -183,7 +183,7 @@ impl Run {
             }
             (Function::Complete, Body::Completion(message)) => {
                 let completer = Arc::clone(&self.world.completer);
-                // Now and then so little time that the results take several invocations.
+                // Sometimes so little time is left that the results take several invocations.
                 let hurried = self.adversary.rng.u8(..) < 100;
                 let limit = if hurried { self.world.hub.now() + MARGIN } else { deadline };
                 self.invoke(function, Work::Message(delivery), deadline, None, async move {
@@ -231,7 +231,7 @@ impl Run {
         self.tasks.spawn(Invocation { function, work, deadline, zombie: false, stalled_until, process }, future);
     }
 
-    /// Begins what a client, or the schedule, asks for.
+    /// Starts an operation of a client or of the schedule.
     pub(super) fn begin(&mut self, planned: Planned) {
         match planned.operation {
             Operation::Create(job) => self.create(planned, job),
@@ -273,7 +273,7 @@ impl Run {
         });
     }
 
-    /// The job of a plan, if it is there; of several, the one created last.
+    /// The job of a job plan, if it exists. If several exist, the one that was created last.
     fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
         let file = self.plan.jobs[job].file.file_guid;
         let jobs = self.world.store.every_job();
@@ -297,7 +297,7 @@ impl Run {
         let is_active =
             self.world.store.every_job().iter().any(|job| job.job_guid == guid && !job.status.is_terminal());
         if is_active && self.adversary.rng.u8(..) < 250 {
-            // Too early, and most clients know.
+            // The job is active, and most clients wait for its end.
             let step = self.step + self.adversary.rng.u64(1..300);
             self.operations.push(Planned { step, ..planned });
             return;
@@ -322,7 +322,7 @@ impl Run {
         });
     }
 
-    /// A file that corrects most of the rows that failed.
+    /// Uploads a file that corrects most of the failed rows.
     fn upload_correction(&mut self, job: JobGuid, owner: &Owner) -> Option<FileGuid> {
         let failed = self.world.invariants.failed_rows(job);
         let mut text = "id,kind,note,row\n".to_owned();
@@ -347,7 +347,7 @@ impl Run {
         match self.adversary.rng.bool() {
             true => self.world.bucket.delete(&key),
             false => {
-                // Of another length, so that no job is created on it.
+                // Another length than the original, so that no job is created over it.
                 let mut bytes = self.plan.jobs[job].file.bytes.clone();
                 bytes.extend_from_slice(b"9,good,other\n");
                 let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None);

@@ -1,4 +1,4 @@
-//! The job type of the simulation: each row says what happens to its item.
+//! The job type of the simulation: each row scripts its own item.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,23 +20,23 @@ pub struct Simulated {
     hub: Hub,
     invariants: Arc<Invariants>,
     shape: ItemShape,
-    /// How often each transient item has failed.
+    /// How many times each transient item has failed.
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
 }
 
-/// How items are handed over.
+/// How items are handed to the job type.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemShape {
-    /// How many at once.
+    /// How many items run at once.
     pub concurrency: usize,
-    /// How many to a batch.
+    /// How many items a batch has.
     pub batch_items: usize,
-    /// Whether the adversary may step in at every item.
+    /// Whether every item suspends, so that the adversary may inject a fault.
     pub gated: bool,
 }
 
 impl Simulated {
-    /// The job type in the world of this hub.
+    /// The job type of the world with this hub.
     pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape) -> Self {
         Self { hub, invariants, shape, failures: Arc::default() }
     }
@@ -67,7 +67,7 @@ impl ItemProcessor for Simulated {
             Record::Cells(cells) => cells.get("kind").and_then(Kind::of_cell),
             Record::Json(_) => None,
         };
-        let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row says nothing")) };
+        let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
         let _at_item = AtItem::begin(self);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
@@ -80,7 +80,7 @@ impl ItemProcessor for Simulated {
             Kind::Slow(ms) => self.hub.sleep(Duration::from_millis(ms)).await,
             Kind::Bad => return Err(ItemError::permanent("bad_value", "a bad value").in_column("kind")),
             Kind::Transient(times) if self.fails_again(item, times) => {
-                return Err(ItemError::transient("outage", "not just now"));
+                return Err(ItemError::transient("outage", "temporarily unavailable"));
             }
             _ => {}
         }
@@ -97,12 +97,12 @@ impl ItemProcessor for Simulated {
 /// The first line of the output file.
 pub const OUTPUT_HEADER: &str = "output";
 
-/// What the item of this row gives.
+/// The output of the item of this row.
 pub fn output_of(row: u64) -> String {
     format!("output of row {row}")
 }
 
-/// An invocation is at an item for as long as it holds this, or lives.
+/// Marks that an invocation is processing an item, until it is dropped.
 struct AtItem<'a> {
     of: &'a Simulated,
     task: u64,

@@ -1,10 +1,11 @@
 //! The deterministic simulation: the real use cases of all functions, an adversary, and a seed that decides everything.
 //!
 //! Every invocation of a function is a task ([`tasks`]) that suspends at every call of a port ([`gate_jobs`],
-//! [`gate_objects`], [`hub`]). A seeded loop ([`mod@run`]) chooses the suspended call that goes on next and its fate
-//! ([`adversary`]). The loop owns the clock and the queues ([`queues`]); it delivers, duplicates, delays and drops messages
-//! within the guarantees of SQS. After every write the oracle's own records are compared with the store ([`oracle`],
-//! [`invariants`]). When the adversary has spent its budget, the loop only delivers, and every job must end ([`ending`]).
+//! [`gate_objects`], [`hub`]). A seeded loop ([`mod@run`]) chooses which suspended call continues next, and its fate
+//! ([`adversary`]). The loop owns the clock and the queues ([`queues`]); it delivers, duplicates, delays and drops
+//! messages within the guarantees of SQS. After every write, the oracle's own records are compared with the store
+//! ([`oracle`], [`invariants`]). When the adversary has spent its budget, the loop only delivers, and every job must
+//! end ([`ending`]).
 //!
 //! A seed reproduces the whole run: [`fails`] runs it, and repeats it with a trace if it fails. [`first_failure`] runs many
 //! seeds on all cores; on the command line, `cargo run --bin simulate -- --help`.
@@ -42,7 +43,7 @@ pub use broken::Broken;
 use invariants::Reached;
 use run::{Outcome, Run};
 
-/// The most lines of a trace that are shown; only runs that do not end have more.
+/// The maximum number of trace lines shown; only runs that do not end have more.
 const LINES_SHOWN: usize = 4_000;
 
 /// Implements a port for a gate. For each method: the kind of call, the signature, the detail for the trace, and
@@ -79,7 +80,7 @@ use gates;
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// The invariant that does not hold.
+    /// The violated invariant.
     pub violation: String,
     /// The trace of the run.
     pub trace: String,
@@ -103,9 +104,9 @@ pub struct Summary {
     pub jobs: u64,
     /// Attempts made.
     pub attempts: u64,
-    /// The most sweeps that a seed needed after its last fault.
+    /// The largest number of sweeps that a seed needed after its last fault.
     pub calm_sweeps: u64,
-    /// The most steps of a seed.
+    /// The largest number of steps of a seed.
     pub longest: u64,
     /// The places the runs reached, and how often.
     pub reached: Reached,
@@ -116,7 +117,7 @@ pub fn run(seed: u64, broken: Broken) -> Outcome {
     Run::new(seed, broken, false).run()
 }
 
-/// Runs a seed; the failure, if it fails.
+/// Runs a seed. Returns the failure, if it fails.
 pub fn fails(seed: u64, broken: Broken) -> Option<Failure> {
     run(seed, broken).violation.map(|_| explain(seed, broken))
 }
@@ -131,7 +132,7 @@ pub fn trace(seed: u64, broken: Broken) -> String {
 /// Runs a failing seed once more, with a trace.
 fn explain(seed: u64, broken: Broken) -> Failure {
     let mut run = Run::new(seed, broken, true);
-    let violation = run.run().violation.unwrap_or_else(|| "it holds when it is traced: not deterministic".into());
+    let violation = run.run().violation.unwrap_or_else(|| "not deterministic: it holds in the traced run".into());
     Failure { seed, violation, trace: run.trace().text(LINES_SHOWN) }
 }
 

@@ -1,5 +1,5 @@
-//! The simulation's own records of each job: the file's rows, their chunks, and the outcomes in the winning commits. They
-//! are kept apart from the store and by other means, so that the two can be compared.
+//! The simulation's own records of each job: the file's rows, their chunks, and the outcomes in the winning commits.
+//! They are independent of the store, so that the two can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use rowmill_core::text::{Chunk, ChunkMode};
 
 use super::files::{Kind, SimulatedFile};
 
-/// How a row has ended so far.
+/// The last outcome of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowEnd {
-    /// Well.
+    /// It succeeded.
     Succeeded,
-    /// With this code.
+    /// It failed with this code.
     Failed(String),
-    /// Not at all.
+    /// It was skipped.
     Skipped,
 }
 
@@ -27,30 +27,30 @@ pub enum RowEnd {
 pub struct Row {
     /// Its number in the file.
     pub number: u64,
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
-    /// The code it keeps, because a corrected file left it out.
+    /// The code that it keeps, because the corrected file left it out.
     pub keeps: Option<String>,
 }
 
 /// A commit that won: its mark, its counts, and the rows its run output lists as failed with their codes.
 pub type Committed = (Mark, Counts, Vec<(u64, String)>);
 
-/// A tally, as its chunk index and the commits on it say.
+/// A tally, from its chunk index and its commits.
 #[derive(Clone, Debug)]
 pub struct TallyRecord {
     /// Its chunks.
     pub chunks: Vec<Chunk>,
-    /// The rows of each.
+    /// The rows of each chunk.
     pub rows: Vec<Vec<Row>>,
-    /// The winning commit of each.
+    /// The winning commit of each chunk.
     pub committed: Vec<Option<Committed>>,
-    /// Whether it was closed without the chunks that are not committed.
+    /// Whether it was closed with uncommitted chunks, which are skipped.
     pub rest_skipped: bool,
 }
 
 impl TallyRecord {
-    /// The tally of this index, over these rows.
+    /// The tally of this chunk index, with these rows per chunk.
     pub fn new(index: ChunkIndex, rows: Vec<Vec<Row>>) -> Self {
         let committed = vec![None; index.chunks.len()];
         Self { chunks: index.chunks, rows, committed, rest_skipped: false }
@@ -61,7 +61,7 @@ impl TallyRecord {
         self.chunks.iter().map(|chunk| u64::from(chunk.items)).sum()
     }
 
-    /// What its counts must be.
+    /// The counts that the tally must have.
     pub fn counts(&self) -> Counts {
         let mut counts = self.committed.iter().flatten().fold(Counts::default(), |sum, commit| sum + commit.1);
         if self.rest_skipped {
@@ -70,7 +70,7 @@ impl TallyRecord {
         counts
     }
 
-    /// How many of its chunks must be done.
+    /// The number of done chunks that the tally must have.
     pub fn done(&self) -> usize {
         match self.rest_skipped {
             true => self.chunks.len(),
@@ -88,39 +88,39 @@ impl TallyRecord {
 pub struct JobRecord {
     /// Its file.
     pub file: Arc<SimulatedFile>,
-    /// How many of its chunks may be in flight.
+    /// Its `maxConcurrency`: how many of its chunks may be in flight.
     pub width: Option<u32>,
     /// Its tallies, by attempt and number.
     pub tallies: BTreeMap<(u32, u32), TallyRecord>,
-    /// How each row that is accounted for has ended.
+    /// The outcome of each row that is accounted for.
     pub ends: BTreeMap<u64, RowEnd>,
-    /// Those by how they ended.
+    /// These rows by outcome.
     pub counts: Counts,
-    /// Chunks of the present attempt that were sent and are not committed.
+    /// Chunks of the current attempt that were sent and are not committed.
     pub in_flight: BTreeSet<u64>,
-    /// Chunks whose message was ever sent.
+    /// Chunks whose message was sent at least once.
     pub sent: BTreeSet<ChunkAddress>,
-    /// How often an invocation that was at a chunk came to a bad end.
+    /// How many invocations failed or died while they processed a chunk.
     pub deaths: BTreeMap<ChunkAddress, u32>,
-    /// What was shown last.
+    /// The last view that was shown.
     pub shown: Shown,
 }
 
-/// What a job was last shown as.
+/// The progress in a view of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
-    /// In which attempt.
+    /// The attempt.
     pub attempt: u32,
     /// Items accounted for.
     pub progress: u64,
     /// Percent done.
     pub percent: u8,
-    /// Items there are.
+    /// The number of items.
     pub items: u64,
 }
 
 impl JobRecord {
-    /// A job that was created on this file.
+    /// A job that was created over this file.
     pub fn new(file: Arc<SimulatedFile>, width: Option<u32>) -> Self {
         Self {
             file,
@@ -135,7 +135,7 @@ impl JobRecord {
         }
     }
 
-    /// Notes how a row ended.
+    /// Records the outcome of a row.
     pub fn end(&mut self, row: u64, end: RowEnd) {
         *count_of(&mut self.counts, &end) += 1;
         if let Some(before) = self.ends.insert(row, end) {
@@ -160,7 +160,7 @@ fn count_of<'a>(counts: &'a mut Counts, end: &RowEnd) -> &'a mut u64 {
     }
 }
 
-/// The rows of the chunks of a first attempt, by the `csv` crate.
+/// The rows of the chunks of a first attempt, as the `csv` crate reads them.
 pub fn rows_of_file(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<Row>>, String> {
     let (mut offset, mut row, mut chunks) = (index.start.offset, index.start.row, Vec::new());
     for chunk in &index.chunks {
@@ -168,8 +168,7 @@ pub fn rows_of_file(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<
             return Err(format!("{chunk:?} does not begin where the one before ends, at byte {offset}, row {row}"));
         }
         let bytes = usize::try_from(offset).ok().zip(usize::try_from(offset + chunk.length).ok());
-        let bytes =
-            bytes.and_then(|(start, end)| file.bytes.get(start..end)).ok_or("the chunk ends behind the file")?;
+        let bytes = bytes.and_then(|(start, end)| file.bytes.get(start..end)).ok_or("the chunk ends after the file")?;
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
         let found = reader.byte_records().count() as u64;
         if found != u64::from(chunk.items) {
@@ -189,7 +188,7 @@ pub fn rows_of_file(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<
     Ok(chunks)
 }
 
-/// The rows of a chunk of a redrive, whose items these are.
+/// The rows of a chunk of a redrive with these items.
 pub fn rows_of_redrive(job: &JobRecord, items: &[RedriveItem]) -> Result<Vec<Row>, String> {
     let row = |item: &RedriveItem| {
         let number = item.failed.row;
@@ -200,7 +199,7 @@ pub fn rows_of_redrive(job: &JobRecord, items: &[RedriveItem]) -> Result<Vec<Row
             return Err(format!("row {number} failed with {code} and is redriven as {}", item.failed.code));
         }
         let text = item.corrected.as_ref().or(item.failed.raw.as_ref());
-        // What was failed unread has no text to be tried with.
+        // A row that failed unread has no stored text to redrive.
         let Some(text) = text.filter(|_| !item.left_out) else {
             return Ok(Row { number, kind: Kind::Ragged, keeps: Some(code.clone()) });
         };

@@ -1,7 +1,7 @@
-//! The plan of a seed: its jobs, its limits, and the faults that the adversary may make.
+//! The plan of a seed: its jobs, its limits, and the faults that the adversary may inject.
 //!
-//! Each seed has some kinds of faults and some sizes, and lacks others (swarm testing): combinations that a uniform mixture
-//! never produces do occur in one of many different worlds.
+//! Each seed enables some kinds of faults and some sizes and disables others (swarm testing). So the seeds also reach
+//! combinations that a uniform mixture would never produce.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,50 +17,50 @@ use super::functions::Function;
 use super::items::ItemShape;
 use super::queues::QueueName;
 
-/// How long an invocation of a function fed from a queue may last.
+/// The timeout of a function that a queue feeds.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long before that a function hands over.
+/// How long before its timeout a function hands over.
 pub const MARGIN: Duration = Duration::from_secs(4);
 
-/// How long an invocation behind the API may last.
+/// The timeout of a function behind the API.
 pub const API_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a lease is held for.
+/// How long a lease lasts.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// How long after a stop chunks may still be committed.
+/// How long after a stop running chunks may still commit.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// For how long an isolated chunk is not given up after its checkpoint's last move.
+/// How long an isolated chunk is kept after the last move of its checkpoint, before it may be given up.
 pub const PATIENCE: Duration = Duration::from_secs(360);
 
-/// For how long a sweep goes on to further jobs.
+/// For how long a sweep continues with further jobs.
 pub const SWEEP_TIME: Duration = Duration::from_secs(45);
 
 /// The longest time between two recoveries.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(1200);
 
-/// How often there is a sweep.
+/// The time between two scheduled sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// How long a received message of a queue is not received again: six times its function's timeout.
+/// The visibility timeout of a queue: six times the timeout of its function.
 pub fn visibility(_: QueueName) -> Duration {
     TIMEOUT * VISIBILITY_TIMEOUTS
 }
 
-/// What a client does.
+/// An operation of a client, or an extra sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Creates the job of this number.
+    /// Creates the job with this number in the plan.
     Create(usize),
     /// Cancels it.
     Cancel(usize),
     /// Redrives it.
     Redrive(usize, Redrive),
-    /// Stores another file in the place of its file, or none.
+    /// Replaces or deletes its file.
     ReplaceFile(usize),
-    /// Nobody's: an extra sweep.
+    /// An extra sweep, by no client.
     Sweep,
 }
 
@@ -73,56 +73,56 @@ pub struct Redrive {
     pub stopped: bool,
 }
 
-/// Something that a client does from some step on.
+/// An operation that starts at some step.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
-    /// Not before this step.
+    /// The first step at which it may start.
     pub step: u64,
-    /// What.
+    /// The operation.
     pub operation: Operation,
-    /// How often it is tried once more where it fails.
+    /// How many times it is retried if it fails.
     pub retries: u32,
 }
 
-/// A job that somebody will want.
+/// A job that a client will request.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     /// Its file.
     pub file: Arc<SimulatedFile>,
     /// The request.
     pub request: Value,
-    /// The idempotency key it is sent under.
+    /// The idempotency key of the request.
     pub key: Option<String>,
 }
 
-/// Which faults there are in a world.
+/// The faults of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
-    /// How many.
+    /// The maximum number of faults.
     pub budget: u32,
-    /// Until which step.
+    /// No faults happen from this step on.
     pub until_step: u64,
-    /// One of so many calls meets one.
+    /// One in this many calls has a fault.
     pub one_in: u32,
-    /// The function that most of them befall, if there is one.
+    /// The function that gets most of the faults, if one does.
     pub focus: Option<Function>,
-    /// Calls fail with nothing done.
+    /// Calls fail and have no effect.
     pub failures: bool,
     /// Replies are lost.
     pub losses: bool,
     /// Processes die.
     pub deaths: bool,
-    /// What has timed out goes on.
+    /// Invocations continue after their timeout.
     pub zombies: bool,
-    /// Messages are delivered more than once, or dropped on the way.
+    /// Messages are delivered more than once or dropped, and acknowledgements are lost.
     pub deliveries: bool,
-    /// The time jumps.
+    /// The clock jumps.
     pub jumps: bool,
-    /// The index is behind.
+    /// The index returns stale entries.
     pub staleness: bool,
-    /// Invocations stand still for a while.
+    /// Invocations stall for a while.
     pub stalls: bool,
-    /// How long a step may take, in milliseconds.
+    /// The maximum duration of a step, in milliseconds.
     pub slow_ms: u64,
 }
 
@@ -131,37 +131,37 @@ pub struct Faults {
 pub struct Plan {
     /// The jobs.
     pub jobs: Vec<JobPlan>,
-    /// What clients do.
+    /// The operations of clients, and the extra sweeps.
     pub operations: Vec<Planned>,
-    /// How many jobs may be active.
+    /// The ceilings of active jobs.
     pub ceilings: Ceilings,
-    /// Items in a chunk.
+    /// The maximum number of items in a chunk.
     pub chunk_items: u32,
-    /// Bytes read by the splitter at once.
+    /// How many bytes the splitter reads at once.
     pub range_bytes: u64,
-    /// How often a message is received.
+    /// How many times a message is received before it becomes a dead letter.
     pub max_receives: u32,
-    /// How many chunks are processed at once.
+    /// How many chunks are processed in parallel.
     pub workers: usize,
-    /// How often a transient item is tried again in place.
+    /// How many times a transient item is retried in place.
     pub transient_retries: u32,
-    /// Poison items of a chunk that are passed over.
+    /// The maximum number of poison items in a chunk; a chunk with more is given up.
     pub poison_max: u32,
-    /// Tallies a recovery looks into.
+    /// How many tallies one recovery reads.
     pub tallies_max: u32,
-    /// How long a job is silent before it is recovered. Where that is shorter than messages are invisible for, much is sent
-    /// that is not lost; that must do no harm.
+    /// The time without a sign of life after which a job is recovered. If it is shorter than the visibility timeout,
+    /// many messages are sent again that are not lost, which must do no harm.
     pub stale: Duration,
-    /// Jobs a sweep looks at.
+    /// The maximum number of jobs that a sweep looks at.
     pub sweep_jobs_max: usize,
-    /// How items are handed over.
+    /// How items are handed to the job type.
     pub items: ItemShape,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
 }
 
 impl Plan {
-    /// Whether nothing goes wrong in it, and no item makes trouble.
+    /// Whether it has no faults and no slow, transient or poison items.
     pub fn is_without_trouble(&self) -> bool {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
         self.faults.budget == 0
@@ -169,7 +169,7 @@ impl Plan {
             && self.jobs.iter().all(|job| job.file.rows.iter().all(plain))
     }
 
-    /// The world of a seed.
+    /// The plan of a seed.
     pub fn of(rng: &mut fastrand::Rng) -> Self {
         let chunk_items = rng.u32(1..=3);
         let system = rng.u32(1..=4);

@@ -1,4 +1,4 @@
-//! The tasks: one for each invocation of a function, polled by the simulation alone.
+//! The tasks: one per invocation of a function. Only the simulation polls them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::hub::Hub;
 
-/// Whether a task has something to go on with.
+/// Whether a task can make progress.
 struct Woken(AtomicBool);
 
 impl Wake for Woken {
@@ -30,7 +30,7 @@ struct Task<T, A> {
     woken: Arc<Woken>,
 }
 
-/// How a task came to its end.
+/// How a task ended.
 pub enum Ended<T> {
     /// It returned.
     Returned(T),
@@ -38,31 +38,31 @@ pub enum Ended<T> {
     Died,
 }
 
-/// The tasks there are, each with what it is about.
+/// The current tasks, each with a description of its work.
 pub struct Tasks<T, A> {
     hub: Hub,
     tasks: Vec<Task<T, A>>,
     next: u64,
-    /// Where a task's own tasks run (the splitter reads ahead in one), for as long as it takes them to suspend again.
+    /// Runs the tasks that a task spawns (the splitter reads ahead in one), until they suspend again.
     children: Runtime,
 }
 
 impl<T, A> Tasks<T, A> {
-    /// None yet.
+    /// No tasks.
     ///
     /// # Panics
-    /// Where the machine gives no runtime.
+    /// If the runtime cannot be built.
     pub fn new(hub: Hub) -> Self {
         let children = Builder::new_current_thread().build().expect("a runtime without any driver");
         Self { hub, tasks: Vec::new(), next: 1, children }
     }
 
-    /// The number the next task will have.
+    /// The number of the next task.
     pub const fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Adds a task; it begins when it is polled first.
+    /// Adds a task, which begins when it is first polled.
     pub fn spawn(&mut self, about: A, future: impl Future<Output = T> + 'static) {
         let number = self.next;
         self.next += 1;
@@ -74,22 +74,22 @@ impl<T, A> Tasks<T, A> {
         });
     }
 
-    /// What the tasks are about, with their numbers.
+    /// The numbers and descriptions of the tasks.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &A)> {
         self.tasks.iter().map(|task| (task.number, &task.about))
     }
 
-    /// What this task is about.
+    /// The description of a task.
     pub fn about_mut(&mut self, number: u64) -> Option<&mut A> {
         self.tasks.iter_mut().find(|task| task.number == number).map(|task| &mut task.about)
     }
 
-    /// Whether there are none.
+    /// Whether no task is left.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Ends a task where it is: its process died.
+    /// Ends a task at once, because its process died.
     pub fn kill(&mut self, number: u64) -> Option<A> {
         let place = self.tasks.iter().position(|task| task.number == number)?;
         let task = self.tasks.remove(place);
@@ -98,7 +98,7 @@ impl<T, A> Tasks<T, A> {
         Some(task.about)
     }
 
-    /// Polls the tasks' own tasks until they suspend; the task of one that dies.
+    /// Polls the spawned tasks until they suspend. Returns the task to which a dying one belongs.
     fn run_children(&self) -> Option<u64> {
         if self.children.metrics().num_alive_tasks() == 0 {
             return None;
@@ -107,7 +107,7 @@ impl<T, A> Tasks<T, A> {
         self.hub.take_doomed()
     }
 
-    /// Polls every task that has something to go on with, until none has; those that came to their end.
+    /// Polls all tasks until none can make progress. Returns the tasks that ended.
     pub fn run(&mut self) -> Vec<(u64, A, Ended<T>)> {
         let mut ended = Vec::new();
         loop {

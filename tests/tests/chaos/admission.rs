@@ -1,4 +1,4 @@
-//! Many clients at once, and ceilings that hold.
+//! Many clients at once never exceed the ceilings.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn create_when_admitted(stack: &LocalStack, request: &Value, rejections: &
     }
 }
 
-/// No count of active jobs is ever above its ceiling or below zero, by the counters and by the jobs themselves.
+/// Asserts that the counters of active jobs are between zero and their ceilings, and that the listed jobs are too.
 async fn sample(stack: &LocalStack) {
     let scopes = [
         ("owner#local", OWNER_JOB_CEILING),
@@ -54,7 +54,7 @@ async fn sample(stack: &LocalStack) {
         let active = stack.active(scope).await;
         assert!((0..=ceiling).contains(&active), "{active} active in {scope}");
     }
-    // One request for all states: a job that moved from one to another between two requests would count twice.
+    // One request for all states: a job that changes its state between two requests would count twice.
     let (status, page) = answer(stack.get("/api/jobs?limit=100")).await;
     assert_eq!(status, StatusCode::OK, "{page}");
     let jobs = page["jobs"].as_array().expect("jobs");
@@ -125,7 +125,7 @@ fn a_hundred_requests_with_one_key_create_one_job() {
 fn a_full_type_is_503_a_full_owner_429_and_a_known_key_gets_its_job_all_the_same() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
-        // An item longer than any invocation, so that the job stays until it is cancelled.
+        // The item takes longer than any invocation, so the job stays active until it is cancelled.
         let file = stack.upload("text/csv", "id,ms\n1,60000\n").await;
         let request = |job_type: &str| json!({ "jobType": job_type, "fileGuid": file });
         let keyed = || stack.post("/api/jobs").header("idempotency-key", "at-the-ceiling").json(&request("slow"));

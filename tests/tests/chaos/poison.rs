@@ -1,4 +1,4 @@
-//! An item that aborts every process that runs it fails alone, and not its chunk.
+//! An item that aborts its process fails alone. The other items of its chunk succeed.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::stack::on_the_stack;
 fn a_poison_item_fails_alone() {
     on_the_stack(async |chaos| {
         let stack = &chaos.stack;
-        // Run one at a time, the items of a chunk take longer than an invocation.
+        // If the items of a chunk run one at a time, they take longer than one invocation.
         let mut csv = "id,ms,then\n".to_owned();
         for row in 1..=120 {
             let _ = writeln!(csv, "{row},50,{}", if row == 77 { "abort" } else { "go on" });
@@ -23,9 +23,9 @@ fn a_poison_item_fails_alone() {
 
         let failed = stack.failed_items(&job).await;
         assert_eq!((failed.len(), &failed[0]["row"], &failed[0]["code"]), (1, &json!(77), &json!("poison")));
-        assert_eq!(failed[0]["raw"], "77,50,abort", "there to be corrected and redriven");
+        assert_eq!(failed[0]["raw"], "77,50,abort", "kept for a redrive");
 
-        // Its chunk died with it; others may have, where they were in the same batch of messages. Alone, none of them did.
+        // Its chunk became a dead letter. Others in its batch of messages may have too, but no isolated chunk.
         let letters = stack.dead_letters(&job).await;
         assert!(letters.iter().all(|letter| letter["about"] == "items"), "{letters:?}");
         let of_its_chunk = letters.iter().find(|letter| letter["chunk"]["firstRow"] == 51).expect("its dead letter");

@@ -1,4 +1,4 @@
-//! Work that takes longer than an invocation continues in the next one, and no message becomes a dead letter.
+//! Work that takes longer than one invocation continues in the next. No message becomes a dead letter.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
             let _ = writeln!(csv, "{row},200");
         }
         let file = stack.upload("text/csv", csv).await;
-        // Two chunks of ten seconds each, where an invocation has three.
+        // Two chunks of ten seconds each; an invocation may take three seconds.
         let job = stack.create("slow", &file, json!({})).await;
         let heartbeats = RefCell::new(BTreeSet::new());
         let first_commit = stack.job_when(&job, |shown| {
@@ -33,9 +33,9 @@ fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
         assert!(heartbeats.len() >= 5, "heartbeats without a commit: {heartbeats:?}");
         let rows = stack.job_rows(&job).await;
         for chunk in ["ledger#1#00000000#00", "ledger#1#00000000#01"] {
-            assert!(rows[chunk].number("rev") >= 4, "{chunk} moved {} times only", rows[chunk].number("rev"));
+            assert!(rows[chunk].number("rev") >= 4, "{chunk} moved only {} times", rows[chunk].number("rev"));
         }
-        assert_eq!(rows["job"].recoveries(), 0, "a job whose workers are alive is never recovered");
+        assert_eq!(rows["job"].recoveries(), 0, "the sweep does not recover a job with live workers");
         assert!(stack.dead_letters(&job).await.is_empty());
     });
 }
@@ -47,7 +47,7 @@ fn a_split_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
         let rows = 40_000;
         let file = stack.upload("text/csv", files::plain_csv(rows)).await;
         let before = stack.invocations_of("split-job");
-        // Each of the thirteen tallies takes several calls, one after the other.
+        // Each of the thirteen tallies takes several sequential calls.
         chaos.proxy.set(Weather { latency: Duration::from_millis(250), ..Weather::default() });
         let job = stack.create("validate", &file, json!({})).await;
         stack.job_when(&job, |shown| shown["itemCountFinal"] == true).await;

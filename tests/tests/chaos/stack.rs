@@ -1,4 +1,4 @@
-//! The one stack of this process, with a proxy that makes its functions' AWS calls fail when a test wants it.
+//! The one stack of this process. A proxy makes the AWS calls of its functions fail when a test asks for it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -8,20 +8,20 @@ use acceptance::fault_proxy::FaultProxy;
 use acceptance::local_stack::{LocalStack, http_client, options};
 use rowmill::stack::{FunctionsEndpoint, StackOptions};
 
-/// Most items in a chunk, and so how many chunks a file makes.
+/// The maximum number of items in a chunk.
 pub const CHUNK_MAX_ITEMS: u32 = 50;
 
-/// Most active jobs of the one owner there is, who therefore is the system.
+/// The ceiling of active jobs per owner. There is only one owner, so it holds for the whole system.
 pub const OWNER_JOB_CEILING: i64 = 10;
 
-/// Most active jobs of a type.
+/// The ceiling of active jobs per type.
 pub const TYPE_JOB_CEILING: i64 = 6;
 
-/// The stack and what is between its functions and the emulator.
+/// The stack, and the proxy between its functions and the emulator.
 pub struct ChaosStack {
     /// The stack.
     pub stack: LocalStack,
-    /// The proxy, in fair weather unless a test says otherwise.
+    /// The proxy. It injects no faults unless a test sets some.
     pub proxy: Arc<FaultProxy>,
 }
 
@@ -29,13 +29,13 @@ static STACK: OnceLock<ChaosStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
 static TURN: RwLock<()> = RwLock::new(());
 
-/// Runs a test that counts slots, or kills processes, while no other test runs.
+/// Runs a test that counts slots or kills processes. No other test runs at the same time.
 pub fn alone_on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
     let _turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
     run(test);
 }
 
-/// Runs a test beside others.
+/// Runs a test in parallel with others.
 pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static ChaosStack) -> F) {
     let _turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
     run(test);
@@ -70,7 +70,7 @@ impl ChaosStack {
         ];
         let state_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chaos");
         let hostile = PathBuf::from(env!("CARGO_BIN_EXE_hostile"));
-        // Asked for once an emulator that is started, of which the last one stays.
+        // The endpoint is called for each emulator that is started; the last emulator stays, and so does its proxy.
         let proxy = Arc::new(Mutex::new(None));
         let started = Arc::clone(&proxy);
         let endpoint = FunctionsEndpoint::new(move |emulator| {
@@ -86,7 +86,7 @@ impl ChaosStack {
         };
         let stack = LocalStack::up(&options).await;
         let proxy = proxy.lock().expect("nobody panics with it").take().expect("the emulator was started");
-        // Longer than the function that reads the queue may take.
+        // Longer than the timeout of the function that reads the queue.
         let hide = |queues: &'static [&str], seconds| stack.hide_messages_for(queues, Duration::from_secs(seconds));
         hide(&["ItemsQueueUrl", "IsolateQueueUrl"], 4).await;
         hide(&["JobsQueueUrl", "JobsDeadLetterQueueUrl"], 6).await;

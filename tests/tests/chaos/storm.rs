@@ -1,12 +1,13 @@
-//! A job while everything fails at once: function processes are killed, AWS calls fail (at times all of them for seconds),
-//! messages of all kinds are repeated, some as dead letters, and the sweep runs all the time. At the end every count is exact.
+//! A job while everything fails at once. Function processes are killed. AWS calls fail, sometimes all of them for
+//! seconds. Messages of all kinds are repeated, some as dead letters. The sweep runs again and again. At the end every
+//! count is exact.
 //!
 //! ```console
 //! $ cargo test --test chaos storm                                            # 20,000 rows, as in CI
 //! $ ROWMILL_CHAOS=long ROWMILL_CHAOS_SEED=7 cargo test --test chaos storm    # 200,000 rows
 //! ```
 //!
-//! Both print what they did. The seed decides all random choices of the test, but not the timing of the machine.
+//! Both print a report. The seed decides all random choices of the test, but not the timing of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,12 +28,12 @@ use crate::storm::file::StormFile;
 
 mod file;
 
-/// How much of everything there is.
+/// The size of a storm.
 struct Size {
     rows: u64,
-    /// Processes killed while they have something to do.
+    /// How many processes are killed while they work.
     kills: usize,
-    /// Chunks whose message is also sent as a dead letter.
+    /// For how many chunks the message is also sent as a dead letter.
     dead_letters: usize,
     patience: Duration,
 }
@@ -68,11 +69,11 @@ fn every_row_is_accounted_for_once_whatever_fails() {
         };
         chaos.proxy.set(Weather::default());
         storm.report();
-        // Not while it goes on: long after its last chunk, a completion that is given up ends a job, as failed.
+        // Only after the end: a dead letter of the completion, long after the last chunk, would end the job as failed.
         let completion = completion_message(storm.job.parse().expect("a guid"));
         chaos.stack.send("CompletionsDeadLetterQueueUrl", &completion).await;
         chaos.stack.queues_are_empty().await;
-        assert_eq!(chaos.stack.job(&storm.job).await, ended, "nothing moved after the end");
+        assert_eq!(chaos.stack.job(&storm.job).await, ended, "nothing moves after the end");
         storm.check_weather();
         storm.check_counts(&ended).await;
         storm.check_rows().await;
@@ -80,19 +81,19 @@ fn every_row_is_accounted_for_once_whatever_fails() {
     });
 }
 
-/// A job in bad weather.
+/// A job under faults.
 struct Storm {
     chaos: &'static ChaosStack,
-    /// What another system hears of the job.
+    /// The job's events, as another system receives them.
     event_listener: EventListener<'static>,
     size: Size,
     file: StormFile,
-    /// The messages of all its chunks.
+    /// The messages of all chunks.
     chunks: Vec<ChunkMessage>,
     job: String,
     began: Instant,
     rng: RefCell<Rng>,
-    /// How many items have been dispatched, as far as is known.
+    /// The last known number of dispatched items.
     dispatched: Cell<u64>,
     kills: RefCell<BTreeMap<&'static str, usize>>,
     copies: Cell<usize>,
@@ -140,7 +141,7 @@ impl Storm {
         tokio::time::sleep(Duration::from_millis(self.chance(|rng| rng.u64(millis)))).await;
     }
 
-    /// Looks at the job as a client does, until it has ended.
+    /// Polls the job like a client, until it has ended.
     async fn watch(&self) -> Value {
         let mut watch = JobWatch::default();
         loop {
@@ -159,7 +160,7 @@ impl Storm {
         }
     }
 
-    /// Kills one process at a time, until it is enough; the most of those that have the most to do.
+    /// Kills one process at a time, up to the planned number; `process-items` most often, because it works most.
     async fn kill(&self) -> Infallible {
         while self.kills() < self.size.kills {
             self.pause(100..500).await;
@@ -173,14 +174,14 @@ impl Storm {
         std::future::pending().await
     }
 
-    /// Kills whoever is about to end the job, once.
+    /// Kills the completer once, when it is about to end the job.
     async fn kill_completion(&self) -> Infallible {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
             if self.dispatched.get() < self.size.rows {
                 continue;
             }
-            // Once the split is done, nobody else takes the lease.
+            // After the split, only a completer takes the lease.
             let job = self.chaos.stack.job_row(&self.job).await;
             if job.flag("splitDone") && job.has("leaseHolder") {
                 self.count_kills(COMPLETE, self.chaos.stack.kill_processes_of(COMPLETE));
@@ -189,7 +190,7 @@ impl Storm {
         }
     }
 
-    /// Those by [`kill`](Self::kill); how many processes wait to end a job is the machine's affair.
+    /// The kills by [`kill`](Self::kill). Completers are not counted: their number depends on the machine.
     fn kills(&self) -> usize {
         self.kills.borrow().iter().filter(|(function, _)| **function != COMPLETE).map(|(_, count)| count).sum()
     }
@@ -198,7 +199,7 @@ impl Storm {
         *self.kills.borrow_mut().entry(function).or_default() += count;
     }
 
-    /// A chunk that has been dispatched, if there is one yet.
+    /// A random dispatched chunk, if one is dispatched yet.
     fn dispatched_chunk(&self) -> Option<&ChunkMessage> {
         let is_dispatched = |message: &ChunkMessage| {
             message.chunk.first_row + u64::from(message.chunk.items) <= self.dispatched.get() + 1
@@ -207,7 +208,7 @@ impl Storm {
         (dispatched > 0).then(|| &self.chunks[self.chance(|rng| rng.usize(..dispatched))])
     }
 
-    /// Sends messages that have been sent before.
+    /// Repeats messages that were sent before.
     async fn send_again(&self) -> Infallible {
         let (stack, job_guid) = (&self.chaos.stack, self.job.parse().expect("a guid"));
         loop {
@@ -225,8 +226,8 @@ impl Storm {
         }
     }
 
-    /// Sends messages as if their queue had given up on them: those of some chunks, and that of the split, which has got on
-    /// meanwhile.
+    /// Sends messages to their dead-letter queues, as if all deliveries had failed: those of some chunks, and that of
+    /// the split, which has made progress meanwhile.
     async fn lose_messages(&self) -> Infallible {
         let stack = &self.chaos.stack;
         while self.dead_letters.get() < self.size.dead_letters {
@@ -240,7 +241,7 @@ impl Storm {
         std::future::pending().await
     }
 
-    /// Has everything refused for a while, longer than anybody tries.
+    /// Refuses all calls for a while, longer than any client retries.
     async fn refuse_everything(&self) -> Infallible {
         loop {
             self.pause(1000..8000).await;
@@ -272,12 +273,12 @@ impl Storm {
         ));
     }
 
-    /// The storm was one.
+    /// Asserts that the planned faults did happen.
     fn check_weather(&self) {
-        assert!(self.kills() >= self.size.kills, "{} kills only", self.kills());
+        assert!(self.kills() >= self.size.kills, "only {} kills", self.kills());
         let injected = self.chaos.proxy.injected();
         for fault in [Fault::Refused, Fault::ReplyLost, Fault::Throttled, Fault::Conflict, Fault::Outage] {
-            assert!(injected.count(fault) > 0, "no call was {fault:?}");
+            assert!(injected.count(fault) > 0, "no call got the fault {fault:?}");
         }
     }
 
@@ -298,14 +299,14 @@ impl Storm {
         for scope in ["owner#local", "type#import", "system"] {
             assert_eq!(stack.active(scope).await, 0, "{scope}");
         }
-        // Those that were sent, and whatever else became one.
+        // The dead letters that were sent, and any others.
         let letters = stack.dead_letters(&self.job).await;
         let about = |kind: &str| letters.iter().filter(|letter| letter["about"] == kind).count();
         assert!(about("items") >= self.size.dead_letters, "{letters:?}");
         assert!(about("split") >= 1 && about("completion") >= 1, "{letters:?}");
     }
 
-    /// Every row is a record, or is listed as failed with its reason.
+    /// Asserts that every row is a record, or is listed as failed with its reason.
     async fn check_rows(&self) {
         let stack = &self.chaos.stack;
         let failed = stack.items(&self.job, "failed", 1000).await;
@@ -313,7 +314,7 @@ impl Storm {
             .iter()
             .map(|item| (item["row"].as_u64().expect("a row"), item["code"].as_str().expect("a code").to_owned()));
         let listed: Vec<_> = listed.collect();
-        assert!(listed.is_sorted_by(|a, b| a.0 < b.0), "in order, each once");
+        assert!(listed.is_sorted_by(|a, b| a.0 < b.0), "failed rows are listed in order, each once");
         let listed: BTreeMap<u64, String> = listed.into_iter().collect();
         let mut recorded = vec![0_u8; usize::try_from(self.size.rows).expect("fits") + 1];
         for record in stack.records("storm").await {
@@ -325,19 +326,19 @@ impl Storm {
             match (self.file.fault_of(row), listed.get(&row).map(String::as_str)) {
                 (Some(code), Some(found)) if found == code => assert_eq!(records, 0, "row {row}"),
                 (None, None) => assert_eq!(records, 1, "row {row}"),
-                // Two of its processes were killed while it was run alone, or its chunk was given up after so many failed
-                // deliveries. A good one may have been written before.
+                // Two processes were killed while the row ran alone, or all deliveries of its chunk failed. A good
+                // row may have been written before.
                 (expected, Some("poison" | "dead_letter")) => {
                     assert!(records == 0 || (records == 1 && expected.is_none()), "row {row}");
                     given_up += 1;
                 }
-                (expected, found) => panic!("row {row} should be {expected:?} and is listed as {found:?}"),
+                (expected, found) => panic!("row {row}: expected {expected:?}, listed as {found:?}"),
             }
         }
         tell(format_args!("{} rows are listed as failed, {given_up} of them given up", listed.len()));
     }
 
-    /// Others have heard that the job began and how it ended, whatever the functions that wrote it came to.
+    /// Asserts that another system received the job's start and its end, even if the functions that wrote them died.
     async fn check_events(&self, ended: &Value) {
         let events = self.event_listener.heard(&self.job, 2).await;
         assert!(events.contains_key(&format!("{}/1/running", self.job)), "{events:?}");
@@ -348,13 +349,13 @@ impl Storm {
     }
 }
 
-/// Says something past the test's own output, which nobody sees of a test that passes.
+/// Prints to standard error directly, because the captured output of a passing test is not shown.
 fn tell(what: std::fmt::Arguments<'_>) {
-    // Standard error that is closed is no reason to fail.
+    // A closed standard error must not fail the test.
     let _ = writeln!(std::io::stderr(), "storm: {what}");
 }
 
-/// Asks for the job until it is certain that there is one.
+/// Requests the job until the API confirms it.
 async fn create(stack: &LocalStack, wish: &Value, unavailable: &Cell<usize>) -> String {
     loop {
         let (status, shown) = answer(stack.post("/api/jobs").header("idempotency-key", "storm").json(wish)).await;
@@ -366,7 +367,7 @@ async fn create(stack: &LocalStack, wish: &Value, unavailable: &Cell<usize>) -> 
     }
 }
 
-/// A client may be told to come back later, and nothing else.
+/// Asserts that the API answers 503: the only error that a client may get.
 fn check_unavailable(status: StatusCode, problem: &Value, unavailable: &Cell<usize>) {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
     unavailable.set(unavailable.get() + 1);

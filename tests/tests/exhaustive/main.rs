@@ -1,27 +1,27 @@
 //! Every interleaving of the smallest jobs.
 //!
-//! A model of the counting protocol, written from `docs/protocol.md` and apart from the code. `stateright` explores all of
-//! its states. The simulation draws interleavings at random; here every interleaving is tried. Therefore the jobs are tiny: two
-//! or three chunks on two tallies, two workers, and a few faults.
+//! A model of the counting protocol, written from `docs/protocol.md`, independently of the code. `stateright`
+//! explores all of its states. The simulation draws interleavings at random; this test tries every interleaving.
+//! Therefore the jobs are tiny: two or three chunks on two tallies, two workers, and a few faults.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `rows` | the rows, and each write under its condition |
 //! | `tasks` | the steps of the functions, each named after its row of 0001; messages and invocations |
-//! | `programs` | which step follows which, by what it found |
+//! | `programs` | the order of the steps, depending on what each step finds |
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
 //!
-//! The model has no clock. An invocation may pause before any step for any time. A lease may run out at any time after its
-//! holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. The sweep runs when nothing
-//! of the job moves (with [`Budget::early_sweeps`], also before).
+//! The model has no clock. An invocation may pause before any step for any time. A lease may expire at any time after
+//! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. The sweep runs
+//! when the job no longer moves (with [`Budget::early_sweeps`], also before).
 //!
-//! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the writes
-//! of other jobs.
+//! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the
+//! writes of other jobs.
 //!
-//! Every job ends: [`no_run_goes_round_in_circles`] shows that no path returns to an earlier state, so every path reaches a
-//! state in which nothing moves. In that state the job must have ended, after at most one sweep for each invocation that died
-//! and each lease that ran out under its holder.
+//! Every job ends: [`no_run_goes_round_in_circles`] shows that no path returns to an earlier state, so every path
+//! reaches a state in which nothing moves. In that state the job must have ended, after at most one sweep per dead
+//! invocation and per lease that expired while its holder was alive.
 
 mod model;
 mod programs;
@@ -42,7 +42,7 @@ use tasks::{Budget, State};
 const CHUNKS: [Chunk; 3] =
     [Chunk { items: 1, failing: 0 }, Chunk { items: 2, failing: 1 }, Chunk { items: 1, failing: 0 }];
 
-/// Three chunks, of which two are on the first tally.
+/// Three chunks: two on the first tally, one on the second.
 const THREE_CHUNKS: Programs = Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 2, width: None };
 
 /// Two chunks, each on its own tally.
@@ -51,7 +51,7 @@ const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_pe
 /// Two chunks on one tally.
 const ONE_TALLY: Programs = Programs { chunks_per_tally: 2, ..TWO_TALLIES };
 
-/// Nothing happens but the job itself.
+/// No faults and no requests.
 const CALM: Budget = Budget {
     crashes: 0,
     duplicates: 0,
@@ -64,7 +64,7 @@ const CALM: Budget = Budget {
     sweeps: 0,
 };
 
-/// One invocation dies; one sweep makes up for it.
+/// One invocation dies; one sweep repairs it.
 const CRASH: Budget = Budget { crashes: 1, sweeps: 1, ..CALM };
 
 /// Explores all states of a job and asserts that every property holds in each.
@@ -134,13 +134,13 @@ fn three_chunks_are_counted_exactly_whatever_happens_at_once() {
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, cancels: 1, ..CRASH });
 }
 
-/// Asserts that the exploration finds a state in which this does not hold any more once a rule is dropped, and shows how.
+/// Asserts that the exploration finds a state that violates the property if a rule is dropped, and prints its path.
 fn catch(rules: Rules, budget: Budget, property: &'static str) {
     let protocol = Protocol { programs: Programs { rules, ..TWO_TALLIES }, budget };
     let wanted = HasDiscoveries::AllOf([property].into());
     let checker = protocol.checker().finish_when(wanted).spawn_bfs().join();
     let path = checker.assert_any_discovery(property);
-    println!("{property}: not any more after {:#?}", path.into_actions());
+    println!("{property}: violated after {:#?}", path.into_actions());
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn no_run_goes_round_in_circles() {
         for state in protocol.init_states() {
             walk(&protocol, state, &mut on_path, &mut behind);
         }
-        println!("{} states, none of them twice on one path", behind.len());
+        println!("{} states, none twice on one path", behind.len());
     }
 }
 
-/// Walks every path from here that has not been walked. The deepest has about a hundred steps.
+/// Walks every path from this state that has not been walked yet. The deepest has about a hundred steps.
 fn walk(protocol: &Protocol, state: State, on_path: &mut HashSet<State>, behind: &mut HashSet<State>) {
-    assert!(on_path.insert(state.clone()), "a path comes back to {state:#?}");
+    assert!(on_path.insert(state.clone()), "a path returns to {state:#?}");
     for next in protocol.next_states(&state) {
         if on_path.contains(&next) || !behind.contains(&next) {
             walk(protocol, next, on_path, behind);

@@ -1,4 +1,4 @@
-//! The state machine that is explored: every step of every invocation, and everything that may happen between them.
+//! The explored state machine: every step of every invocation, and every event that may happen between steps.
 
 use stateright::{Model, Property};
 
@@ -7,31 +7,31 @@ use crate::properties;
 use crate::rows::{Lease, Rows, Status};
 use crate::tasks::{After, Budget, Hold, Message, Queues, State, Step, Task, Who, Work};
 
-/// A job, and what may happen to it.
+/// A job, and how many events may happen to it.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     pub programs: Programs,
     pub budget: Budget,
 }
 
-/// One thing that happens.
+/// A transition of the state machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// An invocation takes its next step.
     Take(Who, Step),
-    /// The step is taken, its reply is lost: the invocation takes it again.
+    /// The step takes effect but its reply is lost, so the invocation repeats it.
     LoseReply(Who, Step),
-    /// A split's time is up: it hands over in place of going on.
+    /// A split's time is up: it hands over instead of continuing.
     TimeIsUp(Who),
     /// A message is delivered.
     Deliver(Message),
-    /// The message that this worker has is given to the other one too.
+    /// This worker's message is delivered to the other worker too.
     DeliverTwice(Who),
-    /// The message is acknowledged and stays in its queue nevertheless.
+    /// The acknowledgement of the message is lost, so the message stays in its queue.
     ForgetAcknowledgement(Who),
-    /// The invocation is no more; its message comes back.
+    /// The invocation dies; its message returns to the queue.
     Crash(Who, Step),
-    /// A lease is over that its holder did not give back.
+    /// A lease expires that its holder did not release.
     LeaseRunsOut,
     /// *`stop` on `job`*, by `cancel-job`.
     Cancel,
@@ -84,7 +84,7 @@ impl Model for Protocol {
                 let task = next.task(who).copied()?;
                 self.programs.take(&mut next, who, task);
                 if next.rows == state.rows && next.queues == state.queues {
-                    // Nothing was written, so that there is nothing to be found again.
+                    // The step changed nothing, so the lost reply makes no difference.
                     return None;
                 }
                 *next.task_mut(who) = Some(Task { repeats: true, ..task });
@@ -149,7 +149,7 @@ impl Model for Protocol {
 }
 
 impl Protocol {
-    /// How often the sweep may still look at the job as it is: not while somebody is at work on it, but for early sweeps.
+    /// How often the sweep may still look at the job in this state. While the job still moves, only early sweeps may.
     pub fn sweeps_left(&self, state: &State) -> u8 {
         match (self.programs.rules, state.is_quiet()) {
             (Rules::NoSweep, _) => 0,
@@ -202,7 +202,7 @@ fn send_split(state: &mut State) {
     *state.task_mut(Who::Caller) = Some(Task { message, hold: Hold::None, step, repeats: false });
 }
 
-/// This message as it is when it was delivered before. Only a chunk's receiver looks at that.
+/// This message, marked as delivered before. Only the receiver of a chunk uses the mark.
 const fn again(message: Message) -> Message {
     Message { again: matches!(message.work, Work::Chunk(_)), ..message }
 }
@@ -218,7 +218,7 @@ fn crash(state: &mut State, who: Who) {
     state.leave(who);
 }
 
-/// A completion does not give up while another run holds the lease: it may be about to end the job, or dead.
+/// A completion waits while another run holds the lease: that run may be about to end the job, or dead.
 fn waits_for_lease(state: &State, who: Who, task: &Task) -> bool {
     let held = ![Lease::Free, Lease::Held(who)].contains(&state.rows.job.lease);
     task.step == Step::TakeLeaseToEnd && held && !state.rows.is_past(task.message.attempt)
@@ -228,7 +228,7 @@ const fn is_at_tally_border(who: Who, step: Step) -> bool {
     matches!((who, step), (Who::Worker(_), Step::PutTally(1..) | Step::FinishSplit))
 }
 
-/// Whether a job that was begun has come to an end.
+/// Whether the job has ended.
 pub const fn has_ended(state: &State) -> bool {
     matches!(state.rows.job.status, Status::Completed | Status::Cancelled)
 }

@@ -1,4 +1,4 @@
-//! The programs: which step follows which, by what the step found.
+//! The programs: the next step of an invocation, depending on what its last step found.
 
 use crate::rows::{Counts, Lease, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Who, Work};
@@ -10,33 +10,33 @@ pub struct Chunk {
     pub failing: u8,
 }
 
-/// The protocol as it is, or with one of its rules dropped.
+/// The protocol as built, or with one rule dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
     AsBuilt,
-    /// The commit's condition asks only for the tally.
+    /// The commit has no condition, except that the tally exists.
     CommitUnconditionally,
     /// The run whose commit will close the tally folds it before it commits.
     FoldBeforeCommit,
-    /// The messages of a tally leave before the job row counts it.
+    /// The messages of a tally are sent before the job row counts it.
     SendBeforeCount,
     /// There is no sweep.
     NoSweep,
 }
 
-/// One smallest job under one set of rules.
+/// A smallest job under one set of rules.
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub rules: Rules,
-    /// What the file is cut into.
+    /// The chunks of the file.
     pub chunks: &'static [Chunk],
-    /// In place of 64.
+    /// Instead of 64.
     pub chunks_per_tally: u8,
     /// `maxConcurrency`.
     pub width: Option<u8>,
 }
 
-/// A redriven job has the one item that had failed, and it does not fail again.
+/// A redrive has the one item that had failed; the item now succeeds.
 const REDRIVEN: &[Chunk] = &[Chunk { items: 1, failing: 0 }];
 
 impl Programs {
@@ -53,7 +53,7 @@ impl Programs {
         self.chunk_count(attempt).div_ceil(self.chunks_per_tally)
     }
 
-    /// Which tally a chunk is counted on, and its place there.
+    /// The tally that counts a chunk, and the chunk's place in it.
     pub const fn address(&self, chunk: u8) -> (u8, usize) {
         (chunk / self.chunks_per_tally, (chunk % self.chunks_per_tally) as usize)
     }
@@ -76,13 +76,13 @@ impl Programs {
         state.rows.tally(attempt, number).is_some_and(|tally| tally.accounts_for(index))
     }
 
-    /// Whether a job with `maxConcurrency` may have this chunk in flight: the one W places before is accounted for.
+    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for.
     fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let before = self.width.and_then(|width| chunk.checked_sub(width));
         before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
     }
 
-    /// Takes a step, and says which one is next; none where the invocation is over.
+    /// Takes a step and returns the next one, or `None` if the invocation is over.
     pub fn take(&self, state: &mut State, who: Who, task: Task) -> Option<Step> {
         let attempt = task.message.attempt;
         let rows = &mut state.rows;
@@ -126,7 +126,7 @@ impl Programs {
                 Write::Refused => Self::done(who),
             },
             Step::End { stop_seen } => match rows.end(attempt, stop_seen) {
-                // Stopped meanwhile: it is ended as that says.
+                // The job was stopped meanwhile: the stop decides how it ends.
                 Write::Refused if !rows.is_past(attempt) => Some(Step::End { stop_seen: rows.job.stop }),
                 Write::Applied | Write::Refused => Self::done(who),
             },
@@ -155,7 +155,7 @@ impl Programs {
         }
     }
 
-    /// What a strong read of the job row (and of a repeated message's tally) leads to.
+    /// The first step after the strong read of the job row (and of the tally, if the message was delivered before).
     fn begin(&self, state: &State, message: Message) -> Step {
         let (rows, attempt) = (&state.rows, message.attempt);
         if rows.is_past(attempt) {
@@ -176,7 +176,7 @@ impl Programs {
         }
     }
 
-    /// The items are run, or skipped because the job is stopped. Then comes the commit.
+    /// Runs the items, or skips them if the job is stopped. The commit follows.
     fn run(&self, state: &State, attempt: usize, chunk: u8) -> Step {
         let (skip, number) = (state.rows.job.stop, self.address(chunk).0);
         let is_last = |tally: &Tally| tally.done + 1 == tally.expected;
@@ -186,7 +186,7 @@ impl Programs {
         Step::Commit { skip }
     }
 
-    /// Where a split goes on that has taken the lease; the sweep takes it only to end the split of a stopped job.
+    /// The next step of a split that has taken the lease. The sweep takes it only to end the split of a stopped job.
     fn resume_split(&self, state: &State, attempt: usize, who: Who) -> Option<Step> {
         let job = &state.rows.job;
         if who == Who::Sweeper {
@@ -225,15 +225,15 @@ impl Programs {
             Write::Applied if self.rules == Rules::SendBeforeCount => self.next_tally(attempt, number + 1),
             Write::Applied => self.first_of(number, false),
             Write::Refused if !ours => Step::Acknowledge,
-            // The own write, whose reply was lost.
+            // This run's own write, whose reply was lost.
             Write::Refused if job.tallies == number + 1 => self.first_of(number, false),
-            // Stopped.
+            // The job was stopped.
             Write::Refused => Step::FinishSplit,
         }
     }
 
-    /// The strong reads of this chunk (where it may have been sent before) and of the one W places before are one step with
-    /// the message: what is found accounted for stays so.
+    /// Sends a chunk's message. The strong reads before it (of this chunk, if it may have been sent before, and of the
+    /// chunk W places before) belong to the same step, because a chunk that is accounted for stays so.
     fn send_chunk(&self, state: &mut State, attempt: usize, chunk: u8, again: bool) -> Step {
         let due = !again || !self.is_accounted_for(state, attempt, chunk);
         if due && self.may_fly(state, attempt, chunk) {
@@ -251,14 +251,14 @@ impl Programs {
 
     fn pause(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
         let paused = state.rows.pause_split(attempt, who);
-        // Free, the lease was given back by this very write, whose reply was lost.
+        // If the lease is free, this same write, whose reply was lost, has released it.
         let free = state.rows.job.lease == Lease::Free && !state.rows.is_past(attempt);
         if paused == Write::Applied || free { Some(Step::SendSplit(After::Done)) } else { Self::done(who) }
     }
 
     fn finish_split(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
         let finished = state.rows.finish_split(attempt, who);
-        // By this very write, whose reply was lost, or by somebody else's.
+        // This same write, whose reply was lost, or another run's write has ended the split.
         let before = state.rows.job.split_done && !state.rows.is_past(attempt);
         let tallies = state.rows.job.tallies;
         if finished == Write::Applied || before { Some(Step::SetFinal(tallies)) } else { Self::done(who) }
@@ -286,12 +286,12 @@ impl Programs {
             _ => state.rows.commit(attempt, number, index, counts),
         };
         let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
-        // A mark of the own run, put by a write whose reply was lost, is a win.
+        // A mark that this run set itself, in a write whose reply was lost, is a win.
         let won = committed == Write::Applied || task.repeats;
         Some(if won { self.settle(task.message, closed, false) } else { self.close(task.message, closed) })
     }
 
-    /// After a commit, or once more after one found: the chunk W places further, then the tally.
+    /// The steps after a commit, repeated if a commit is found: send the chunk W places further, then close the tally.
     fn settle(&self, message: Message, closed: bool, again: bool) -> Step {
         if self.width.is_some() { Step::LookAtNext { closed, again } } else { self.close(message, closed) }
     }
@@ -333,7 +333,7 @@ impl Programs {
         }
     }
 
-    /// With what the sweep begins, on a job that it has claimed: with the split.
+    /// The first step of the sweep on a claimed job: it looks at the split first.
     pub fn begin_sweep(&self, state: &State) -> Option<Step> {
         let job = &state.rows.job;
         match (job.split_done, job.stop) {
@@ -344,7 +344,7 @@ impl Programs {
         }
     }
 
-    /// What the sweep finds to be done next when it is behind the split and has looked at the chunks before `first`.
+    /// The sweep's next step after the split and after the chunks before `first`.
     fn sweep(&self, state: &State, first: u8) -> Option<Step> {
         let (rows, job) = (&state.rows, &state.rows.job);
         let totals = &rows.attempts[job.attempt].totals;

@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be possible at all.
+//! What must hold in every state, and what must be reachable.
 
 use stateright::Property;
 
@@ -7,23 +7,23 @@ use crate::programs::Chunk;
 use crate::rows::{Accounts, Counts, Status, Tally, merged};
 use crate::tasks::{Message, State, Who, Work};
 
-/// Every mark and every fold is put once.
+/// Every mark is set at most once, and every tally is folded at most once.
 pub const COUNTED_ONCE: &str = "each chunk and each tally is counted once";
-/// An open tally's counts are those of its marks, a closed one's are all its items.
+/// An open tally counts the items of its marks, a closed tally counts all its items.
 pub const TALLIES_ADD_UP: &str = "the counts of a tally add up";
 /// Only closed tallies are folded, and the totals are their sum.
 pub const TOTALS_ADD_UP: &str = "the totals are the sum of the closed tallies";
-/// No message of a tally leaves before the job row counts it.
-pub const ONLY_COUNTED: &str = "no message of a tally that does not count";
-/// The completion takes effect once an attempt.
-pub const ONE_COMPLETION: &str = "one completion an attempt";
-/// A job that has not ended holds its slots, one that has does not.
-pub const SLOTS: &str = "an active job holds its slots, an ended one none";
-/// What a job ends with is checked against the plan of the configuration.
+/// No message of a tally is sent before the job row counts the tally.
+pub const ONLY_COUNTED: &str = "only counted tallies have messages";
+/// One completion takes effect per attempt.
+pub const ONE_COMPLETION: &str = "one completion per attempt";
+/// A job holds its slots until it ends.
+pub const SLOTS: &str = "an active job holds its slots, an ended job holds none";
+/// The final counts of a job are those that the configuration plans.
 pub const EXACT: &str = "an ended job's counts are exact";
-/// Nothing is left that could move the job, and it has not ended.
+/// No state is stuck: if nothing can move the job, it has ended.
 pub const EVERY_JOB_ENDS: &str = "every job ends";
-/// Of a job with `maxConcurrency` W.
+/// A job with `maxConcurrency` W.
 pub const AT_MOST_W: &str = "at most W chunks are in flight";
 
 /// The properties of a configuration.
@@ -99,7 +99,7 @@ fn totals_add_up(accounts: &Accounts) -> bool {
     sum == accounts.totals.counts
 }
 
-/// The chunks of the present attempt that somebody has a message of, waiting or in flight.
+/// The chunks of the current attempt that have a message, waiting or in flight.
 fn chunks_at_work(state: &State) -> impl Iterator<Item = u8> + '_ {
     let tasks = Who::ALL.into_iter().filter_map(|who| state.task(who)).map(|task| task.message);
     let chunk = |message: Message| match message.work {
@@ -122,8 +122,8 @@ fn at_most_w_are_in_flight(protocol: &Protocol, state: &State) -> bool {
     protocol.programs.width.is_none_or(|width| flying.len() <= usize::from(width))
 }
 
-/// Every tally that counts is closed and folded; the counts are their sum; nothing is missing of a job that was not
-/// stopped, and of one that was, each dispatched item is in.
+/// Every counted tally is closed and folded, and the counts are their sum. A completed job has all planned items; a
+/// stopped one has all dispatched items.
 fn is_exact(protocol: &Protocol, state: &State) -> bool {
     let job = &state.rows.job;
     let accounts = &state.rows.attempts[job.attempt];

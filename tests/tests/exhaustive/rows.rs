@@ -1,20 +1,20 @@
-//! The rows of one job and the writes on them, each under its condition.
+//! The rows of one job and the conditional writes on them.
 //!
-//! Written from `docs/protocol.md`, not from the code: a mistake in the code's conditions is not repeated here, and the
-//! other way round. What the protocol never looks at (items, objects, times) is left out.
+//! Written from `docs/protocol.md`, not from the code, so that neither repeats a mistake in the other's conditions.
+//! Values that the protocol never reads (items, objects, times) are left out.
 
 use std::ops::{Add, AddAssign};
 
 use crate::tasks::Who;
 
-/// The most attempts, chunks of an attempt and tallies of an attempt that a configuration may have.
+/// The maximum number of attempts of a configuration, of chunks per attempt and of tallies per attempt.
 pub const ATTEMPTS: usize = 2;
 /// See [`ATTEMPTS`].
 pub const CHUNKS: usize = 3;
 /// See [`ATTEMPTS`].
 pub const TALLIES: usize = 2;
 
-/// Items by how they ended.
+/// Items by outcome.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Counts {
     pub succeeded: u8,
@@ -67,7 +67,7 @@ pub enum Lease {
     Free,
     /// Held by an invocation that is alive.
     Held(Who),
-    /// Held by an invocation that is dead: nobody has it, and nobody gets it until it runs out.
+    /// Held by a dead invocation: nobody can take it until it expires.
     Orphaned,
 }
 
@@ -75,17 +75,17 @@ pub enum Lease {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Job {
     pub status: Status,
-    /// Counted from 0, unlike in the table.
+    /// Counted from 0; the table counts from 1.
     pub attempt: usize,
     pub tallies: u8,
     pub dispatched: u8,
     pub split_done: bool,
     pub lease: Lease,
-    /// Only a cancel stops a job in this model; for the counts, any other stop is the same.
+    /// Only a cancel stops a job in this model; other stops have the same effect on the counts.
     pub stop: bool,
     /// The counts of the whole job at the end of the last attempt.
     pub counts: Counts,
-    /// The counts of the whole job before this attempt, which does over what had failed.
+    /// The counts of the whole job before this redrive.
     pub before: Option<Counts>,
     pub completions: u8,
 }
@@ -97,7 +97,7 @@ pub struct Tally {
     pub items: u8,
     pub done: u8,
     pub counts: Counts,
-    /// `c<i>`, as how many times it was put and its counts added: more than once is what must not happen.
+    /// `c<i>`, as the number of times that it was set and its counts were added. It must never exceed one.
     pub marks: [u8; CHUNKS],
 }
 
@@ -106,7 +106,7 @@ impl Tally {
         self.done >= self.expected
     }
 
-    /// Whether this chunk is accounted for: by its mark, or because the tally was closed without it.
+    /// Whether this chunk is accounted for: it has a mark, or the tally was closed without it.
     pub const fn accounts_for(&self, index: usize) -> bool {
         self.marks[index] > 0 || self.is_closed()
     }
@@ -115,7 +115,7 @@ impl Tally {
 /// `totals#k`.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Totals {
-    /// How many times each tally was folded in.
+    /// How many times each tally was folded.
     pub closed: [u8; TALLIES],
     pub counts: Counts,
     pub final_tallies: Option<u8>,
@@ -143,7 +143,7 @@ pub struct Rows {
     pub slots: u8,
 }
 
-/// What became of a write: whether its condition held.
+/// The result of a conditional write: whether its condition held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Write {
     Applied,
@@ -168,7 +168,7 @@ impl Rows {
         Self { job, attempts: Default::default(), slots: 1 }
     }
 
-    /// Whether nothing of `attempt` is left to be done.
+    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
     pub const fn is_past(&self, attempt: usize) -> bool {
         self.job.attempt != attempt || self.job.status.is_terminal()
     }
@@ -177,7 +177,7 @@ impl Rows {
         self.attempts[attempt].tallies[number as usize].as_ref()
     }
 
-    /// Same attempt, not ended, lease free or run out.
+    /// Condition: same attempt, not ended, lease free or expired.
     pub fn take_lease(&mut self, attempt: usize, who: Who) -> Write {
         let free = self.job.lease == Lease::Free || self.job.lease == Lease::Held(who);
         if self.is_past(attempt) || !free {
@@ -190,12 +190,12 @@ impl Rows {
         Write::Applied
     }
 
-    /// Absent.
+    /// Condition: the tally does not exist.
     pub fn put_tally(&mut self, attempt: usize, number: u8, tally: Tally) {
         self.attempts[attempt].tallies[usize::from(number)].get_or_insert(tally);
     }
 
-    /// Own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`.
+    /// Condition: own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`.
     pub fn count_tally(&mut self, attempt: usize, who: Who, number: u8) -> Write {
         let job = &mut self.job;
         if !job.is_held(attempt, who) || job.tallies != number || job.stop || job.split_done {
@@ -223,7 +223,7 @@ impl Rows {
         Write::Applied
     }
 
-    /// The tally exists, `c<i>` does not, `done < expected`.
+    /// Condition: the tally exists, `c<i>` does not, `done < expected`.
     pub fn commit(&mut self, attempt: usize, number: u8, index: usize, counts: Counts) -> Write {
         let tally = self.attempts[attempt].tallies[usize::from(number)].as_mut();
         let Some(tally) = tally.filter(|tally| !tally.accounts_for(index)) else { return Write::Refused };
@@ -231,7 +231,8 @@ impl Rows {
         Write::Applied
     }
 
-    /// `done` as seen. Refused, it is tried again with what is seen then, so that in effect it closes what it finds.
+    /// Condition: `done` unchanged since it was read. A refused write is tried again after a new read, so in effect it
+    /// closes the tally in its newest state.
     pub fn close_without_rest(&mut self, attempt: usize, number: u8) {
         if let Some(tally) = &mut self.attempts[attempt].tallies[usize::from(number)]
             && !tally.is_closed()
@@ -241,7 +242,7 @@ impl Rows {
         }
     }
 
-    /// `n` is not in `closed`.
+    /// Condition: `n` is not in `closed`.
     pub fn fold(&mut self, attempt: usize, number: u8, counts: Counts) -> Write {
         let totals = &mut self.attempts[attempt].totals;
         let times = &mut totals.closed[usize::from(number)];
@@ -253,7 +254,7 @@ impl Rows {
         Write::Applied
     }
 
-    /// Attempt and `stop` as seen; not ended, since every end is another status than the one seen.
+    /// Condition: attempt, `stop` and status unchanged since they were read. So the job has not ended.
     pub fn end(&mut self, attempt: usize, stop_seen: bool) -> Write {
         let job = &mut self.job;
         if job.attempt != attempt || job.stop != stop_seen || job.status.is_terminal() || job.status == Status::Waiting
@@ -268,13 +269,13 @@ impl Rows {
         Write::Applied
     }
 
-    /// Not ended, no `stop`.
+    /// Condition: not ended, no `stop`.
     pub fn stop(&mut self) {
         self.job.stop = true;
         self.job.status = Status::Cancelling;
     }
 
-    /// Ended, attempt as seen: the split begins anew, the slots are taken again.
+    /// Condition: ended, attempt unchanged since it was read. The split begins anew, and the slots are taken again.
     pub fn redrive(&mut self) {
         let job = &mut self.job;
         job.attempt += 1;
@@ -300,7 +301,7 @@ impl Tally {
     }
 }
 
-/// The counts of the whole job, when those of this attempt are these: an item keeps its last outcome until it has another.
+/// The counts of the whole job, given those of this attempt. An item keeps its last outcome until it gets a new one.
 pub fn merged(before: Option<Counts>, attempt: Counts) -> Counts {
     match before {
         None => attempt,

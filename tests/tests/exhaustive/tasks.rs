@@ -1,4 +1,4 @@
-//! Who is at work on what, and the messages between them.
+//! The invocations with their current work, and the messages between them.
 
 use crate::rows::{ATTEMPTS, CHUNKS, Lease, Rows};
 
@@ -7,7 +7,7 @@ use crate::rows::{ATTEMPTS, CHUNKS, Lease, Rows};
 pub enum Who {
     /// The request that created the job (`create-job`) or its next attempt (`redrive-job`).
     Caller,
-    /// One of the two invocations that are given messages. Which function it is depends on the message.
+    /// One of the two invocations that receive messages. The message decides which function it is.
     Worker(usize),
     /// `sweep`.
     Sweeper,
@@ -25,36 +25,38 @@ impl Who {
     }
 }
 
-/// What an invocation does next: one write, one read or one message. The rows of `docs/protocol.md` in their order.
+/// The next step of an invocation: one write, one read or one message. In the order of the rows of
+/// `docs/protocol.md`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Step {
-    /// *`create-job`: message to the jobs queue*; the same of `redrive-job`, of a split that hands over, and of the sweep.
+    /// *`create-job`: message to the jobs queue*; also by `redrive-job`, a split that hands over, and the sweep.
     SendSplit(After),
-    /// The strong read with which every message begins.
+    /// The strong read that begins the work on every message.
     ReadJob,
-    /// *`split-job`: lease, `waiting → running`*; also the sweep's, to end the split of a stopped job.
+    /// *`split-job`: lease, `waiting → running`*; also by the sweep, to end the split of a stopped job.
     TakeLease,
     /// *`split-job`: `tally#k#n`*.
     PutTally(u8),
     /// *`split-job`: `tallies = n+1, dispatched = n, cursor` on `job`*.
     CountTally(u8),
-    /// *`split-job`: 64 messages to the items queue*; here one chunk's, and again where the tally was counted before.
+    /// *`split-job`: 64 messages to the items queue*; here for one chunk, `again` if the tally was counted before.
     SendChunk { chunk: u8, again: bool },
-    /// *`split-job`, its time up: `dispatched = tallies`, lease removed*.
+    /// *`split-job`, time is up: `dispatched = tallies`, lease removed*.
     Pause,
-    /// *`split-job`, the job stopped: `done = expected, skipped += the rest`*; also the sweep's.
+    /// *`split-job`, the job stopped: `done = expected, skipped += the rest`*; also by the sweep.
     CloseWithoutRest(u8, After),
-    /// *`split-job`: `splitDone`, `dispatched = tallies`, lease removed*; also the sweep's.
+    /// *`split-job`: `splitDone`, `dispatched = tallies`, lease removed*; also by the sweep.
     FinishSplit,
-    /// *`split-job`: `final = tallies` on `totals#k`*; also the sweep's.
+    /// *`split-job`: `final = tallies` on `totals#k`*; also by the sweep.
     SetFinal(u8),
     /// *`process-items`: `SET c<i> = mark ADD done, counts, bytes`*.
     Commit { skip: bool },
-    /// `process-items` with `maxConcurrency`: the strong read of the tally of the chunk W places further, after the commit.
+    /// `process-items` with `maxConcurrency`: after the commit, the strong read of the tally of the chunk W further.
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
     SendNext { chunk: u8, closed: bool, again: bool },
-    /// *`process-items`: `ADD closed {n}, counts, bytes` on `totals#k`*; also of everybody else who sees a tally closed.
+    /// *`process-items`: `ADD closed {n}, counts, bytes` on `totals#k`*; also by every other run that sees a tally
+    /// closed.
     Fold(u8, After),
     /// *either: message to the completions queue*.
     Announce(After),
@@ -62,22 +64,22 @@ pub enum Step {
     TakeLeaseToEnd,
     /// *`complete-job`: transaction*.
     End { stop_seen: bool },
-    /// `sweep`: message of a chunk that is not accounted for, to the items queue.
+    /// `sweep`: message to the items queue, for a chunk that is not accounted for.
     ResendChunk(u8),
     /// The message is deleted from its queue.
     Acknowledge,
 }
 
-/// What follows a step that several programs have.
+/// The continuation after a step that several programs share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum After {
     /// Nothing: the message is acknowledged.
     Done,
-    /// The split's end.
+    /// The end of the split.
     FinishSplit,
-    /// The sweep's look at the chunks from this one on.
+    /// The sweep checks the chunks from this one on.
     Sweep(u8),
-    /// The commit, in the variant of the protocol that folds first.
+    /// The commit, in the broken protocol that folds first.
     Commit { skip: bool },
 }
 
@@ -93,39 +95,39 @@ pub enum Work {
 pub struct Message {
     pub attempt: usize,
     pub work: Work,
-    /// Delivered before, or sent by the sweep: its receiver first looks whether the work is done.
+    /// Delivered before, or sent by the sweep: its receiver first checks whether the work is done.
     pub again: bool,
 }
 
-/// What becomes of the message when its receiver dies.
+/// What happens to the message if its receiver dies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// It comes back when its visibility runs out.
+    /// It returns after its visibility timeout.
     Only,
-    /// The other worker was given it too.
+    /// The other worker has it too.
     Shared,
-    /// Nothing: the other worker was given it too and has acknowledged it for both; or there is no message.
+    /// Nothing: the other worker had it too and has acknowledged it for both; or the task has no message.
     None,
 }
 
-/// An invocation at its next step.
+/// The state of an invocation: its message and its next step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Task {
     pub message: Message,
     pub hold: Hold,
     pub step: Step,
-    /// The step was taken and its reply lost, so that it is taken again.
+    /// The step has taken effect but its reply was lost, so the step is repeated.
     pub repeats: bool,
 }
 
-/// Messages of one chunk that wait in the items queue.
+/// How many messages of one chunk wait in the items queue.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Waiting {
     pub fresh: u8,
     pub again: u8,
 }
 
-/// What waits in the three queues. A queue has no order.
+/// How many messages wait in the three queues. A queue has no order.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Queues {
     pub splits: [u8; ATTEMPTS],
@@ -174,16 +176,16 @@ impl Queues {
     }
 }
 
-/// How many faults and turns of events are still to come.
+/// How many faults and other events may still happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Budget {
     /// An invocation dies between any two steps.
     pub crashes: u8,
-    /// A message is given to a second worker while the first has it, or stays in its queue although acknowledged.
+    /// A message is delivered to a second worker while the first has it, or stays in its queue although acknowledged.
     pub duplicates: u8,
-    /// The reply to a write is lost; the invocation takes the step again.
+    /// The reply to a write is lost; the invocation repeats the step.
     pub lost_replies: u8,
-    /// A lease runs out while its holder is alive.
+    /// A lease expires while its holder is alive.
     pub zombies: u8,
     /// A split runs out of time at a tally border.
     pub pauses: u8,
@@ -191,13 +193,13 @@ pub struct Budget {
     pub cancels: u8,
     /// The owner redrives.
     pub redrives: u8,
-    /// The sweep looks at the job although work on it is going on.
+    /// The sweep looks at the job while it still moves.
     pub early_sweeps: u8,
-    /// The sweep looks at the job when nothing of it has moved for long: how often, until the job must have ended.
+    /// The sweep looks at the job after it has not moved for a long time. The job must end within this many sweeps.
     pub sweeps: u8,
 }
 
-/// Everything there is.
+/// A state of the model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub rows: Rows,
@@ -219,12 +221,12 @@ impl State {
         [Who::Worker(0), Who::Worker(1)].into_iter().find(|who| self.task(*who).is_none())
     }
 
-    /// Whether nothing moves any more by itself: nobody at work, no message, no lease that will run out.
+    /// Whether nothing moves by itself any more: no active invocation, no message, no lease that will expire.
     pub fn is_quiet(&self) -> bool {
         self.tasks.iter().all(Option::is_none) && self.queues.is_empty() && self.rows.job.lease != Lease::Orphaned
     }
 
-    /// The invocation is over, well or not. A lease that it leaves behind has to run out.
+    /// Ends an invocation, in success or failure. A lease that it still holds must expire.
     pub fn leave(&mut self, who: Who) {
         *self.task_mut(who) = None;
         if self.rows.job.lease == Lease::Held(who) {
@@ -232,7 +234,7 @@ impl State {
         }
     }
 
-    /// The other worker, if both were given this message.
+    /// The other worker, if both have this message.
     pub fn twin(&mut self, who: Who) -> Option<&mut Task> {
         let other = match who {
             Who::Worker(number) => Who::Worker(1 - number),
@@ -242,7 +244,7 @@ impl State {
         self.task_mut(other).as_mut().filter(|_| shared)
     }
 
-    /// The workers are alike: of two states that differ only in which is which, one stands for both.
+    /// Orders the workers. They are alike, so two states that differ only in their order are the same state.
     pub fn sort_workers(&mut self) {
         let (first, second) = (Who::Worker(0), Who::Worker(1));
         if self.task(first) > self.task(second) {

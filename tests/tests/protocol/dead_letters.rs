@@ -1,4 +1,4 @@
-//! Dead letters of split and completion messages: acted on only when no run works on the job any more.
+//! Dead letters of split and completion messages. They take effect only when no run works on the job any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
 
 use crate::chunks_of;
 
-/// The call with which settling a completion's dead letter takes the job's lease: after those for the job, the letter and
-/// the totals.
+/// The call that takes the job's lease while a completion's dead letter is settled: after those for the job, the letter
+/// and the totals.
 const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
@@ -52,7 +52,7 @@ async fn a_split_that_always_failed_stops_its_job_and_gives_its_slots_back() {
     assert_eq!(world.jobs.active("system"), 0);
     let letters = world.jobs.dead_letters(job, 10).await.unwrap();
     assert_eq!((letters.len(), &letters[0].about), (1, &DeadLetterKind::Split.into()), "recorded once");
-    assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete, "it has ended");
+    assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete, "job has ended");
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_completion_that_always_failed_ends_its_job_with_its_counts() {
     world.process_queued().await;
     let letter = DeadMessage::Completion(world.take_completion());
     let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::Obsolete, "another message of it may come again");
+    assert_eq!(end, DeadLetterEnd::Obsolete, "another message of the completion may still arrive");
     world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
@@ -104,7 +104,7 @@ async fn a_completion_that_always_failed_ends_its_job_with_its_counts() {
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
 
-/// A job whose results are composed in part, because the invocation was too short. Returns the message that began the
+/// A job with partly composed results, because the invocation was too short. Returns the message that began the
 /// composition and the one that continues it.
 async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
     let job = world.validate_csv("a,b\n".to_owned() + &"ragged\n".repeat(20)).await;
@@ -121,7 +121,7 @@ async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_got_furt
     world.clock.advance(world.limits.completion_patience);
     leased(&world, job).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::Obsolete, "whichever run holds the lease");
+    assert_eq!(end, DeadLetterEnd::Obsolete, "even while a run holds the lease");
     world.clock.advance(Duration::from_secs(100));
     let end = world.completer.complete(&next, world.deadline()).await.unwrap();
     assert_eq!(end, CompletionEnd::Ended(Status::Completed));
@@ -143,7 +143,7 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
         });
         let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
         let is_over = world.faults.thaw();
-        // While the dead letter holds the lease, no completer composes further.
+        // While the dead-letter function holds the lease, no completer continues the composition.
         let expected = if is_over || call > LEASE_CALL { DeadLetterEnd::JobStopped } else { DeadLetterEnd::Obsolete };
         assert_eq!(end, expected, "call {call}");
         world.run().await;
@@ -159,7 +159,7 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
 async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is_tried() {
     let world = World::new(chunks_of(1));
     let (job, [_, lost]) = composing(&world).await;
-    // The job has been silent for long: the sweep sends its completion again, from where the composition stopped.
+    // The job has had no sign of life: the sweep resends its completion, which continues the composition.
     world.clock.advance(world.limits.recovery.stale);
     world.sweep().await;
     let message = world.take_completion();
@@ -167,7 +167,7 @@ async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is
     leased(&world, job).await;
     world.clock.advance(Duration::from_secs(100));
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
-    assert_eq!(end, DeadLetterEnd::JobStopped, "a try that failed a moment ago does not postpone the end");
+    assert_eq!(end, DeadLetterEnd::JobStopped, "a recent failed try does not postpone the end");
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::CompletionFailed.into()));
     assert_eq!((shown.items_failed, shown.item_count), (20, 20));

@@ -1,4 +1,4 @@
-//! Items that end or stall the process that runs them, and handlers that take longer than an invocation.
+//! Items that kill or stall their process, and handlers that take longer than an invocation.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,8 @@ use serde_json::json;
 
 use crate::chunks_of;
 
-/// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a permanent one,
-/// `once` is bad the first time and good from then on; anything else is good.
+/// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a
+/// permanent one, `once` fails the first time and succeeds from then on; anything else succeeds.
 #[derive(Default)]
 struct Scripted {
     seen: Arc<Mutex<BTreeSet<u64>>>,
@@ -121,7 +121,7 @@ async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
     assert_eq!((shown.status, shown.items_skipped), (Status::Failed, 2));
 }
 
-/// An item that only gets the rest of an invocation's time is not blamed for it, and finished items are not repeated.
+/// A transient failure after finished items costs no delivery, and the finished items are not repeated.
 #[tokio::test]
 async fn items_that_finished_before_a_transient_failure_are_kept() {
     let world = scripted(6);
@@ -171,7 +171,7 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
     world.split().await;
     let (mut invocations, mut heartbeat) = (0, world.show(job).await.heartbeat_at);
     while let Some(message) = world.chunks.take().pop() {
-        // 298 seconds an invocation: 30 items.
+        // 298 seconds per invocation: 30 items.
         world.process(&message, false).await;
         invocations += 1;
         let shown = world.show(job).await;
@@ -182,7 +182,7 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
-    assert_eq!(world.failed_rows(job).await, [7, 14, 21, 28, 35, 42, 49], "of both invocations, each once");
+    assert_eq!(world.failed_rows(job).await, [7, 14, 21, 28, 35, 42, 49], "those of both invocations, each once");
 }
 
 #[tokio::test]

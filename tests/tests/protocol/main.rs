@@ -1,5 +1,5 @@
-//! Jobs that do not simply complete, in one process: the real use cases of all functions over in-memory ports, with a crash
-//! before and after every port call.
+//! Jobs that do not simply complete, in one process: the real use cases of all functions over in-memory ports. In many
+//! tests a process crashes before and after every port call.
 
 mod dead_letters;
 mod isolation;
@@ -12,7 +12,7 @@ mod widths;
 use acceptance::use_cases::Limits;
 use rowmill_core::text::ChunkLimits;
 
-/// Chunks of this many items, and results in several parts.
+/// Limits with this many items per chunk, and with results in several parts.
 fn chunks_of(max_items: u32) -> Limits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
     Limits { chunks, range_bytes: 97, part_bytes: 500, ..Limits::default() }

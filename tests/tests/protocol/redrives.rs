@@ -1,4 +1,4 @@
-//! Redrive: the next attempt runs over exactly what failed, from its own bytes or from a corrected file.
+//! Redrive: the next attempt runs over exactly the failed items, from their own bytes or from a corrected file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ async fn what_fails_again_fails_once() {
             let redriven = world.redrive(job, None).await.unwrap();
             assert_eq!((redriven.attempt, redriven.status), (attempt, Status::Running));
             let shown = world.show(job).await;
-            assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never moves");
-            assert_eq!(world.failed_rows(job).await, [2, 4, 5], "failed items stay failed meanwhile");
+            assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never changes");
+            assert_eq!(world.failed_rows(job).await, [2, 4, 5], "failed items stay failed until they succeed");
             world.run().await;
             let shown = world.show(job).await;
             assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(JobOutcome::Partial)));
@@ -60,7 +60,7 @@ async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_
     let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
     keys.sort();
     assert_eq!(keys, ["1", "3", "5", "6", "t,wo"]);
-    // Once more, with the last one.
+    // A second redrive corrects the last failed row.
     let corrected = world.store_csv("a,b,row\n4,4,4\n").await;
     world.redrive(job, Some(corrected)).await.unwrap();
     world.run().await;
@@ -124,7 +124,7 @@ async fn what_a_cancelled_redrive_does_not_get_to_keeps_its_failure() {
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Cancelled, 4, 2));
     assert_eq!((shown.items_skipped, shown.item_count), (0, 6));
     assert_eq!(world.failed_rows(job).await, [2, 5]);
-    // Cancelled before it was even cut: what failed before still stands.
+    // Cancelled before the split: the failed items stay failed.
     world.redrive(job, None).await.unwrap();
     world.cancel(job).await;
     world.run().await;
@@ -149,8 +149,8 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
             }
             world.faults.revive();
             world.run_through_crashes(Duration::from_secs(300)).await;
-            // The split message itself may be lost; then a sweep sends it. A sweep that crashes has claimed the job for a while,
-            // so it takes several.
+            // If the split message itself is lost, a sweep sends it. Several sweeps are needed, because a sweep that
+            // crashes has claimed the job for a while.
             for _ in 0..3 {
                 world.clock.advance(world.limits.recovery.stale);
                 world.sweeper.sweep().await.ok();
@@ -188,7 +188,7 @@ async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over
 async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
     let world = World::new(chunks_of(1));
     let job = world.validate_csv(format!("a,b\n1,1\n2\n{}", "3,3\n".repeat(70))).await;
-    // Time for one tally, which is processed; then the job is cancelled.
+    // The splitter has time for one tally. That tally is processed, then the job is cancelled.
     let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&world.splits.take()[0], deadline).await.unwrap();
     world.process_queued().await;
@@ -206,7 +206,7 @@ async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
 
 #[tokio::test]
 async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
-    // One failed item in each of 2,100 chunks: more than one tally may come from.
+    // One failed item in each of 2,100 chunks: more chunks than the items of one tally may come from.
     let rows: String = (0..2100).map(|_| "ragged\n").collect();
     let file = format!("a,b\n{rows}");
     let mut borders = Vec::new();
@@ -225,8 +225,8 @@ async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
     assert_eq!(borders[0], borders[1]);
 }
 
-/// A completer, or a dead-letter function, is frozen at one of its calls. Meanwhile another run ends the attempt, and the next
-/// attempt is redriven and half done. When the frozen one goes on, it must not touch the next attempt.
+/// A completer or dead-letter function is frozen at one of its calls. Meanwhile another run ends the attempt, and the
+/// next attempt is half done. When the frozen run continues, it must not touch the next attempt.
 #[tokio::test]
 async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
     for is_dead_letter in [false, true] {

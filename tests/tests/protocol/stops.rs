@@ -1,4 +1,4 @@
-//! Cancel, deadline and tolerance: what was done stays, the rest is skipped, and the job ends.
+//! Cancel, deadline and tolerance: finished items keep their outcome, the rest is skipped, and the job ends.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
     world.process_all(&chunks[..2]).await;
     let cancelled = world.cancel(job).await;
     assert_eq!(cancelled.status, Status::Cancelling);
-    assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "again changes nothing");
+    assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "changes nothing");
     world.process_all(&chunks[2..]).await;
     world.run().await;
     let shown = world.show(job).await;
@@ -76,11 +76,11 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     let chunks = world.chunks.take();
     world.process(&chunks[0], false).await;
     world.process(&chunks[150], false).await;
-    assert_eq!(world.sweep().await.overdue, 0, "not yet");
+    assert_eq!(world.sweep().await.overdue, 0, "before the deadline");
     world.clock.advance(Duration::from_secs(60));
     assert_eq!(world.sweep().await.overdue, 1);
     // The backlog is never delivered: the job does not wait for it.
-    assert_eq!(world.sweep().await.tallies_closed, 0, "runs may still be at it");
+    assert_eq!(world.sweep().await.tallies_closed, 0, "runs may still be processing");
     world.clock.advance(Duration::from_secs(300));
     assert_eq!(world.sweep().await.tallies_closed, 4);
     world.run().await;
@@ -89,7 +89,7 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (2, 0, 198));
     let skipped = world.all_skipped(job).await;
     assert_eq!((skipped.len(), skipped[0], skipped.contains(&151)), (198, 2, false));
-    // What was queued comes late, and counts no more.
+    // The queued messages arrive late and change no count.
     for message in &chunks {
         world.process(message, true).await;
     }
@@ -141,7 +141,8 @@ async fn tolerance_is_checked_once_more_at_the_end() {
     let file = world.store_csv("a,b\n1,2\nragged\n").await;
     let job = world.create_with(file, json!({ "tolerance": { "count": 0 } })).await.job_guid;
     world.split().await;
-    // The run that commits the failure dies before it looks: 10 calls up to the commit and its closing, then none.
+    // The run that commits the failure dies before it checks the tolerance: it crashes at each call in turn, until the
+    // tally is closed.
     let message = world.chunks.take().remove(0);
     for call in 0.. {
         world.faults.plan(call, acceptance::faults::Death::Before);

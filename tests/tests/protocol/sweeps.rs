@@ -1,4 +1,4 @@
-//! The sweep: it sends lost messages again, leaves active jobs alone, and costs little.
+//! The sweep resends lost messages, does not disturb jobs that make progress, and costs little.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn a_job_whose_message_was_lost_is_recovered() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     assert_eq!(world.splits.take().len(), 1, "lost");
-    assert_eq!(world.sweep().await.looked_at, 0, "it is not due yet");
+    assert_eq!(world.sweep().await.looked_at, 0, "the job is not due yet");
     world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered, swept.messages), (1, 1, 1));
@@ -36,7 +36,7 @@ async fn lost_chunks_folds_and_completions_are_recovered() {
     }
     world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
-    assert_eq!((swept.recovered, swept.messages), (1, 65), "the missing ones of the tallies, and no others");
+    assert_eq!((swept.recovered, swept.messages), (1, 65), "only the missing chunks of the tallies");
     world.process_queued().await;
     assert_eq!(world.completions.take().len(), 1, "lost");
     world.clock.advance(4 * world.limits.recovery.stale);
@@ -52,7 +52,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
     world.split().await;
     let mut heartbeat = world.show(job).await.heartbeat_at;
     for message in world.chunks.take() {
-        // Slow work: silent for almost as long as is allowed.
+        // Slow work: almost the longest allowed time without a sign of life.
         world.clock.advance(world.limits.recovery.stale - Duration::from_secs(1));
         assert_eq!(world.sweep().await.recovered, 0);
         world.process(&message, false).await;

@@ -11,7 +11,7 @@ use crate::create::Creator;
 use crate::handler;
 use crate::limits::CreateLimits;
 
-/// Runs `create-job` with these job types, see [`creator`]. A binary with job types of its own passes them here.
+/// Runs `create-job` with these job types, see [`creator`]. A binary with its own job types passes them here.
 ///
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
@@ -26,7 +26,7 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
         .await
 }
 
-/// The use case with the adapters and limits of the environment, for these job types and those of [`JobTargets`].
+/// Builds the use case from the environment's adapters and limits, for these job types and those of [`JobTargets`].
 ///
 /// # Errors
 /// If a setting is missing or wrong.

@@ -10,7 +10,7 @@ use crate::handler::{self, Inbox};
 use crate::limits::{FileLimits, InboxSettings};
 use crate::receive::Receiver;
 
-/// Runs `receive-file` with these job types. A binary with job types of its own passes them here.
+/// Runs `receive-file` with these job types. A binary with its own job types passes them here.
 ///
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.

@@ -13,8 +13,8 @@ use crate::limits::RunLimits;
 use crate::prepared::PreparedJobs;
 use crate::process::ChunkProcessor;
 
-/// Runs `process-items` with the job types made from the records table, and those of [`JobTargets`]. A binary with job
-/// types of its own makes them here.
+/// Runs `process-items`. `job_types` builds the job types over the records table; those of [`JobTargets`] are added. A
+/// binary with its own job types builds them here.
 ///
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
@@ -41,7 +41,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         .await
 }
 
-/// The job types and those of [`JobTargets`].
+/// Adds the job types of [`JobTargets`].
 fn with_targets(job_types: JobTypes, runtime: &Runtime) -> Result<JobTypes, lambda_runtime::Error> {
     let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
     let webhooks = Webhooks::from_env()?;

@@ -1,15 +1,15 @@
-//! A file with bad rows of several kinds, and what is to become of each.
+//! A file with several kinds of bad rows, and the expected outcome of each row.
 
 use std::fmt::Write as _;
 
-/// A CSV file whose rows are known.
+/// A CSV file with known outcomes.
 pub struct StormFile {
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl StormFile {
-    /// A file of so many rows under the header `id,name,amount`; `id` is the row number.
+    /// A file with this many rows under the header `id,name,amount`; `id` is the row number.
     pub fn new(rows: u64) -> Self {
         let mut text = "id,name,amount\n".to_owned();
         for row in 1..=rows {
@@ -24,7 +24,7 @@ impl StormFile {
         Self { bytes: text.into_bytes() }
     }
 
-    /// The code this row must fail with, if it must.
+    /// The code that this row must fail with, if it is bad.
     pub fn fault_of(&self, row: u64) -> Option<&'static str> {
         fault(row)
     }

@@ -28,7 +28,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_results() {
     }
 }
 
-/// A `transform` job whose items are all done, and the message that completes it.
+/// A `transform` job with all items done, and the message that completes it.
 async fn processed(world: &World) -> (JobGuid, CompletionMessage) {
     let job = transform(world, "text/csv", partly_bad()).await;
     (job, world.run_to_completion_message().await)
@@ -62,7 +62,7 @@ async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery()
 
 #[tokio::test]
 async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery() {
-    // The state and its tail, the job's row, the message.
+    // The last four calls store the state and its tail, update the job row, and send the message.
     for call_from_last in 1..=4 {
         for death in [Death::Before, Death::After] {
             let mut calls = 0;
@@ -71,7 +71,7 @@ async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery
                 let (job, message) = processed(&world).await;
                 let call = if is_disturbed { calls - call_from_last } else { u64::MAX };
                 world.faults.plan_failure(call, death);
-                // No time to compose, and half of the margin to hand over.
+                // No time to compose, and half the margin to hand over.
                 let deadline = world.deadline_in(Duration::from_secs(15));
                 let end = world.completer.complete(&message, deadline).await.unwrap();
                 assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Continued, !is_disturbed));
@@ -86,7 +86,7 @@ async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery
     }
 }
 
-/// If each try composed its files anew, a job that cannot be ended would be composed for ever.
+/// If each try composed its files anew, a job that cannot end would be composed forever.
 #[tokio::test]
 async fn a_retry_continues_the_composition_though_the_try_before_finished_the_file() {
     let mut calls = 0;
@@ -102,13 +102,13 @@ async fn a_retry_continues_the_composition_though_the_try_before_finished_the_fi
                 break composed;
             }
         };
-        // All files are complete by then: the last call is the transaction that ends the job.
+        // All files are complete before the last call, which is the transaction that ends the job.
         world.faults.plan_failure(if is_disturbed { calls - 1 } else { u64::MAX }, Death::Before);
         let end = world.completer.complete(&message, world.deadline()).await.unwrap();
         assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Ended(Status::Completed), !is_disturbed));
         calls = world.faults.calls();
         let row = world.jobs.job(job).await.unwrap();
-        assert_eq!(json!(row.results.unwrap().files), composed["filesOf"], "begun once");
+        assert_eq!(json!(row.results.unwrap().files), composed["filesOf"], "the composition began once");
         assert_eq!(result(&world, job, "failed-rows.csv").await.lines().count(), 4, "a header and three rows");
     }
 }
@@ -136,7 +136,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
     assert!(crashes > 100, "only {crashes} crashes");
 }
 
-/// A run continues a composition after another run finished the file and crashed before it could record that.
+/// A run continues a composition after another run finished the file and crashed before it recorded that.
 #[tokio::test]
 async fn a_finished_file_that_no_run_could_record_is_not_given_up() {
     for death in [Death::Before, Death::After] {
@@ -146,7 +146,7 @@ async fn a_finished_file_that_no_run_could_record_is_not_given_up() {
             world.split().await;
             world.cancel(job).await;
             world.process_queued().await;
-            // More than a part is stored of the file, and as much is to come.
+            // More than one part of the file is stored, and as much is still missing.
             let mut message = world.take_completion();
             for _ in 0..45 {
                 world.completer.complete(&message, world.deadline_in(TIMES[1])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Exports: every record once, also while the dataset changes, and only the owner's.
+//! Exports hold every record of the owner exactly once, even if the dataset changes meanwhile.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -47,7 +47,7 @@ async fn an_export_has_every_record_once_and_filtered_records_count_as_succeeded
     assert_eq!(ids, (1..=300).collect::<Vec<_>>());
 }
 
-/// A splitter that continues after a crash finds new records before, among and behind those of the first one.
+/// A splitter that continues after a crash finds new records before, between and after those of the first splitter.
 #[tokio::test]
 async fn records_added_while_an_export_is_split_displace_no_others() {
     for (time, death) in TIMES.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {
@@ -69,7 +69,7 @@ async fn records_added_while_an_export_is_split_displace_no_others() {
             let ids: Vec<u64> = text.lines().map(|line| id(&serde_json::from_str(line).unwrap())).collect();
             let each: BTreeSet<u64> = ids.iter().copied().collect();
             let when = format!("{death:?} call {call} with {time:?}");
-            assert_eq!(each.len(), ids.len(), "no record is there twice: {when}");
+            assert_eq!(each.len(), ids.len(), "no record is exported twice: {when}");
             assert_eq!(each.range(..=100).count(), 100, "no record that existed from the start is missing: {when}");
             let shown = world.show(job).await;
             assert_eq!((shown.item_count, shown.items_succeeded), (each.len() as u64, each.len() as u64), "{when}");
@@ -97,12 +97,12 @@ fn id(record: &Value) -> u64 {
 async fn a_tally_of_stored_chunks_ends_before_it_exceeds_the_memory() {
     let limits = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
     let world = World::new(Limits { chunks: limits, ..Limits::default() });
-    // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, though far less than 64 chunks.
+    // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, but far fewer than 64 chunks.
     let text = "x".repeat(1 << 18);
     add_records(&world, "local/big", 1..=288, &text).await;
     let export = export(&world, json!({ "dataset": "big" })).await;
     let lines = (1..=288).map(|id| json!({ "id": id.to_string(), "text": text }).to_string() + "\n");
-    // Without compression, since this text would compress like a zip bomb.
+    // Without compression, because this text would compress like a zip bomb.
     let file = gzip_by(lines.collect::<String>().as_bytes(), Compression::none());
     let file = world.store("application/gzip", file).await;
     let packed = world.create("validate", file, json!({ "format": "jsonl" })).await.unwrap().job_guid;

@@ -1,4 +1,4 @@
-//! The failed-rows files, their correction by a redrive, and outputs that have expired by then.
+//! The failed-rows files, their correction in a redrive, and outputs that expired before the redrive.
 
 use acceptance::world::World;
 use rowmill_core::model::states::JobOutcome;
@@ -47,7 +47,7 @@ async fn a_failed_rows_file_can_be_uploaded_unchanged_as_a_correction() {
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 3));
-    // In the order of the input, though its first rows are of the second attempt.
+    // In the order of the input, although the first rows were processed in the second attempt.
     assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
 }
 

@@ -1,4 +1,4 @@
-//! The results of a job hold each item once and in order, wherever a process crashes and however often time runs out.
+//! The results of a job hold each item once and in order, after any crash and any number of timeouts.
 
 mod crashes;
 mod exports;
@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 
 use crate::chunks_of;
 
-/// Enough time for everything; and so little that a splitter hands over after each tally and a completer after each step.
+/// Enough time for everything, and so little time that a splitter hands over after each tally and a completer after
+/// each step.
 const TIMES: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(10)];
 
 /// A job's manifest and its files.
@@ -46,7 +47,7 @@ async fn result(world: &World, job: JobGuid, name: &str) -> String {
     String::from_utf8(file).unwrap()
 }
 
-/// The messages about everything that the results leave out.
+/// The messages about what the results leave out.
 fn left_out(manifest: &Manifest) -> Vec<&str> {
     manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect()
 }
@@ -88,8 +89,8 @@ async fn export(world: &World, params: Value) -> JobGuid {
     world.request(json!({ "jobType": "export", "params": params })).await.unwrap().job_guid
 }
 
-/// Runs a job again and again. Each time a process crashes at the next port call; at every fourth one if time is short and
-/// calls are many. The results must be the same each time. Returns the number of crashes.
+/// Runs a job again and again. Each time a process crashes at the next port call, or at every fourth one if time is
+/// short and calls are many. The results must be the same each time. Returns the number of crashes.
 async fn same_results_after_crashes(times: &[Duration], start: impl AsyncFn(&World) -> JobGuid) -> u64 {
     let (mut undisturbed, mut crashes) = (None, 0);
     for (time, death) in times.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {

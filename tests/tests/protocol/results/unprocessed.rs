@@ -19,7 +19,7 @@ async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
         let world = World::new(chunks_of(3));
         let file = world.store(content_type, file).await;
         let job = world.create("import", file, json!({ "format": "csv", "dataset": "d", "key": "id" })).await.unwrap();
-        // Of the 24 chunks some are done, one is stopped on its way, and the others are skipped.
+        // Some of the 24 chunks are done, one is stopped midway, and the others are skipped.
         world.split().await;
         let chunks = world.chunks.take();
         world.process_all(&chunks[..10]).await;
@@ -47,7 +47,7 @@ async fn undispatched_rows_are_copied_up_to_the_limit_and_while_the_upload_exist
         let world = World::new(Limits { unprocessed_max_bytes: limit, ..chunks_of(1) });
         let file = world.store_csv(files::plain_csv(100)).await;
         let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-        // A tally is dispatched, then it is cancelled.
+        // The job is cancelled after one tally is dispatched.
         world.split_within(TIMES[1]).await;
         world.process_queued().await;
         world.cancel(job).await;
@@ -78,8 +78,8 @@ async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
     let mut csv = format!("a,b\n{},1\n", "x".repeat(20_000));
     (1..100).for_each(|row| csv += &format!("{row},{}\n", "y".repeat(9000)));
     let whole = gzip(csv.as_bytes());
-    // The rows are copied if there is enough time, even if only at the step that copies them; they are left out if there is no
-    // time to decode the split part once more.
+    // The rows are copied if there is enough time, even if only at the step that copies them. They are left out if
+    // there is no time to decode the split part once more.
     let too_long = Some("takes too long");
     for (until_its_turn, time, lines, left_out) in
         [(TIMES[0], TIMES[0], 37, None), (TIMES[1], TIMES[0], 37, None), (TIMES[1], TIMES[1], 1, too_long)]
@@ -88,7 +88,7 @@ async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
         let world = World::new(Limits { chunks, ..Limits::default() });
         let file = world.store("application/gzip", whole.clone()).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
-        // A tally is cut, whose first row is too long, then the job is cancelled.
+        // The job is cancelled after one tally is cut. Its first row is too long.
         world.split_within(TIMES[1]).await;
         let chunks = world.chunks.take();
         world.process_all(&chunks[1..]).await;
@@ -111,7 +111,7 @@ async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
         assert_eq!(world.show(job).await.items_skipped, 1);
         let (manifest, files) = results(&world, job).await;
         let copied = String::from_utf8(files["unprocessed-rows.csv"].clone()).unwrap();
-        assert_eq!(copied.lines().count(), lines, "the header, and the rows behind the tally");
+        assert_eq!(copied.lines().count(), lines, "the header, and the rows after the tally");
         let messages = super::left_out(&manifest);
         assert_eq!(messages[0], "1 rows that are too long to be read");
         assert_eq!(messages.len(), 1 + usize::from(left_out.is_some()), "{messages:?}");

@@ -133,7 +133,7 @@ mod tests {
             "filesOf": RunId::from_bytes([1; 7]), "files": [], "leftOut": [{"file": "out.csv", "message": "why"}],
             "step": {"failedRows": {"after": 0}},
             "open": {
-                "name": "failed-rows.csv", "kind": "failed_rows", "contentType": "text/csv", "gzip": false, "items": 0,
+                "name": "failed-rows.csv", "kind": "failedRows", "contentType": "text/csv", "gzip": false, "items": 0,
                 "multipart": null, "parts": 0, "bytes": 0, "crc": 0,
             },
             "tooLong": 0, "restarts": 0,

@@ -25,6 +25,23 @@ pub struct Problem {
     retry_after: Option<Duration>,
 }
 
+/// The members of [`ProblemView`], and `instance` of RFC 9457: a further member must have another name.
+const VIEW_MEMBERS: [&str; 13] = [
+    "type",
+    "title",
+    "status",
+    "detail",
+    "instance",
+    "code",
+    "field",
+    "parameter",
+    "reason",
+    "line",
+    "column",
+    "limitBytes",
+    "jobStatus",
+];
+
 impl Problem {
     /// A problem of this code, with its usual status. `detail` says what is wrong this time.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
@@ -84,6 +101,7 @@ impl Problem {
     /// With a further member, for a report that is not an answer of the API: those have the members of [`ProblemView`].
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        debug_assert!(!VIEW_MEMBERS.contains(&name), "`{name}` is a member of every problem");
         self.members.insert(name.to_owned(), value.into());
         self
     }

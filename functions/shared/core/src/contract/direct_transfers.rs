@@ -79,7 +79,7 @@ async fn parts_make_one_object(store: &impl Client) {
     send_part(store, &multipart, 1, bytes(PART_MIN_BYTES, b'a')).await;
     send_part(store, &multipart, 2, bytes(7, b'b')).await;
     let parts = store.parts(KEY, &multipart).await.unwrap();
-    assert!(matches!(store.head(KEY).await, Err(PortError::NotFound)), "not before it is completed");
+    assert!(matches!(store.head(KEY).await, Err(PortError::NotFound)), "no object before the upload is completed");
     store.complete_multipart(KEY, &multipart, &parts).await.unwrap();
     let whole = store.read(KEY).await.unwrap();
     assert_eq!(whole.len(), PART_MIN_BYTES + 7);
@@ -97,7 +97,7 @@ async fn parts_are_listed_in_order_as_they_come(store: &impl Client) {
     assert_eq!(sizes, [(1, 1), (2, 2), (10, 10)]);
     send_part(store, &multipart, 2, bytes(20, b'y')).await;
     let listed = store.parts(KEY, &multipart).await.unwrap();
-    assert_eq!((listed.len(), listed[1].size), (3, 20), "a part sent again takes the place of the first");
+    assert_eq!((listed.len(), listed[1].size), (3, 20), "a part that is sent again replaces the first one");
 }
 
 async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
@@ -116,7 +116,7 @@ async fn parts_are_stored_by_the_function_itself_too(store: &impl Client) {
     let wrong = store.put_part(KEY, &multipart, 2, bytes(3, b'x')).await.unwrap();
     let second = store.put_part(KEY, &multipart, 2, bytes(2, b'b')).await.unwrap();
     assert_eq!((first.size, wrong.size, second.size), (PART_MIN_BYTES as u64, 3, 2));
-    assert_eq!(store.parts(KEY, &multipart).await.unwrap(), [first.clone(), second.clone()], "the later one stands");
+    assert_eq!(store.parts(KEY, &multipart).await.unwrap(), [first.clone(), second.clone()], "the later part wins");
     store.complete_multipart(KEY, &multipart, &[first, second]).await.unwrap();
     assert_eq!(&store.read(KEY).await.unwrap()[PART_MIN_BYTES - 1..], b"abb");
 }
@@ -125,7 +125,7 @@ async fn a_client_reads_an_object_with_a_presigned_request(store: &impl Client) 
     let body = Bytes::from_static(b"a,row\n1,7\n");
     store.put(KEY, "text/csv", body.clone(), None).await.unwrap();
     let request = store.presign_get(KEY, "text/csv", "failed \"rows\".csv", HOUR).await.unwrap();
-    assert_eq!((request.method.as_str(), request.headers.len()), ("GET", 0), "any link will do to follow it");
+    assert_eq!((request.method.as_str(), request.headers.len()), ("GET", 0), "a plain link can follow it");
     let (read, name) = store.get(&request).await.unwrap();
-    assert_eq!((read, name.as_str()), (body, "failed _rows_.csv"), "a name that would break the header is mended");
+    assert_eq!((read, name.as_str()), (body, "failed _rows_.csv"), "unsafe characters are replaced");
 }

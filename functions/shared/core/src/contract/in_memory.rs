@@ -1,4 +1,4 @@
-//! The in-memory adapters keep the contracts too.
+//! Runs the contract suites against the in-memory adapters.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The contract suites: one per port. Every adapter of the port must pass all checks of the suite.
 //!
-//! A suite takes a function that makes an empty adapter, and makes one for each check. It panics if a promise of the port
-//! is broken; the name of the check tells which one.
+//! A suite takes a function that makes an empty adapter, and calls it for each check. It panics if the adapter breaks a
+//! promise of the port; the name of the check says which one.
 
 mod direct_transfers;
 mod events;
@@ -35,7 +35,7 @@ macro_rules! run_checks {
 }
 use run_checks;
 
-/// A time this many seconds after the start of a check. Whole seconds, since stores keep an expiry in seconds.
+/// A time this many seconds after the start of a check. Whole seconds, because stores keep expiry times in seconds.
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_750_000_000 + second).expect("a time")
 }

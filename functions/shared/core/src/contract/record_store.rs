@@ -9,7 +9,7 @@ use crate::model::ids::JobGuid;
 use crate::model::records::{RECORD_PARTITIONS, RecordVersion, StoredRecord, Upsert, Upserted};
 use crate::ports::RecordStore;
 
-/// A view of single records, which the port does not offer.
+/// Reads single records, which the port does not offer.
 pub trait Records: RecordStore {
     /// The stored version and the fields of the record with this key, if it exists.
     fn record(&self, dataset: &str, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
@@ -107,7 +107,7 @@ async fn the_later_job_wins_whatever_the_row(store: &impl Records) {
 async fn new_and_known_records_are_told_apart_within_one_call(store: &impl Records) {
     let first: Vec<_> = (0..60).filter(|n| n % 3 == 0).map(|n| upsert(n.to_string(), 1, 10)).collect();
     assert!(written(store, &first).await.iter().all(|result| *result == Upserted::Written));
-    // One of three keys is earlier than the stored record, the others are new. Then all of them again, later.
+    // For one key in three a later record is stored, the other keys are new. Then all keys again, with a later version.
     let older: Vec<_> = (0..60).map(|n| upsert(n.to_string(), 1, 9)).collect();
     let results = written(store, &older).await;
     for (n, result) in results.iter().enumerate() {

@@ -63,7 +63,7 @@ async fn an_upload_that_is_not_there_is_not_found(store: &impl UploadStore) {
     let nobody = FileGuid(Uuid::from_u128(1));
     assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)));
     assert!(matches!(store.mark_ready(nobody, "\"e\"").await, Err(PortError::NotFound)));
-    assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)), "marking it made none");
+    assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)), "marking it creates none");
 }
 
 async fn an_expired_upload_is_not_found(store: &impl UploadStore) {

@@ -1,4 +1,4 @@
-//! The checkpoint: the progress of a chunk that is done in part.
+//! The checkpoint: the progress of a partly done chunk.
 //!
 //! A chunk gets a checkpoint when a run hands it over unfinished (its time was up), or when it is isolated (its message
 //! became a dead letter). It moves by compare-and-swap on [`Checkpoint::rev`]. A run starts from one read of it and
@@ -17,24 +17,24 @@ pub const DEATHS_MAX: u32 = 2;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
-    /// Which chunk.
+    /// The chunk.
     pub chunk: ChunkAddress,
     /// How many times it has moved; 0 if the chunk has no checkpoint yet.
     pub rev: u32,
     /// The run that moved it last.
     pub by: Option<RunId>,
-    /// How many of the chunk's items, in their order, are done.
+    /// How many of the chunk's items, from its first on, are done.
     pub done: u32,
     /// The done items by outcome.
     pub counts: Counts,
-    /// The run whose run output holds their failures and outputs, if there are any.
+    /// The run whose run output holds their failures and outputs, if they have any.
     #[serde(rename = "segment")]
     pub run_output: Option<RunId>,
-    /// Whether the chunk's items run one at a time, each noted here first.
+    /// Whether the chunk's items run one at a time. Each is noted here before it runs.
     pub isolated: bool,
     /// The running item of an isolated chunk.
     pub in_flight: Option<InFlight>,
-    /// How many of the items were given up as poison.
+    /// How many of the items failed as poison.
     pub poisoned: u32,
     /// When it last moved.
     pub at: Timestamp,
@@ -51,7 +51,7 @@ pub struct InFlight {
 }
 
 impl Checkpoint {
-    /// The checkpoint of a chunk that has none yet.
+    /// The initial checkpoint of a chunk.
     pub fn blank(chunk: ChunkAddress, at: Timestamp) -> Self {
         Self {
             chunk,
@@ -67,7 +67,7 @@ impl Checkpoint {
         }
     }
 
-    /// This checkpoint as `run` moves it at `at`.
+    /// This checkpoint, moved by `run` at `at`.
     #[must_use]
     pub fn moved(&self, run: RunId, at: Timestamp) -> Self {
         Self { rev: self.rev + 1, by: Some(run), at, ..self.clone() }

@@ -1,4 +1,4 @@
-//! The job row: the small, often written part of a job. What never changes is its [`Spec`].
+//! The job row: the small part of a job that is written often. The part that never changes is its [`Spec`].
 
 use std::time::Duration;
 
@@ -16,70 +16,70 @@ use crate::model::states::{JobOutcome, Status, Transition};
 use crate::model::tally::Counts;
 use crate::text::Position;
 
-/// A job as its row tells it.
+/// A job, as stored in its row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
     /// The job's name.
     pub job_guid: JobGuid,
-    /// Whose job it is.
+    /// The owner of the job.
     pub owner: Owner,
     /// The name of its job type.
     pub job_type: String,
-    /// The upload it runs over, if it runs over one.
+    /// The upload that is the job's input, if its input is an upload.
     pub file_guid: Option<FileGuid>,
-    /// Whether its chunks are objects rather than ranges of the upload, so that nobody knows how long its text is.
+    /// Whether its chunks are stored objects, not ranges of the upload. The length of its text is then unknown.
     pub is_stored: bool,
-    /// Where the file's data begins, behind byte-order mark and header.
+    /// Where the file's data begins, after the byte-order mark and the header.
     pub data_start: u64,
-    /// What 100 percent are: bytes of the file's data; of the whole upload where its chunks are objects; of a dataset its
-    /// partitions.
+    /// What counts as 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
+    /// objects, or the number of partitions of a dataset.
     pub data_bytes: u64,
-    /// What the client wants to find again.
+    /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
-    /// Where it is in its life.
+    /// Its status.
     pub status: Status,
-    /// How a completed job went.
+    /// The outcome of a completed job.
     pub outcome: Option<JobOutcome>,
-    /// Which attempt runs, or ran last; counted from 1.
+    /// The current or last attempt, counted from 1.
     pub attempt: u32,
-    /// How far the split is.
+    /// The state of the split.
     pub split: SplitState,
-    /// Who works on the job row itself: a splitter, later a completion.
+    /// Which run works on the job row itself: a splitter, later a completer.
     pub lease: Option<Lease>,
-    /// Why the job is not to go on, if so.
+    /// Why the job must stop, if it must.
     pub stop: Option<Stop>,
     /// The counts at the end of the last attempt.
     pub counts: Option<Counts>,
-    /// How many times a completion took effect; equals the attempts that have ended.
+    /// How many completions took effect; equals the number of ended attempts.
     pub completions: u32,
-    /// What the present attempt does over, if it is not the first.
+    /// The redrive that the current attempt is; `None` in the first attempt.
     pub redrive: Option<Redrive>,
-    /// Where the results of the last attempt that ended are, if they could be composed.
+    /// The location of the results of the last ended attempt, if they could be composed.
     pub results: Option<Results>,
-    /// Under which name the state of a composition that goes on in another invocation is stored.
+    /// The stored state of a composition that continues in another invocation, by name.
     pub composing: Option<RunId>,
-    /// How many recoveries in a row have brought no sign of life.
+    /// How many recoveries in a row have had no sign of life.
     pub recoveries: u32,
 
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was first taken up.
+    /// When a function first started to work on it.
     pub started_at: Option<Timestamp>,
-    /// When its row last moved; the tallies have their own.
+    /// When its row last moved; each tally has its own time.
     pub moved_at: Timestamp,
-    /// When it is stopped if it has not ended.
+    /// Its deadline: when it is stopped if it has not ended.
     pub deadline_at: Timestamp,
     /// When its last attempt ended.
     pub finished_at: Option<Timestamp>,
-    /// When the sweep looks at it next; none once it has ended.
+    /// When the sweep looks at it next; `None` after it has ended.
     pub wake_at: Option<Timestamp>,
-    /// When it goes away; known once it has ended.
+    /// When it expires; known after it has ended.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Job {
-    /// The job of this spec as it is created: nobody has taken it up yet.
+    /// A new job of this spec, which no function has worked on.
     pub fn waiting(spec: &Spec, deadline_at: Timestamp, wake_at: Timestamp) -> Self {
         let data_start = spec.head.data_start;
         let data_bytes = match &spec.source {
@@ -129,7 +129,7 @@ impl Job {
         self.split.cursor.row.saturating_sub(1)
     }
 
-    /// The status that ends this job, by what stopped it or did not.
+    /// The status that this job ends with, depending on its stop.
     pub const fn ending(&self) -> Option<Status> {
         let by = match (&self.stop, self.status) {
             (None, _) => Transition::Complete,
@@ -139,7 +139,7 @@ impl Job {
         by.apply(self.status)
     }
 
-    /// Where the file was not dispatched any further, if the split ended before the end of the file.
+    /// Where the undispatched rest of the file begins, if the split ended before the end of the file.
     pub fn unprocessed_from(&self) -> Option<Position> {
         match &self.redrive {
             Some(redrive) => redrive.unprocessed_from,
@@ -154,8 +154,8 @@ impl Job {
         }
     }
 
-    /// The earliest attempt that has a say in which items have failed: the present one if it dispatched all its items, else
-    /// the last one before it that did.
+    /// The first attempt whose failures must be read to list the failed items: the current one if it dispatched all its
+    /// items, else the last earlier one that did.
     pub fn failures_since(&self) -> u32 {
         match &self.redrive {
             None => 1,
@@ -164,45 +164,47 @@ impl Job {
         }
     }
 
-    /// The counts of the whole job, when those of the present attempt are these.
+    /// The counts of the whole job, given the counts of the current attempt.
     pub fn merged(&self, attempt: Counts) -> Counts {
         self.redrive.as_ref().map_or(attempt, |redrive| redrive.merged(attempt))
     }
 
-    /// What stopped the job, if it was an error and not its owner.
+    /// The error that stopped the job; `None` if its owner cancelled it.
     pub fn error(&self) -> Option<JobError> {
         let stop = self.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
         let Stop { code, message, row, offset, .. } = stop;
         Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
     }
 
-    /// Whether nothing of `attempt` is left to be done: the job has ended or goes by another attempt.
+    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
     pub const fn is_past(&self, attempt: u32) -> bool {
         self.attempt != attempt || self.status.is_terminal()
     }
 }
 
-/// What an attempt after the first does over: the items that had failed.
+/// The input of an attempt after the first: the items that had failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Redrive {
-    /// The request it came from: a repeated write is known by it.
+    /// The request that made it, by which a repeated write is recognised.
     pub by: RunId,
-    /// The counts of the whole job before it. All that had failed are its items.
+    /// The counts of the whole job before it. All the failed items are its items.
     pub before: Counts,
-    /// The last attempt before it that dispatched all its items: what failed is told from there on.
+    /// The last attempt before it that dispatched all its items: the failed items are listed from that attempt on.
     pub base: u32,
-    /// Where the first attempt ended if it did not reach the end of the file.
+    /// Where the first attempt ended, if it did not reach the end of the file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unprocessed_from: Option<Position>,
-    /// The key of the rows that take the place of failed ones, if a corrected file was given.
+    /// The key of the rows that replace failed ones, if the request named a corrected file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<String>,
 }
 
 impl Redrive {
-    /// The counts of the whole job, when those of this attempt are these. An item keeps its last outcome until the attempt
-    /// has another one for it, so the sum never moves; one that was skipped this time has failed before and still has.
+    /// The counts of the whole job, given the counts of this attempt.
+    ///
+    /// An item keeps its last outcome until the attempt gives it a new one, so the sum never changes. An item that this
+    /// attempt skips stays failed, as it was before.
     pub const fn merged(&self, attempt: Counts) -> Counts {
         Counts {
             succeeded: self.before.succeeded + attempt.succeeded,
@@ -212,30 +214,30 @@ impl Redrive {
     }
 }
 
-/// How far the split of the current attempt is.
+/// The state of the split of the current attempt.
 ///
-/// The first attempt cuts the file: `cursor` is a place in it. Each further one cuts the list of the items that failed:
-/// `cursor.row` counts those dispatched (from 1, as rows are), `cursor.offset` is the row number of the last one.
+/// The first attempt cuts the file: `cursor` is a place in it. Each later attempt cuts the list of failed items:
+/// `cursor.row` counts the dispatched ones (from 1, like rows), `cursor.offset` is the row number of the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SplitState {
-    /// How many tallies count; no message of any other tally was ever sent.
+    /// How many tallies are counted; no message of any other tally was ever sent.
     pub tallies: u32,
-    /// How many tallies are known to have had all their messages sent: `tallies`, or one less.
+    /// For how many tallies all messages are known to be sent: `tallies`, or one less.
     pub dispatched: u32,
     /// The border after the last counted tally.
     pub cursor: Position,
-    /// Whether there will be no more tallies.
+    /// Whether the split has ended: no more tallies will follow.
     pub done: bool,
-    /// Whether that is because all items are dispatched.
+    /// Whether it ended because all items are dispatched.
     pub at_end: bool,
 }
 
-/// The right to work on a job's row alone, until it runs out.
+/// The right to work on a job's row alone, until it expires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lease {
     /// The run that holds it.
     pub holder: RunId,
-    /// When anybody may take it.
+    /// When it expires; from then on any run may take it.
     pub until: Timestamp,
 }
 
@@ -243,18 +245,18 @@ pub struct Lease {
 /// invocation is over, even if the clocks of the two differ.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
-/// Why a job is not to go on. Set once and never changed within an attempt.
+/// Why a job must stop. Set once and never changed within an attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stop {
     /// What happened.
     pub code: StopCode,
-    /// What happened, for a person.
+    /// What happened, in words for a person.
     pub message: String,
-    /// The row it happened at, if it was one.
+    /// The row that caused it, if one did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub row: Option<u64>,
-    /// The byte of the file it happened at, if it was one.
+    /// The byte offset in the file where it happened, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub offset: Option<u64>,
     /// When it was set.
@@ -262,7 +264,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A stop that has to do with no particular row.
+    /// A stop that no particular row caused.
     pub fn because(code: StopCode, message: impl Into<String>, at: Timestamp) -> Self {
         Self { code, message: message.into(), row: None, offset: None, at }
     }
@@ -272,14 +274,14 @@ impl Stop {
         Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
     }
 
-    /// More items failed than the job bears.
+    /// More items failed than the job's tolerance allows.
     pub fn tolerance_exceeded(counts: Counts, at: Timestamp) -> Self {
         let Counts { succeeded, failed, .. } = counts;
         let message = format!("{failed} of {} items failed, more than the job's tolerance", succeeded + failed);
         Self::because(StopCode::ToleranceExceeded, message, at)
     }
 
-    /// The job's file is not the one any more that it was created on; `how` says how so, `place` where that was noticed.
+    /// The job's file changed after the job was created. `how` says how, `place` where it was noticed.
     pub fn source_changed(how: &str, place: Option<Position>, at: Timestamp) -> Self {
         Self {
             code: StopCode::SourceChanged,
@@ -293,7 +295,7 @@ impl Stop {
     }
 }
 
-/// How a job whose items ended like this went.
+/// The outcome of a completed job with these counts.
 pub const fn outcome(counts: Counts) -> JobOutcome {
     match (counts.succeeded, counts.failed + counts.skipped) {
         (_, 0) => JobOutcome::Succeeded,
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn the_outcome_follows_from_the_counts() {
         let counts = |succeeded, failed, skipped| Counts { succeeded, failed, skipped };
-        assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Succeeded, "an empty file is done well");
+        assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Succeeded, "an empty file succeeds");
         assert_eq!(outcome(counts(3, 0, 0)), JobOutcome::Succeeded);
         assert_eq!(outcome(counts(3, 1, 0)), JobOutcome::Partial);
         assert_eq!(outcome(counts(0, 1, 0)), JobOutcome::Failed);

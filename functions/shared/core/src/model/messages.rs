@@ -43,11 +43,11 @@ pub struct ChunkMessage {
     pub address: ChunkAddress,
     /// Its bytes in the file, and its number of items.
     pub chunk: Chunk,
-    /// How its receiver begins.
+    /// The history of the message, which tells its receiver how to begin.
     #[serde(default, rename = "handling")]
     pub delivery_mode: DeliveryMode,
-    /// How many chunks of the job may be in flight at once, if there is a bound. The run that commits this chunk sends
-    /// the chunk that many places further.
+    /// The job's `maxConcurrency`: how many of its chunks may be in flight at once. The run that commits this chunk
+    /// sends the chunk this many places further.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The object that holds the chunk's text, if it is not a range of the upload.
@@ -67,7 +67,7 @@ impl ChunkMessage {
 pub struct StoredText {
     /// The run of the split that stored it.
     pub by: RunId,
-    /// About how many bytes of the upload it comes from: its weight in the job's percent.
+    /// Its weight in the job's percent: the approximate number of bytes of the upload that it comes from.
     pub weight: u64,
 }
 
@@ -78,7 +78,7 @@ pub enum DeliveryMode {
     /// Sent when the chunk was cut. Its first receiver may begin without a read.
     #[default]
     Fresh,
-    /// The chunk may be done, at least in part: its receiver reads tally and checkpoint first.
+    /// The chunk may be done, at least in part: its receiver first reads the tally and the checkpoint.
     Recovered,
     /// The chunk's message became a dead letter: its items run one at a time, each noted in the checkpoint first.
     Isolated,
@@ -100,13 +100,13 @@ pub struct CompletionMessage {
 }
 
 impl CompletionMessage {
-    /// The message that ends the present attempt of this job.
+    /// The message that ends the current attempt of this job.
     pub fn of(job: &Job) -> Self {
         Self { job_guid: job.job_guid, attempt: job.attempt, composing: job.composing, owner: job.owner.clone() }
     }
 }
 
-/// A message and the owner it is grouped by, so that one busy owner cannot starve the others.
+/// A message that is grouped by its owner, so that one busy owner cannot starve the others.
 pub trait Grouped {
     /// The owner of the work.
     fn owner(&self) -> &Owner;

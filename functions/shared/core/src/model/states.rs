@@ -1,4 +1,4 @@
-//! The states of a job, every move between them and the reason for each.
+//! The states of a job, and every transition between them with its reason.
 //!
 //! ```text
 //! waiting ──► running ──► completed | failed
@@ -8,14 +8,14 @@
 
 pub use rowmill_api::status::{JobOutcome, Status};
 
-/// Why a job goes from one status to the next.
+/// A transition from one status to the next, by its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Transition {
     /// `split-job` took the lease for the first time.
     Take,
     /// The owner cancelled it.
     Cancel,
-    /// `complete-job` found every dispatched item accounted for, and nothing had stopped the job.
+    /// `complete-job` found every dispatched item accounted for, and the job was not stopped.
     Complete,
     /// `complete-job` found every dispatched item accounted for after the job had been stopped by an error.
     Fail,
@@ -33,16 +33,16 @@ impl Transition {
     /// The status that this transition leads to from `status`; none if it does not start there.
     pub const fn apply(self, status: Status) -> Option<Status> {
         match (status, self) {
-            // The lease is taken again by every continuation and recovery: a running job stays running.
+            // Every continuation and recovery takes the lease again: a running job stays running.
             (Status::Waiting | Status::Running, Self::Take) => Some(Status::Running),
-            // A job may be cancelled before anybody took it up; the splitter then finds the stop and dispatches nothing.
+            // A job may be cancelled before its split begins; the splitter then finds the stop and dispatches nothing.
             (Status::Waiting | Status::Running, Self::Cancel) => Some(Status::Cancelling),
-            // Splitting always comes before completion, so a waiting job cannot complete: its first lease made it run.
+            // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.
             (Status::Running, Self::Complete) => Some(Status::Completed),
             (Status::Running, Self::Fail) => Some(Status::Failed),
-            // An error cannot overtake a cancel: the first stop stays, so a cancelling job only ends cancelled.
+            // An error cannot overtake a cancel: the first stop stays, so a cancelling job can only end cancelled.
             (Status::Cancelling, Self::EndCancelled) => Some(Status::Cancelled),
-            // Only what has ended can be tried again; a running job's failures may still grow.
+            // Only an ended job can be redriven; a running job may still get more failed items.
             (Status::Completed | Status::Failed | Status::Cancelled, Self::Redrive) => Some(Status::Running),
             _ => None,
         }
@@ -85,7 +85,7 @@ mod tests {
                 let by = Transition::ALL[index];
                 if let Some(next) = by.apply(status) {
                     prop_assert!(!status.is_terminal() || by == Transition::Redrive);
-                    prop_assert!(next != Status::Waiting, "nothing goes back to waiting");
+                    prop_assert!(next != Status::Waiting, "no transition leads back to waiting");
                     status = next;
                 }
             }

@@ -1,9 +1,9 @@
 //! Tallies and totals: the counters that make a job's progress exact.
 //!
 //! A tally counts 64 consecutive chunks. One conditional write on the tally commits a chunk: it sets the chunk's
-//! [`Mark`] and adds its counts, if and only if the mark is not set yet. So a chunk counts once however often its
-//! message is delivered. A tally is closed when all of its chunks are committed: its counts are folded into the
-//! attempt's [`Totals`], again once. An attempt is complete when all of its tallies are closed.
+//! [`Mark`] and adds its counts, if and only if the mark is not set yet. So a chunk counts once, even if its message is
+//! delivered many times. A tally is closed when all of its chunks are committed. Its counts are then folded into the
+//! attempt's [`Totals`], also once. An attempt is complete when all of its tallies are closed.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::text::{Chunk, Position};
 
-/// How many chunks a tally counts: with that many 8-byte marks its row stays within one write unit of 1 KiB.
+/// How many chunks a tally counts: with 64 marks of 8 bytes its row stays within one write unit of 1 KiB.
 pub const CHUNKS_PER_TALLY: usize = 64;
 
 /// Items by outcome.
@@ -35,7 +35,7 @@ impl Counts {
         self.succeeded + self.failed + self.skipped
     }
 
-    /// So many skipped items and nothing else.
+    /// Counts of skipped items only.
     pub const fn all_skipped(items: u64) -> Self {
         Self { succeeded: 0, failed: 0, skipped: items }
     }
@@ -79,12 +79,12 @@ pub enum MarkKind {
 pub struct Mark {
     /// How the chunk ended.
     pub kind: MarkKind,
-    /// The run whose commit this is.
+    /// The run whose commit won.
     pub run: RunId,
 }
 
 impl Mark {
-    /// How many bytes a mark takes in a tally row.
+    /// The size of a mark in a tally row, in bytes.
     pub const BYTES: usize = 1 + RunId::BYTES;
 
     /// The stored form: the kind, then the run id.
@@ -133,7 +133,7 @@ impl ChunkAddress {
         u64::from(self.tally) * CHUNKS_PER_TALLY as u64 + u64::from(self.index)
     }
 
-    /// The chunk of this number of an attempt.
+    /// The chunk with this number in an attempt.
     pub fn of_number(attempt: u32, number: u64) -> Self {
         let per_tally = CHUNKS_PER_TALLY as u64;
         Self {
@@ -143,13 +143,13 @@ impl ChunkAddress {
         }
     }
 
-    /// The chunk so many places further.
+    /// The chunk this many places further.
     #[must_use]
     pub fn after(self, places: u32) -> Self {
         Self::of_number(self.attempt, self.number() + u64::from(places))
     }
 
-    /// The chunk so many places before, if there is one.
+    /// The chunk this many places before, if it exists.
     pub fn before(self, places: u32) -> Option<Self> {
         Some(Self::of_number(self.attempt, self.number().checked_sub(u64::from(places))?))
     }
@@ -172,7 +172,7 @@ pub struct Tally {
     pub counts: Counts,
     /// Bytes of the committed chunks.
     pub bytes: u64,
-    /// When it last moved.
+    /// The time of its last change.
     pub at: Timestamp,
     /// Where its first chunk begins. A resumed split cuts the chunks again from here.
     pub start: Position,
@@ -201,7 +201,7 @@ impl Tally {
         }
     }
 
-    /// Whether every chunk of it is committed. A closed tally does not change any more.
+    /// Whether all its chunks are committed. A closed tally no longer changes.
     pub const fn is_closed(&self) -> bool {
         self.done == self.expected
     }
@@ -217,7 +217,7 @@ impl Tally {
 pub struct Commit {
     /// Which chunk.
     pub chunk: ChunkAddress,
-    /// The mark of the chunk from then on.
+    /// The mark that the chunk gets.
     pub mark: Mark,
     /// Its items by outcome; they add up to the items of the message.
     pub counts: Counts,
@@ -242,12 +242,12 @@ pub struct Totals {
     pub bytes: u64,
     /// How many tallies the attempt has; known once the split has ended.
     pub final_tallies: Option<u32>,
-    /// When the tally that was folded in last had moved last: a sign of life.
+    /// The time of the last change of the tally that was folded last: a sign of life.
     pub at: Option<Timestamp>,
 }
 
 impl Totals {
-    /// Whether all tallies are closed and no more will follow: all items of the attempt have an outcome.
+    /// Whether all tallies are closed and no more will follow, so that all items of the attempt have an outcome.
     pub fn is_complete(&self) -> bool {
         self.final_tallies.is_some_and(|count| self.closed.len() == count as usize)
     }

@@ -1,7 +1,7 @@
 //! Committing a chunk, and closing the tally it belongs to.
 //!
-//! Each step is done by whoever sees that it is due, winner and loser of a condition alike: the process that saw it first
-//! may have died right after.
+//! Any process that sees a due step takes it, whether its own conditional write won or lost: the process that saw the
+//! step first may have died right after.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct ChunkCommitter {
 }
 
 impl ChunkCommitter {
-    /// Commits the chunk of a message unless it is committed, then does what follows from it.
+    /// Commits a message's chunk if it is not committed yet, then takes the steps that follow a commit.
     ///
     /// # Errors
     /// `NotFound` if the tally does not exist; `Unavailable`: call again, the store recognises the commit by its run.
@@ -45,7 +45,7 @@ impl ChunkCommitter {
         Ok(committed)
     }
 
-    /// The tally of this chunk, if the tally accounts for the chunk.
+    /// Returns the chunk's tally if the chunk is accounted for.
     ///
     /// # Errors
     /// `NotFound` if the tally does not exist.
@@ -54,7 +54,7 @@ impl ChunkCommitter {
         Ok((tally.mark(chunk.index).is_some() || tally.is_closed()).then_some(tally))
     }
 
-    /// Repeats what follows from a commit: the run that made it may have died before.
+    /// Repeats the steps that follow a commit: the run that committed may have died before it took them.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -79,7 +79,7 @@ impl ChunkCommitter {
         Ok(())
     }
 
-    /// Closes a tally of a stopped job; its missing chunks are skipped.
+    /// Closes a tally of a stopped job and counts its uncommitted chunks as skipped.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -1,4 +1,4 @@
-//! The view of a job: its row together with its counters.
+//! The view of a job: its row combined with its counters.
 
 use std::ops::Range;
 
@@ -11,16 +11,17 @@ use crate::model::states::Status;
 use crate::model::tally::{Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
 
-/// So many closed tallies between two open ones are read along: cheaper than a request of its own.
+/// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
+/// less than a second request.
 const RANGE_GAP: u32 = 16;
 
-/// The counters of a running attempt, read in an order that makes them exact: the totals before the tallies, so that a
-/// tally folded in between is counted as a tally, once.
+/// The counters of a running attempt. They are exact because the totals are read before the tallies: a tally that is
+/// folded between the two reads counts once, as a tally.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Counters {
     /// The sums of the closed tallies.
     pub totals: Totals,
-    /// The tallies not among them.
+    /// The tallies that the totals do not include.
     pub open: Vec<Tally>,
 }
 
@@ -49,7 +50,7 @@ impl Counters {
         self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
     }
 
-    /// How much of the attempt is done, in whole percent: of the file's bytes in the first one, of the items in a redrive.
+    /// The progress of the attempt in whole percent: by bytes of the file in the first attempt, by items in a redrive.
     pub fn percent(&self, job: &Job) -> u8 {
         match &job.redrive {
             None => percent(self.bytes(), job.data_bytes),
@@ -62,13 +63,13 @@ impl Counters {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
     }
 
-    /// When anything last moved in the tallies.
+    /// When a tally last moved.
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
     }
 }
 
-/// The tallies that are not closed, as few ranges: one that is stuck must not have all those behind it read at every look.
+/// The open tallies as a few ranges, so that one stuck tally does not make every read include all tallies behind it.
 fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
     let mut ranges: Vec<Range<u32>> = Vec::new();
     for number in (0..tallies).filter(|number| !totals.closed.contains(number)) {
@@ -80,9 +81,9 @@ fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
     ranges
 }
 
-/// How much of so much is done, in whole percent: at most 99 before the end, which alone is 100.
+/// The progress in whole percent, at most 99: only the end of the job is 100.
 ///
-/// It grows with what is committed only, and what there is to do never changes, so it never goes back within an attempt.
+/// Within an attempt it never decreases, because `committed` only grows and `whole` never changes.
 pub fn percent(committed: u64, whole: u64) -> u8 {
     if whole == 0 {
         return 0;
@@ -91,7 +92,7 @@ pub fn percent(committed: u64, whole: u64) -> u8 {
     u8::try_from(share.min(99)).unwrap_or(99)
 }
 
-/// The job as it stands. Reads its counters if its row does not have them.
+/// The current view of a job. Reads the counters if the row does not have them.
 ///
 /// # Errors
 /// `Unavailable`.
@@ -103,7 +104,7 @@ pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> 
     Ok(of(job, counters.as_ref()))
 }
 
-/// The job with these counters.
+/// The view of a job with these counters.
 pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
     let counts = match (job.status.is_terminal(), job.counts, counters) {
         (true, Some(counts), _) => counts,
@@ -146,11 +147,11 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
     }
 }
 
-/// How many items there are, as far as the file has been cut. A redrive adds none.
+/// The number of items in the part of the file that is cut so far. A redrive adds none.
 fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
     match &job.redrive {
         Some(redrive) => redrive.before.sum(),
-        // The counters are read after the job row: meanwhile more may have been dispatched, and even counted.
+        // The counters are read after the job row, so they may include items that were dispatched in between.
         None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
     }
 }

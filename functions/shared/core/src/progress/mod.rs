@@ -1,4 +1,4 @@
-//! The steps that bring a job forward and that several functions share.
+//! The steps of a job's progress that several functions share.
 
 pub mod committer;
 pub mod job_view;
@@ -20,7 +20,7 @@ use window::ConcurrencyWindow;
 pub struct JobSteps {
     /// Commits chunks and closes tallies.
     pub committer: ChunkCommitter,
-    /// Holds a job to its `maxConcurrency`.
+    /// Enforces a job's `maxConcurrency`.
     pub window: ConcurrencyWindow,
     /// Ends the split.
     pub split_end: SplitEnd,

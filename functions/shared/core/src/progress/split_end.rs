@@ -7,7 +7,7 @@ use crate::model::job::Job;
 use crate::model::messages::CompletionMessage;
 use crate::ports::{Clock, JobStore, PortError, Queue, WriteLost};
 
-/// Ends splits, and announces attempts that are complete by then.
+/// Ends splits, and announces attempts that are already complete.
 #[derive(Clone)]
 pub struct SplitEnd {
     /// The jobs' rows.
@@ -19,8 +19,8 @@ pub struct SplitEnd {
 }
 
 impl SplitEnd {
-    /// Ends the split of a job under the lease of `holder`: all items are dispatched (`at_end`), or the job was stopped.
-    /// Returns whether the split is ended, by this run or by another.
+    /// Ends the split of a job under the lease of `holder`, because all items are dispatched (`at_end`) or the job was
+    /// stopped. Returns whether the split has ended, by this run or by another.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -36,8 +36,8 @@ impl SplitEnd {
         Ok(true)
     }
 
-    /// Writes the number of tallies into the totals. If all of them are closed already, nobody else announces the
-    /// attempt, so this does.
+    /// Writes the number of tallies into the totals. If all of them are already closed, this announces the attempt,
+    /// because no other run will.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -3,8 +3,8 @@
 use crate::model::job::{Job, Stop};
 use crate::ports::{Attempts, PortError};
 
-/// Stops the present attempt of a job, unless it is stopped already. Returns the current job; none if the attempt has ended
-/// meanwhile, by a run that assumed this one dead.
+/// Stops the current attempt of a job unless it is already stopped. Returns the current job, or `None` if another run,
+/// which assumed this one dead, has ended the attempt meanwhile.
 ///
 /// # Errors
 /// `NotFound` if the job is gone; `Unavailable`.

@@ -21,8 +21,8 @@ pub struct ConcurrencyWindow {
 impl ConcurrencyWindow {
     /// Filters to the messages inside the job's concurrency window.
     ///
-    /// The tally of the messages must be counted before: whoever commits an awaited chunk after that finds the tally
-    /// counted, and sends the message itself.
+    /// The tally of the messages must be counted first. Then a run that commits an awaited chunk later finds the tally
+    /// counted and sends the message itself.
     ///
     /// # Errors
     /// `Unavailable`.
