@@ -16,7 +16,7 @@ pub(super) static CREATE: Route = Route {
         name: "Idempotency-Key",
         place: "header",
         required: false,
-        description: "A name of the client's own for this request. It is remembered for 24 hours by default.",
+        description: "A name of the client's own for this request. It is remembered for 24 hours.",
         schema: r#"{"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}"#,
     }],
     body: Some(RequestBody { required: true, json: "CreateJobRequest", files: &[] }),
@@ -83,7 +83,7 @@ pub(super) static LIST: Route = Route {
             name: "limit",
             place: "query",
             required: false,
-            description: "The most jobs of a page: 20 if left out, at most 100 by default.",
+            description: "The most jobs of a page: 20 if left out, at most 100.",
             schema: r#"{"type": "integer", "minimum": 1, "maximum": 100}"#,
         },
         Parameter {
@@ -137,7 +137,7 @@ pub(super) static ITEMS: Route = Route {
             name: "limit",
             place: "query",
             required: false,
-            description: "The most items of a page: 100 if left out, at most 1,000 by default.",
+            description: "The most items of a page: 100 if left out, at most 1,000.",
             schema: r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
         },
         Parameter {

@@ -7,7 +7,7 @@ pub(super) static CREATE: Route = Route {
     path: "/api/uploads",
     function: "upload",
     summary: "Store a small file, or announce a big one",
-    description: "Send a small file (at most 5 MB by default) as the body, with its own content type. For a bigger file send \
+    description: "Send a small file (at most 5 MB) as the body, with its own content type. For a bigger file send \
                   an announcement as `application/json`; the answer has one presigned request for the whole file, or one \
                   for each part. Any content type is accepted for a file, except `application/json` and forms. A text type \
                   needs UTF-8; send other bytes as `application/octet-stream`.",
