@@ -15,14 +15,14 @@ pub struct Canceller {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why a job was not cancelled.
+/// Why a job was not cancelled. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum CancelError {
     /// The caller has no such job.
-    #[error("there is no job {0}; it may have expired")]
+    #[error("There is no job {0}, or it has expired.")]
     Unknown(JobGuid),
     /// It has ended.
-    #[error("the job has ended already, as {}", .0.as_str())]
+    #[error("The job cannot be cancelled any more: it has ended, with status `{}`.", .0.as_str())]
     Ended(Status),
     /// A port failed.
     #[error(transparent)]

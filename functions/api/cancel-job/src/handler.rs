@@ -15,7 +15,7 @@ pub async fn handle(canceller: &Canceller, request: Request) -> Response<Body> {
 async fn cancel(canceller: &Canceller, request: &Request) -> Result<Response<Body>, Problem> {
     let owner = owner_of(request)?;
     let job = canceller.cancel(&owner, path_parameter(request, "jobGuid")?).await.map_err(problem)?;
-    // What was asked for is done: an answer without counters is better than none.
+    // The job is cancelled already, so a failed read of its counters must not fail the request.
     let view = job_view::read(&*canceller.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
     let response = json_response(202, &view);
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })

@@ -38,7 +38,7 @@ pub struct Creator {
     pub job_types: JobTypes,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Names for jobs.
+    /// Generates the names of jobs.
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: CreateLimits,
@@ -153,7 +153,7 @@ const FILE_PARAMS: [&str; 6] = ["format", "delimiter", "header", "encoding", "co
 /// Rejects unknown params, so that a misspelled one does not go unnoticed.
 fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<(), ParamsError> {
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
-        return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false"));
+        return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false."));
     }
     if job_type.takes_any_params() {
         return Ok(());
@@ -167,7 +167,7 @@ fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<()
         None => Ok(()),
         Some(name) => {
             let name: String = name.chars().take(64).collect();
-            let message = format!("`{}` has no such param; there are {}", request.job_type, known.join(", "));
+            let message = format!("`{}` has no such param. Its params are {}.", request.job_type, known.join(", "));
             Err(ParamsError::new(format!("params.{name}"), message))
         }
     }

@@ -8,14 +8,14 @@ use rowmill_formats::{DecodeError, FormatError};
 
 use crate::request::InvalidField;
 
-/// Why no job was created. Nothing is written then.
+/// Why no job was created. Nothing is written then. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateJobError {
     /// A field of the request is wrong.
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// There is no such job type.
-    #[error("there is no job type `{name}`; there are {}", known.join(", "))]
+    #[error("There is no job type `{name}`. The job types are {}.", known.join(", "))]
     UnknownJobType {
         /// The name in the request.
         name: String,
@@ -23,13 +23,13 @@ pub enum CreateJobError {
         known: Vec<String>,
     },
     /// The caller has no such upload.
-    #[error("there is no upload {0}; it may have expired: upload the file again")]
+    #[error("There is no upload {0}, or it has expired. Upload the file again.")]
     UnknownUpload(FileGuid),
     /// The upload has not received all of its bytes.
-    #[error("upload {0} is not complete: send its bytes first")]
+    #[error("Upload {0} is incomplete. Send its bytes first.")]
     UploadIncomplete(FileGuid),
     /// The stored length is not the announced one.
-    #[error("upload {file} has {stored} bytes where {announced} were announced: upload the file again")]
+    #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
     UploadSize {
         /// The upload.
         file: FileGuid,
@@ -39,7 +39,7 @@ pub enum CreateJobError {
         stored: u64,
     },
     /// The object was replaced after the upload was complete.
-    #[error("upload {0} was replaced after it was complete: upload the file again")]
+    #[error("Upload {0} was replaced after it was complete. Upload the file again.")]
     UploadChanged(FileGuid),
     /// The text of the file cannot be read in the declared or detected format.
     #[error(transparent)]
@@ -53,11 +53,11 @@ pub enum CreateJobError {
     /// The job type rejects the params.
     #[error(transparent)]
     Params(#[from] ParamsError),
-    /// A ceiling is reached.
+    /// A limit of active jobs is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),
     /// The idempotency key was used for another request.
-    #[error("the Idempotency-Key was used for another request; use a new key for a new job")]
+    #[error("The `Idempotency-Key` was used for another request. Use a new key for a new job.")]
     KeyReused,
     /// A port failed.
     #[error(transparent)]

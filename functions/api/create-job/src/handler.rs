@@ -16,7 +16,7 @@ pub async fn handle(creator: &Creator, request: Request) -> Response<Body> {
 async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, Problem> {
     let owner = owner_of(request)?;
     let wish: CreateJobRequest = read_json(request)?;
-    // A key that is no text is as wrong as an empty one, and must not pass for none.
+    // A key that is not text counts as an empty key, so that it is rejected and not ignored.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let job = creator
         .create(&owner, &wish, key.map(Option::unwrap_or_default))
@@ -29,7 +29,7 @@ async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, 
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-/// Why there is no job, as the API says it.
+/// The problem that the API answers with if no job was created.
 pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
     let detail = error.to_string();
     match error {

@@ -1,8 +1,8 @@
 //! `create-job`: checks everything that can be checked while the client waits, and creates the job.
 //!
-//! Behind `POST /api/jobs`. [`create`] is the use case, [`source`] detects what the job runs over, [`error`] names what can
-//! go wrong, [`request`] is the body of a request, [`handler`] maps the HTTP
-//! request to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
+//! Behind `POST /api/jobs`. [`create`] is the use case, [`source`] detects the job's source, [`error`] has the errors,
+//! [`request`] is the body of a request, [`handler`] maps the HTTP request to the use case and its result to the
+//! response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 

@@ -10,7 +10,7 @@ rowmill_aws::settings! {
     /// The limits of a new job.
     #[derive(Clone, Copy, Debug)]
     pub struct CreateLimits {
-        /// Where a chunk ends.
+        /// The limits of a chunk.
         pub chunks: ChunkLimits;
         /// How many jobs may be active at once.
         pub ceilings: Ceilings;
@@ -18,7 +18,7 @@ rowmill_aws::settings! {
         pub deadlines: Deadlines;
         /// When the sweep first looks at the job.
         pub recovery: Recovery;
-        /// The longest header, in bytes. This much of the file is read before the job is created.
+        /// The longest header, in bytes. At most so much of the file is read before the job is created.
         pub header_max_bytes: u64 = 64 * 1024;
         /// How long an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a remembered key
         /// never names an expired job.

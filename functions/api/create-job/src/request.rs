@@ -1,4 +1,4 @@
-//! What a client may ask for.
+//! The body of a request: its limits, its checks and its fingerprint.
 
 pub use rowmill_api::request::CreateJobRequest;
 use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, MAX_CONCURRENCY_MAX, Tolerance};
@@ -11,7 +11,7 @@ pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 /// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
 pub const METADATA_MAX_BYTES: usize = 1024;
 
-/// A digest that two requests share if they ask for the same.
+/// A digest that is the same for two requests with the same values.
 ///
 /// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null.
 pub fn fingerprint(request: &CreateJobRequest) -> String {
@@ -43,48 +43,48 @@ fn sorted(value: &Value) -> String {
     }
 }
 
-/// What is wrong with a request that could be read.
+/// A field of the request has a value that is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{field}: {message}")]
+#[error("`{field}` {message}")]
 pub struct InvalidField {
-    /// Which field.
+    /// Which field or header.
     pub field: String,
-    /// What is wrong with it and what to do.
+    /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
     pub message: String,
 }
 
 impl InvalidField {
-    /// This field is wrong.
+    /// Rejects this field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }
 
-/// Checks what can be checked without looking anything up.
+/// Checks what can be checked without a lookup.
 ///
 /// # Errors
-/// The first field that is wrong.
+/// The first wrong field.
 pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Result<(), InvalidField> {
     let size = |map: &Map<String, Value>| serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
     let error = |field: &str, message: String| Err(InvalidField::new(field, message));
     if size(&request.params) > PARAMS_MAX_BYTES {
-        return error("params", format!("take more than {PARAMS_MAX_BYTES} bytes of JSON"));
+        return error("params", format!("has more than the maximum of {PARAMS_MAX_BYTES} bytes of JSON."));
     }
     if request.metadata.as_ref().is_some_and(|metadata| size(metadata) > METADATA_MAX_BYTES) {
-        return error("metadata", format!("takes more than {METADATA_MAX_BYTES} bytes of JSON"));
+        return error("metadata", format!("has more than the maximum of {METADATA_MAX_BYTES} bytes of JSON."));
     }
     if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
-        return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}"));
+        return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}."));
     }
     if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
-        return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}"));
+        return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}."));
     }
     match request.tolerance {
         Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
-            error("tolerance.percent", "must be from 0 to 100".into())
+            error("tolerance.percent", "must be from 0 to 100.".into())
         }
         Some(Tolerance { percent: None, count: None, .. }) => {
-            error("tolerance", "must have a `percent` or a `count`".into())
+            error("tolerance", "must have a `percent` or a `count`.".into())
         }
         _ => Ok(()),
     }
@@ -93,12 +93,12 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
 /// Checks an `Idempotency-Key`.
 ///
 /// # Errors
-/// Where it is empty, too long or not printable ASCII.
+/// If the key is empty, too long or not printable ASCII.
 pub fn check_idempotency_key(key: &str) -> Result<(), InvalidField> {
     if (1..=IDEMPOTENCY_KEY_MAX_CHARS).contains(&key.len()) && key.chars().all(|c| c.is_ascii_graphic() || c == ' ') {
         return Ok(());
     }
-    let message = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_CHARS} printable ASCII characters");
+    let message = format!("must have 1 to {IDEMPOTENCY_KEY_MAX_CHARS} printable ASCII characters.");
     Err(InvalidField::new("Idempotency-Key", message))
 }
 

@@ -24,9 +24,9 @@ pub struct SourceDetector<'a> {
     pub uploads: &'a Arc<dyn UploadStore>,
     /// The uploads' objects.
     pub objects: &'a Arc<dyn Objects>,
-    /// Uploads that have expired by now are unknown.
+    /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
-    /// How many bytes of an upload are read.
+    /// How many bytes of an upload are read at most.
     pub header_max_bytes: u64,
 }
 
@@ -38,12 +38,12 @@ impl SourceDetector<'_> {
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(Source, Head), CreateJobError> {
         let file_guid = request
             .file_guid
-            .ok_or_else(|| InvalidField::new("fileGuid", "is missing; upload a file and say which one it is"))?;
+            .ok_or_else(|| InvalidField::new("fileGuid", "is missing. Upload a file and send its `fileGuid`."))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
         self.read_head(&upload, file, request).await
     }
 
-    /// The owner's upload, and its object, which has all the bytes that were announced.
+    /// The owner's upload and its object. The object has all announced bytes.
     async fn upload(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
         let upload = match self.uploads.owned(owner, file_guid, self.now).await {
             Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
@@ -133,7 +133,7 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
     let text = |name: &str| match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a text")),
+        Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a string.")),
     };
     Ok(Hints {
         format: text("format")?,
@@ -161,7 +161,7 @@ fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result
         }
     }
     serde_json::from_value(Value::Object(params)).map_err(|error| {
-        InvalidField::new("params", format!("`format`, `delimiter`, `header` or `encoding` is not right: {error}"))
+        InvalidField::new("params", format!("has a wrong `format`, `delimiter`, `header` or `encoding`: {error}."))
     })
 }
 
@@ -171,7 +171,8 @@ fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result
 /// The request names an upload.
 pub fn dataset(request: &CreateJobRequest) -> Result<(Source, Head), InvalidField> {
     if request.file_guid.is_some() {
-        let message = format!("must be left out: `{}` reads a dataset, which `params.dataset` names", request.job_type);
+        let message =
+            format!("must be left out: `{}` reads the dataset that `params.dataset` names.", request.job_type);
         return Err(InvalidField::new("fileGuid", message));
     }
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -18,16 +18,16 @@ use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
 use crate::show::Jobs;
 
-/// The OpenAPI document. A test of `rowmill-api` holds it against the types.
+/// The OpenAPI document. A test of `rowmill-api` compares it with the types.
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 
-/// How many jobs a page has unless the client says otherwise.
+/// The default `limit` of a page of jobs.
 const JOBS_DEFAULT: usize = 20;
 
-/// How many items a page has unless the client says otherwise.
+/// The default `limit` of a page of items.
 const ITEMS_DEFAULT: usize = 100;
 
-/// How many dead letters of a job are shown: a job that has more has one cause for all of them.
+/// The most dead letters shown for a job. A job with more of them has one cause for all.
 const DEAD_LETTERS_MAX: usize = 1000;
 
 /// The use cases and the limits of a page.
@@ -61,11 +61,11 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
         Some(Operation::ListItems) => items(pages, &owner, request).await,
         Some(Operation::ShowResults) => results(pages, &owner, request).await,
         Some(Operation::ListDeadLetters) => dead_letters(pages, &owner, request).await,
-        _ => Err(Problem::not_found("This function answers no such method and path.")),
+        _ => Err(Problem::not_found("The API has no such method and path.")),
     }
 }
 
-/// The document is everybody's: it belongs to no owner.
+/// Answers the OpenAPI document to every caller: it belongs to no owner.
 fn document(request: &Request) -> Response<Body> {
     let document = response(200, [("content-type", "application/json".to_owned())], DOCUMENT);
     let mut answer = with_etag(request, document);
@@ -81,7 +81,7 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-/// The answer with an entity tag of its body; without the body where the client has it already.
+/// Adds an ETag of the body to the answer. If the client has this body already, answers 304 without it.
 fn with_etag(request: &Request, mut answer: Response<Body>) -> Response<Body> {
     let digest = Sha256::digest(answer.body());
     let etag: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -10,18 +10,18 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{JobStore, Objects, PortError};
 
-/// The longest page, in bytes of its JSON. A function may answer 6 MB, in which every quote of this text is escaped
-/// once more.
+/// The longest page, in bytes of its JSON. A Lambda response has at most 6 MB. It holds this JSON as a string, in which
+/// each quote is escaped again.
 const PAGE_MAX_BYTES: usize = 2_500_000;
 
-/// How many objects a page looks into, about, so that a page of very few items still comes soon.
+/// About how many objects are read for a page, so that the answer comes soon even if they hold few items.
 const OBJECTS_READ: usize = 200;
 
 /// The use case and the ports it works through.
 pub struct ItemPages {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// Where failed items are.
+    /// The objects with the failed items.
     pub objects: Arc<dyn Objects>,
 }
 
@@ -30,12 +30,12 @@ pub struct ItemPages {
 pub struct ItemsPage<T> {
     /// The items in row order.
     pub items: Vec<T>,
-    /// The row behind which the next page goes on; none where this is the last, as far as the job has got.
+    /// The row after which the next page begins. `None` if there are no more items so far.
     pub next: Option<u64>,
 }
 
 impl ItemPages {
-    /// The failed items behind row `after`, at most `limit` of them.
+    /// The failed items after row `after`, at most `limit` of them.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -56,7 +56,7 @@ impl ItemPages {
         Ok(ItemsPage { items: page.items, next: None })
     }
 
-    /// The skipped items behind row `after`, at most `limit` of them.
+    /// The skipped items after row `after`, at most `limit` of them.
     ///
     /// # Errors
     /// `Unavailable`.

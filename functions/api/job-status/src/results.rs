@@ -11,26 +11,26 @@ use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedR
 
 /// The use case and the ports it works through.
 pub struct JobResults {
-    /// Where the manifest is.
+    /// The objects with the manifest.
     pub objects: Arc<dyn Objects>,
-    /// What makes links.
+    /// Creates the links.
     pub transfers: Arc<dyn DirectTransfers>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How long a link can be followed.
+    /// How long a link is valid.
     pub link_expiry: Duration,
 }
 
-/// Why there are no results to be shown.
+/// Why no results are shown. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// The job has not ended.
-    #[error("the job has not ended; its results are there when it has")]
+    #[error("The job has not ended. Ask for its results when it has ended.")]
     Active,
-    /// There are none.
-    #[error("the job has no results: they could not be composed before it was ended, or they have expired")]
+    /// The job ended without results, or they have expired.
+    #[error("The job has no results: they could not be composed before the job ended, or they have expired.")]
     None,
-    /// Something cannot be reached.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -44,7 +44,7 @@ impl JobResults {
         if !job.status.is_terminal() {
             return Err(ResultsError::Active);
         }
-        // A later attempt may have ended without any: those of an earlier one do not tell how the job stands.
+        // Results of an earlier attempt do not show the outcome of the last one, which may have ended without results.
         let results = job.results.filter(|results| results.attempt == job.attempt).ok_or(ResultsError::None)?;
         let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
             Err(PortError::NotFound) => return Err(ResultsError::None),
@@ -57,7 +57,7 @@ impl JobResults {
             let link = self.transfers.presign_get(&key, content_type, &file_name, self.link_expiry).await;
             link.map(|PresignedRequest { url, .. }| LinkView { file_name, url })
         };
-        // Links are signed here, without a request.
+        // Links are signed locally, without a request.
         let expires_at = expiry(self.clock.now(), self.link_expiry);
         let mut files = Vec::with_capacity(manifest.files.len());
         for file in manifest.files {

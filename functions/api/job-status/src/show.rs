@@ -1,4 +1,4 @@
-//! A job as it stands, and the jobs of an owner.
+//! Shows a job with its counters, and lists the jobs of an owner.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Jobs {
     /// The owner's job of this name.
     ///
     /// # Errors
-    /// `NotFound` where there is none, it is another owner's, or it has expired.
+    /// `NotFound` if there is none, if it is another owner's, or if it has expired.
     pub async fn owned(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PortError> {
         self.jobs.owned(owner, job_guid, self.clock.now()).await
     }

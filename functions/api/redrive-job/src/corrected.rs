@@ -1,11 +1,11 @@
 //! Reads a corrected file: rows that replace failed rows, each with the number of the row it corrects.
 //!
 //! CSV jobs: a failed-rows file, with its escaped cells. The header is that of the input, then `row`, then optionally
-//! `code`, `message` and `column`, which are ignored. A row of the file is processed as it stands. A row whose input
-//! cells are all empty counts as left out.
+//! `code`, `message` and `column`, which are ignored. A row of the file is processed as it is. A row whose input cells
+//! are all empty counts as left out.
 //!
-//! JSONL jobs: JSON lines such as `{"row": 7, "record": {…}}`; other names are ignored. A line without `record` stands for
-//! the text in `raw`, and without that it counts as left out.
+//! JSONL jobs: JSON lines such as `{"row": 7, "record": {…}}`; other fields are ignored. If a line has no `record`, its
+//! `raw` is the text of the row. If it has neither, the row counts as left out.
 //!
 //! The rows may have any order.
 
@@ -17,11 +17,11 @@ use rowmill_core::text::{ChunkCutter, Format, Position, unescape_formula};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What is wrong with a corrected file.
+/// Why a corrected file cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CorrectedError {
-    /// What is wrong, where, and what to do.
+    /// What is wrong and where: a clause of a problem detail, without a period.
     pub message: String,
 }
 
@@ -29,10 +29,10 @@ fn error<T>(message: impl Into<String>) -> Result<T, CorrectedError> {
     Err(CorrectedError { message: message.into() })
 }
 
-/// The rows of a corrected file for a job of this spec, in row order, no row twice.
+/// Reads the rows of a corrected file for a job of this spec. They are in row order, and no row occurs twice.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the file.
 pub fn read_corrected(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut rows = match spec.head.dialect.format {
@@ -41,11 +41,11 @@ pub fn read_corrected(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, Corr
     };
     let max_bytes = spec.limits.max_record_bytes;
     if let Some(long) = rows.iter().find(|row| row.text.len() as u64 > max_bytes) {
-        return error(format!("row {} takes more than the {max_bytes} bytes a row may have", long.row));
+        return error(format!("row {} has more than the maximum of {max_bytes} bytes", long.row));
     }
     rows.sort_by_key(|correction| correction.row);
     match rows.windows(2).find(|pair| pair[0].row == pair[1].row) {
-        Some(pair) => error(format!("row {} is there twice", pair[0].row)),
+        Some(pair) => error(format!("row {} occurs twice", pair[0].row)),
         None if rows.is_empty() => error("it has no rows"),
         None => Ok(rows),
     }
@@ -69,7 +69,11 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
             .chain([known[0].as_str()])
             .collect::<Vec<_>>()
             .join(&char::from(delimiter).to_string());
-        return error(format!("its header must be that of the input and `{}`: `{}`", known[0], shortened(&expected)));
+        return error(format!(
+            "its header must be that of the input, followed by `{}`: `{}`",
+            known[0],
+            shortened(&expected)
+        ));
     }
     let mut rows = Vec::new();
     for record in reader.byte_records() {
@@ -77,7 +81,7 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
             record.map_err(|cause| CorrectedError { message: format!("it cannot be read as CSV: {cause}") })?;
         let line = record.position().map_or(0, csv::Position::line);
         if record.len() != names.len() {
-            return error(format!("line {line} has {} cells where the header has {}", record.len(), names.len()));
+            return error(format!("line {line} has {} cells, but the header has {}", record.len(), names.len()));
         }
         let number = std::str::from_utf8(&record[columns.len()]).ok().and_then(|cell| cell.trim().parse().ok());
         let Some(row) = number else {
@@ -100,7 +104,7 @@ fn check_quotes(bytes: &[u8], spec: &Spec) -> Result<(), CorrectedError> {
     cutter.push(bytes, &mut Vec::new());
     match cutter.finish(&mut Vec::new()) {
         Ok(_) => Ok(()),
-        Err(quote) => error(format!("the quote that opens at its byte {} is never closed", quote.offset)),
+        Err(quote) => error(format!("the quote that opens at byte {} of the file is never closed", quote.offset)),
     }
 }
 
@@ -152,7 +156,7 @@ fn read_jsonl(bytes: &[u8]) -> Result<Vec<Correction>, CorrectedError> {
                 // Not the parser's own message: it may quote the content of the line.
                 let place = wrong.err().map_or(1, |cause| cause.column());
                 return error(format!(
-                    "line {number} is not `{{\"row\": number, \"record\": object}}`; see its byte {place}"
+                    "line {number} is not `{{\"row\": number, \"record\": object}}`: the error is at its byte {place}"
                 ));
             }
         }
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(
             read,
             [(1, "=1+1;-2".to_owned())],
-            "escaped cells as they were, and nothing for a row without cells"
+            "escaped cells are unescaped, and a row without cells is left out"
         );
         let lines = b"{\"row\":1,\"code\":\"x\",\"raw\":\"{oops\"}\n{\"row\":2,\"code\":\"row_too_long\"}\n";
         let read = read_corrected(lines, &spec(Format::Jsonl)).unwrap();
@@ -227,7 +231,7 @@ mod tests {
         assert!(csv("a;b;row;reason\n").unwrap_err().contains("header"));
         assert!(csv("a;b;row\n1;2\n").unwrap_err().contains("line 2 has 2 cells"));
         assert!(csv("a;b;row\n1;2;x\n").unwrap_err().contains("line 2"));
-        assert!(csv("a;b;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 is there twice"));
+        assert!(csv("a;b;row\n1;2;3\n2;2;3\n").unwrap_err().contains("row 3 occurs twice"));
         assert!(csv("a;b;row\n").unwrap_err().contains("no rows"));
         let open = csv("a;b;row;code\n1;2;3;\"open\n2;2;4;\n").unwrap_err();
         assert!(open.contains("byte 19"), "{open}");

@@ -17,7 +17,7 @@ async fn redrive(redriver: &Redriver, request: &Request) -> Result<Response<Body
     let job_guid = path_parameter(request, "jobGuid")?;
     let wish: RedriveRequest = if request.body().is_empty() { RedriveRequest::default() } else { read_json(request)? };
     let job = redriver.redrive(&owner, job_guid, &wish).await.map_err(|error| problem(error, redriver))?;
-    // What was asked for is done: an answer without counters is better than none.
+    // The attempt has started already, so a failed read of its counters must not fail the request.
     let view = job_view::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
     Ok(to_be_polled(json_response(202, &view)))
 }

@@ -40,32 +40,32 @@ pub struct Redriver {
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Names for attempts.
+    /// Generates the names of attempts.
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: RedriveLimits,
 }
 
-/// Why no attempt was started.
+/// Why no attempt was started. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum RedriveJobError {
     /// The caller has no such job.
-    #[error("there is no job {0}; it may have expired")]
+    #[error("There is no job {0}, or it has expired.")]
     UnknownJob(JobGuid),
     /// It has not ended.
-    #[error("the job has not ended; wait until it has, or cancel it first")]
+    #[error("The job has not ended. Wait until it has, or cancel it first.")]
     Active,
     /// It has no failed items.
-    #[error("the job has no failed items")]
+    #[error("The job has no failed items to process again.")]
     NothingFailed,
     /// The deadline is out of bounds.
-    #[error("deadlineSeconds must be from 1 to {0}")]
+    #[error("`deadlineSeconds` must be from 1 to {0}.")]
     Deadline(u64),
     /// The caller has no such upload.
-    #[error("there is no upload {0}; it may have expired, or its bytes were never sent: upload the file again")]
+    #[error("There is no upload {0}, it has expired, or its bytes were never sent. Upload the file again.")]
     UnknownUpload(FileGuid),
     /// The corrected file is too big.
-    #[error("the corrected file takes {size} bytes, more than the {max} it may take; correct fewer rows at a time")]
+    #[error("The corrected file has {size} bytes, more than the maximum of {max}. Correct fewer rows at a time.")]
     TooBig {
         /// Its length, in bytes.
         size: u64,
@@ -73,12 +73,12 @@ pub enum RedriveJobError {
         max: u64,
     },
     /// The corrected file cannot be used.
-    #[error("the corrected file cannot be used: {0}")]
+    #[error("The corrected file cannot be used: {0}. Correct it and upload it again.")]
     Corrected(#[from] CorrectedError),
     /// The corrected file has rows that did not fail.
-    #[error("the corrected file has rows that are not failed rows of this job: {}", named(.0))]
+    #[error("The corrected file has rows that did not fail in this job ({}). Remove them and upload it again.", named(.0))]
     NotFailed(Vec<u64>),
-    /// A ceiling is reached.
+    /// A limit of active jobs is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),
     /// A port failed.
@@ -178,7 +178,7 @@ impl Redriver {
         FailedItems::of(StoredJob { jobs: &self.jobs, objects: &self.objects, job }, after).await
     }
 
-    /// Those of these rows (in row order) that did not fail, or enough of them for an error message.
+    /// Filters to the rows that did not fail, or to enough of them for an error message. Expects the rows in row order.
     async fn not_failed(&self, job: &Job, rows: &[Correction]) -> Result<Vec<u64>, PortError> {
         let after = rows.first().map_or(0, |first| first.row.saturating_sub(1));
         let mut failed = self.failed_behind(job, after).await?;

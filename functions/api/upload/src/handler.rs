@@ -28,13 +28,14 @@ async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, P
     }
     let view = match content_type(request).as_deref() {
         None => {
-            let detail =
-                "send the file with its own content type, such as text/csv, or announce it with application/json";
+            let detail = "The request has no content type. Send the file with its own content type, such as `text/csv`, \
+                          or announce it with `application/json`.";
             return Err(Problem::unsupported_media_type(detail));
         }
         Some(form @ ("multipart/form-data" | "application/x-www-form-urlencoded")) => {
-            let detail =
-                format!("a form ({form}) is not taken; send the file alone as the body, with its own content type");
+            let detail = format!(
+                "The content type `{form}` is not accepted. Send the file alone as the body, with its own content type."
+            );
             return Err(Problem::unsupported_media_type(detail));
         }
         Some("application/json") => uploads.announce(&owner, &read_json::<AnnounceRequest>(request)?).await,
@@ -48,16 +49,16 @@ async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, P
     Ok(json_response(201, &view.map_err(problem)?))
 }
 
-/// The gateway hands a body of a text type on as text. Bytes that are no UTF-8 do not survive that, and would be counted as
-/// what they have become.
+/// Rejects a body that the gateway altered. The gateway passes on a body of a text type as text and replaces bytes that
+/// are not UTF-8. The length of the body then differs from `Content-Length`.
 fn check_unaltered(request: &Request) -> Result<(), Problem> {
     let sent: Option<usize> = header(request, "content-length").and_then(|length| length.parse().ok());
     let body: &[u8] = request.body().as_ref();
     if sent.is_none_or(|sent| sent == body.len()) {
         return Ok(());
     }
-    let detail = "the file is not UTF-8 as its content type has it; announce it with a JSON body and send it to the URL you \
-                  are given, or send it as application/octet-stream";
+    let detail = "The file is not UTF-8, but its content type is a text type. Send it as `application/octet-stream`, \
+                  or announce it with a JSON body and send it to the presigned URL in the answer.";
     Err(Problem::new(ProblemCode::BodyAltered, detail))
 }
 

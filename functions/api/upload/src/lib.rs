@@ -1,4 +1,4 @@
-//! `upload`: takes small files itself, and has big files sent straight to the bucket.
+//! `upload`: stores small files itself, and presigns the requests that send big files directly to the bucket.
 //!
 //! Behind `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests, [`handler`] maps the HTTP request
 //! to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.

@@ -1,4 +1,4 @@
-//! What a client may announce, and what it is answered.
+//! The bodies of requests and responses.
 
 use jiff::Timestamp;
 pub use rowmill_api::request::{AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES};

@@ -21,8 +21,8 @@ use crate::request::{
     AnnounceRequest, CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES, PartView, UploadView, request_view,
 };
 
-/// The most parts of a file. It keeps the answer with their requests well below the limit of a function's answer (6
-/// MB); S3 itself allows 10,000 parts. Bigger files have longer parts.
+/// The maximum number of parts of a file. Bigger files have longer parts. S3 allows 10,000 parts, but the answer with all
+/// presigned requests must stay well below the 6 MB of a Lambda response.
 const PARTS_MAX: u64 = 1000;
 
 /// How many presigned requests are created at once.
@@ -40,38 +40,38 @@ pub struct Uploads {
     pub multipart: Arc<dyn MultipartObjects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Names for uploads.
+    /// Generates the names of uploads.
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: UploadLimits,
 }
 
-/// Why there is no upload.
+/// Why a request for an upload fails. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// A field of the request is wrong.
-    #[error("{field}: {message}")]
+    #[error("`{field}` {message}")]
     Field {
         /// Which field.
         field: &'static str,
-        /// What is wrong with it and what to do.
+        /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
         message: String,
     },
-    /// The file is too long for this kind of upload, or at all.
-    #[error("the file has {size} bytes, more than the {limit} allowed; {advice}")]
+    /// The file is too big for this kind of upload, or for any.
+    #[error("The file has {size} bytes, more than the maximum of {limit}. {advice}")]
     TooLarge {
-        /// Its length.
+        /// Its length, in bytes.
         size: u64,
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
-        /// What to do.
+        /// What to do, as a sentence.
         advice: &'static str,
     },
     /// The caller has no such upload.
-    #[error("there is no upload {0}; it may have expired: upload the file again")]
+    #[error("There is no upload {0}, or it has expired. Upload the file again.")]
     Unknown(FileGuid),
     /// Some of its bytes are missing.
-    #[error("upload {file} is not complete: {stored} of {announced} bytes are stored; send the rest first")]
+    #[error("Upload {file} is incomplete: {stored} of {announced} bytes are stored. Send the rest first.")]
     Incomplete {
         /// The upload.
         file: FileGuid,
@@ -81,7 +81,7 @@ pub enum UploadError {
         announced: u64,
     },
     /// The stored length is not the announced one.
-    #[error("upload {file} has {stored} bytes where {announced} were announced: upload the file again")]
+    #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
     OtherSize {
         /// The upload.
         file: FileGuid,
@@ -110,7 +110,7 @@ impl Uploads {
         let size = bytes.len() as u64;
         check_names(file_name, content_type)?;
         if size > self.limits.direct_max_bytes {
-            let advice = "announce it with a JSON body and send it to the URL you are given";
+            let advice = "Announce it with a JSON body and send it to the presigned URL in the answer.";
             return Err(UploadError::TooLarge { size, limit: self.limits.direct_max_bytes, advice });
         }
         let mut upload = self.new_upload(owner, content_type, file_name, size);
@@ -127,7 +127,7 @@ impl Uploads {
     pub async fn announce(&self, owner: &Owner, request: &AnnounceRequest) -> Result<UploadView, UploadError> {
         check_names(Some(&request.file_name), &request.content_type)?;
         if request.size > self.limits.files.max_bytes {
-            let advice = "split it into several files";
+            let advice = "Split it into several files.";
             return Err(UploadError::TooLarge { size: request.size, limit: self.limits.files.max_bytes, advice });
         }
         let sha256 = request.sha256.as_deref().map(parse_sha256).transpose()?;
@@ -137,7 +137,7 @@ impl Uploads {
         if request.size > self.limits.single_put_max_bytes {
             if sha256.is_some() {
                 let message = format!(
-                    "cannot be checked for a file above {} bytes, which is sent in parts; leave it out",
+                    "cannot be checked for a file of more than {} bytes, because it is sent in parts. Leave it out.",
                     self.limits.single_put_max_bytes
                 );
                 return Err(UploadError::Field { field: "sha256", message });
@@ -263,7 +263,7 @@ fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), Upload
     if let Some(name) = file_name
         && (name.len() > FILE_NAME_MAX_BYTES || !printable(name))
     {
-        let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters");
+        let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters.");
         return Err(UploadError::Field { field: "fileName", message });
     }
     let is_media_type = content_type.split(';').next().is_some_and(|name| name.trim().split('/').count() == 2);
@@ -272,14 +272,14 @@ fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), Upload
         || !content_type.is_ascii()
         || !is_media_type
     {
-        let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as text/csv");
+        let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as `text/csv`.");
         return Err(UploadError::Field { field: "contentType", message });
     }
     Ok(())
 }
 
 fn parse_sha256(hex: &str) -> Result<[u8; 32], UploadError> {
-    let error = || UploadError::Field { field: "sha256", message: "must be 64 hexadecimal digits".into() };
+    let error = || UploadError::Field { field: "sha256", message: "must have 64 hexadecimal digits.".into() };
     if hex.len() != 64 || !hex.is_ascii() {
         return Err(error());
     }

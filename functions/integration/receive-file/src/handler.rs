@@ -102,7 +102,7 @@ fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
             Some(Duration::from_secs(full.retry_after_seconds(now, OUTAGE_PAUSE.as_secs(), longest)))
         }
         ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_PAUSE),
-        // An unreadable row is our fault: try again, and in the end leave the message to an operator.
+        // An unreadable row is a fault of Rowmill: try again, and in the end leave the message to an operator.
         ReceiveError::Create(CreateJobError::Port(PortError::Unavailable { .. } | PortError::Invalid { .. })) => {
             Some(OUTAGE_PAUSE)
         }
@@ -110,8 +110,8 @@ fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
     }
 }
 
-/// Postpones a message, in proportion to its deliveries so far. After an hour of waiting a few more minutes matter
-/// little, and a queue of many such messages would ask for the next free slot all the time.
+/// Postpones a message, in proportion to its deliveries so far. After an hour of waiting, a few more minutes matter
+/// little. Without the longer pauses, many waiting messages would ask for a free slot all the time.
 async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, pause: Duration) {
     let pause = pause.saturating_mul(delivery.receive_count.max(1)).min(LONGEST_PAUSE);
     if let Err(error) = inbox.deliveries.postpone(&delivery.receipt, pause).await {

@@ -29,15 +29,15 @@ pub struct JobNotes {
     pub owner: Owner,
     /// The request, without job type and file.
     pub request: Map<String, Value>,
-    /// The place of the request, for people.
+    /// Where the request was found, for problem details.
     pub place: String,
 }
 
-/// What is wrong with the notes of a job.
+/// Why the notes of a job cannot be used. The texts are details of the problem report.
 #[derive(Debug, thiserror::Error)]
 pub enum JobNotesError {
     /// It is not JSON.
-    #[error("{place} is not JSON: {source}")]
+    #[error("The job request in {place} is not JSON: {source}. Correct it and drop the file again.")]
     Syntax {
         /// Its place.
         place: String,
@@ -45,7 +45,7 @@ pub enum JobNotesError {
         source: serde_json::Error,
     },
     /// It is JSON of the wrong shape.
-    #[error("{place}: {field}: {message}")]
+    #[error("The job request in {place} is wrong at `{field}`: {message}. Correct it and drop the file again.")]
     Shape {
         /// Its place.
         place: String,
@@ -55,7 +55,10 @@ pub enum JobNotesError {
         message: String,
     },
     /// A sidecar is too long.
-    #[error("{place} has {size} bytes, more than the {SIDECAR_MAX_BYTES} it may have")]
+    #[error(
+        "The job request in {place} has {size} bytes, more than the maximum of {SIDECAR_MAX_BYTES}. Shorten it and drop \
+         the file again."
+    )]
     TooLong {
         /// Which sidecar.
         place: String,
@@ -64,8 +67,8 @@ pub enum JobNotesError {
     },
     /// The name is not a valid owner.
     #[error(
-        "the owner that {place} names cannot be one: it must have 1 to {} bytes, no control characters and no `#`; a name \
-         that is not ASCII belongs into a sidecar",
+        "The owner in {place} is not valid. It must have 1 to {} bytes, no control characters and no `#`; a name that \
+         is not ASCII must be in a sidecar. Correct it and drop the file again.",
         Owner::MAX_BYTES
     )]
     Owner {
@@ -120,7 +123,7 @@ impl JobNotes {
         let place = self.place;
         for field in ["jobType", "fileGuid"] {
             if self.request.contains_key(field) {
-                let message = "must be left out: the object itself says it".to_owned();
+                let message = "it must be left out, because it follows from the object".to_owned();
                 return Err(JobNotesError::Shape { place, field: field.to_owned(), message });
             }
         }
@@ -157,7 +160,7 @@ fn object(place: &str, text: &[u8]) -> Result<Map<String, Value>, JobNotesError>
     match serde_json::from_slice(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => {
-            let message = "must be a JSON object".to_owned();
+            let message = "it must be a JSON object".to_owned();
             Err(JobNotesError::Shape { place: place.to_owned(), field: ".".to_owned(), message })
         }
         Err(source) => Err(JobNotesError::Syntax { place: place.to_owned(), source }),
@@ -165,7 +168,7 @@ fn object(place: &str, text: &[u8]) -> Result<Map<String, Value>, JobNotesError>
 }
 
 fn owner_of(place: &str, name: &Value) -> Result<Owner, JobNotesError> {
-    // Text that is not ASCII arrives in notes as an encoded word, which is no owner's name.
+    // Text that is not ASCII arrives in notes as an encoded word, which must not become an owner's name.
     let name = name.as_str().filter(|name| !name.starts_with("=?"));
     name.and_then(Owner::of_name).ok_or_else(|| JobNotesError::Owner { place: place.to_owned() })
 }

@@ -56,22 +56,22 @@ pub enum Reason {
     Before,
 }
 
-/// Why a file could not become a job.
+/// Why a file could not become a job. The texts are details of the problem report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// Its key names no job type.
-    #[error("the key names no job type: drop the file under {INBOX}<jobType>/")]
+    #[error("The key of the file names no job type. Drop the file under `{INBOX}<jobType>/`.")]
     NoJobType,
     /// It is too big.
-    #[error("the file has {size} bytes, more than the {limit} it may have; split it into several files")]
+    #[error("The file has {size} bytes, more than the maximum of {limit}. Split it into several files.")]
     TooLarge {
         /// Its length, in bytes.
         size: u64,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// It waited too long.
-    #[error("the file waited too long to become a job; drop it again")]
+    /// It expired before a slot was free.
+    #[error("The file expired before it could become a job. Drop it again.")]
     Expired,
     /// Its request cannot be read.
     #[error(transparent)]
@@ -127,8 +127,8 @@ impl Receiver {
         }
     }
 
-    /// Stores the upload. An upload from an earlier delivery stands, even if a sidecar names another owner by now: that
-    /// owner would not find the upload, and the file would be lost.
+    /// Stores the upload. An upload from an earlier delivery is kept, even if a sidecar now names another owner: that owner
+    /// would not find the upload, and the file would be lost.
     async fn remember(&self, upload: Upload) -> Result<Upload, PortError> {
         self.creator.uploads.create(&upload).await?;
         match self.creator.uploads.upload(upload.file_guid, self.creator.clock.now()).await {

@@ -182,7 +182,7 @@ impl RedriveCut {
     }
 
     fn expired(&self) -> CutError {
-        let how = "and what had failed of it are not kept any more, though they were";
+        let how = "or the stored list of its failed items expired";
         CutError::Stopped(Stop::source_changed(how, None, self.clock.now()))
     }
 }

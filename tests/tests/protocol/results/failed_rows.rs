@@ -69,7 +69,7 @@ async fn expired_outputs_are_reported_once_over_many_invocations() {
         let expected: String = rows.map(|row| format!("{row}\n")).collect();
         assert_eq!(result(&world, job, "transformed.csv").await, format!("id\n{expected}"));
         let (manifest, _) = results(&world, job).await;
-        assert_eq!(left_out(&manifest), ["outputs of attempt 1: they are not kept any more"]);
+        assert_eq!(left_out(&manifest), ["outputs of attempt 1: they have expired"]);
     }
 }
 

@@ -28,7 +28,7 @@ impl Step for FailedRows {
         loop {
             let items = match walk.next().await {
                 Err(PortError::NotFound) => {
-                    let message = format!("failed rows behind row {}: they are not kept any more", self.after);
+                    let message = format!("failed rows after row {}: they have expired", self.after);
                     composing.composition.leave_out(writer.name(), message);
                     break;
                 }

@@ -29,7 +29,7 @@ impl Step for Outputs {
         loop {
             let found = walk.next().await?;
             for attempt in walk.missing() {
-                let message = format!("outputs of attempt {attempt}: they are not kept any more");
+                let message = format!("outputs of attempt {attempt}: they have expired");
                 composing.composition.leave_out(&output.name, message);
             }
             match found {

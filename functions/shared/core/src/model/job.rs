@@ -277,7 +277,7 @@ impl Stop {
     /// More items failed than the job's tolerance allows.
     pub fn tolerance_exceeded(counts: Counts, at: Timestamp) -> Self {
         let Counts { succeeded, failed, .. } = counts;
-        let message = format!("{failed} of {} items failed, more than the job's tolerance", succeeded + failed);
+        let message = format!("{failed} of {} items failed, more than the job's tolerance allows", succeeded + failed);
         Self::because(StopCode::ToleranceExceeded, message, at)
     }
 
