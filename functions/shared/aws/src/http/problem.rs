@@ -20,7 +20,7 @@ const UNKNOWN_DRAIN_SECONDS: u64 = 10;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
     code: ProblemCode,
-    view: ProblemView,
+    view: Box<ProblemView>,
     members: Map<String, Value>,
     retry_after: Option<Duration>,
 }
@@ -45,7 +45,7 @@ const VIEW_MEMBERS: [&str; 13] = [
 impl Problem {
     /// A problem of this code, with its usual status. `detail` says what is wrong this time.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
-        Self { code, view: code.problem(detail), members: Map::new(), retry_after: None }
+        Self { code, view: Box::new(code.problem(detail)), members: Map::new(), retry_after: None }
     }
 
     /// The same with another of the statuses that the code goes with.
