@@ -145,7 +145,7 @@ impl TallyDispatcher<'_> {
         let keyed = (0..).zip(cut.inputs.iter().cloned()).map(|(index, input)| (key(index), input));
         let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
         stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
-        chunk_index::put(self.objects, job_guid, attempt, number, &index).await?;
+        chunk_index::put(self.objects, job_guid, attempt, number, index).await?;
         let tally = Tally::of(attempt, number, index.start, &index.chunks, self.clock.now());
         self.jobs.put_tally(job_guid, &Tally { stored_by, ..tally }).await
     }
