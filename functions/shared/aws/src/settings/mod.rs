@@ -136,7 +136,7 @@ fn parse<T: Value>(parameter: &str, name: String, value: Option<String>, default
     }
 }
 
-/// Makes a [`SettingsGroup`]: see [the module](crate::settings). `impl Type { … }` makes one of a struct of another crate.
+/// Makes a [`SettingsGroup`]: see [the module](mod@crate::settings). `impl Type { … }` makes one of a struct of another crate.
 #[macro_export]
 macro_rules! settings {
     (@default $type:ty) => { <$type as $crate::settings::SettingsGroup>::defaults() };
