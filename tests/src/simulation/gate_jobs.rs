@@ -190,7 +190,7 @@ gates!(DeadLetters for GatedJobs {
     Write record_dead_letter(job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>,
         ["{}, {}", job_name(job), letter.brief()],
         check |all, _answer| {
-            all.reach(format!("dead letter: {:?}", letter.about));
+            all.reach(format!("dead letter: {}", letter.about));
             Ok(())
         };
     Read dead_letters(job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>, ["{}", job_name(job)];
