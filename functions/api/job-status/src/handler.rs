@@ -65,7 +65,8 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
     }
 }
 
-/// Answers the OpenAPI document to every caller: it belongs to no owner.
+/// Answers the OpenAPI document. It belongs to no owner, so none is asked for here. If the stack has an issuer, API Gateway
+/// still demands a token.
 fn document(request: &Request) -> Response<Body> {
     let document = response(200, [("content-type", "application/json".to_owned())], DOCUMENT);
     let mut answer = with_etag(request, document);
