@@ -21,3 +21,5 @@ mod storage;
 
 #[cfg(test)]
 mod fake_api;
+#[cfg(test)]
+mod fixtures;

@@ -45,7 +45,8 @@ pub struct ProblemView {
     pub limit_bytes: Option<u64>,
     /// The status of the job that the request does not fit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub job_status: Option<Status>,
+    #[schema(value_type = Option<Status>)]
+    pub job_status: Option<Open<Status>>,
 }
 
 macro_rules! problem_codes {

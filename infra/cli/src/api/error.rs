@@ -5,6 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::StatusCode;
+use rowmill_api::Open;
+use rowmill_api::problem::{ProblemCode, ProblemView};
 use serde::Deserialize;
 
 use crate::terminal::escape_controls;
@@ -69,12 +71,9 @@ impl ApiError {
         }
     }
 
-    /// The stable code the API refused with.
-    pub fn code(&self) -> Option<&str> {
-        match self {
-            Self::Refused(refusal) => refusal.code.as_deref(),
-            _ => None,
-        }
+    /// Whether it is the API's refusal with this code.
+    pub fn is(&self, code: ProblemCode) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.code.as_ref().is_some_and(|found| *found == code))
     }
 
     /// How long the API asked to wait before another try.
@@ -94,19 +93,11 @@ pub struct Refusal {
     /// The HTTP status.
     pub status: StatusCode,
     /// The stable code, such as `unknown_upload`, if the answer named one.
-    pub code: Option<String>,
+    pub code: Option<Open<ProblemCode>>,
     /// What is wrong, in the API's words.
     pub detail: String,
     /// `Retry-After` of the answer.
     pub retry_after: Option<Duration>,
-}
-
-/// The members of a problem document that are shown (RFC 9457).
-#[derive(Deserialize)]
-struct Problem {
-    title: Option<String>,
-    detail: Option<String>,
-    code: Option<String>,
 }
 
 /// A gateway's own errors (`{"message": "Unauthorized"}`) are no problem documents.
@@ -118,20 +109,12 @@ struct GatewayMessage {
 impl Refusal {
     /// Reads an error answer of any form; whatever the server sent, the result is safe to print.
     pub fn read(call: &'static str, status: StatusCode, body: &[u8], retry_after: Option<Duration>) -> Self {
-        let (code, detail) = match serde_json::from_slice::<Problem>(body) {
-            Ok(Problem { title, detail, code }) if title.is_some() || detail.is_some() || code.is_some() => {
-                (code, detail.or(title))
-            }
-            _ => (None, gateway_message(body)),
+        let (code, detail) = match serde_json::from_slice::<ProblemView>(body) {
+            Ok(problem) => (Some(problem.code), Some(problem.detail)),
+            Err(_) => (None, gateway_message(body)),
         };
-        let detail = detail.unwrap_or_else(|| hint(status).to_owned());
-        Self {
-            call,
-            status,
-            code: code.map(|code| escape_controls(&code)),
-            detail: escape_controls(&detail),
-            retry_after,
-        }
+        let detail = escape_controls(&detail.unwrap_or_else(|| hint(status).to_owned()));
+        Self { call, status, code, detail, retry_after }
     }
 }
 
@@ -140,7 +123,7 @@ impl fmt::Display for Refusal {
         let detail = self.detail.trim_end_matches('.');
         write!(f, "{}: {detail} (HTTP {}", self.call, self.status.as_u16())?;
         if let Some(code) = &self.code {
-            write!(f, ", {code}")?;
+            write!(f, ", {}", escape_controls(code.as_str()))?;
         }
         f.write_str(")")?;
         if let Some(wait) = self.retry_after {
@@ -189,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_problem_document_is_shown_with_its_detail_and_code() {
-        let body = r#"{"type":"about:blank","title":"Not Found","status":404,
-            "detail":"There is no upload 42.","code":"unknown_upload"}"#;
-        let expected = "create job: There is no upload 42 (HTTP 404, unknown_upload)";
+        let body = r#"{"type":"about:blank","title":"Not Found","status":404,"later":1,
+            "detail":"There is no upload 42.","code":"of_a_later_version"}"#;
+        let expected = "create job: There is no upload 42 (HTTP 404, of_a_later_version)";
         assert_eq!(read(404, body), expected);
     }
 
@@ -206,8 +189,12 @@ mod tests {
 
     #[test]
     fn an_error_text_cannot_drive_the_terminal() {
-        let body = "{\"title\":\"\\u001b[2J gone\"}";
-        assert!(!read(400, body).contains('\u{1b}'));
+        let problem = ProblemView {
+            code: Open::Other("\u{1b}[1m".to_owned()),
+            ..ProblemCode::NotFound.problem("\u{1b}[2J gone")
+        };
+        let shown = read(400, &serde_json::to_string(&problem).unwrap());
+        assert!(shown.contains("gone") && !shown.contains('\u{1b}'), "{shown}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 mod error;
 mod results;
 mod retry;
-mod types;
+mod shown;
 
 use std::time::Duration;
 
@@ -16,14 +16,32 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
+use rowmill_api::dead_letter::{self, DeadLetterList};
+use rowmill_api::ids::{FileGuid, JobGuid};
+use rowmill_api::item::{FailedItem, FailedItemPage};
+use rowmill_api::job::{JobPage, JobView};
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::request::{AnnounceRequest, CreateJobRequest, RedriveRequest};
+use rowmill_api::results::ResultsView;
+use rowmill_api::status::Status;
+use rowmill_api::upload::UploadView;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 pub(crate) use error::innermost;
 pub use error::{ApiError, Refusal};
-pub use results::{ResultFile, Results};
+pub use results::{MANIFEST, files_of};
 pub use retry::{RetryPolicy, is_transient, parse_retry_after};
-pub use types::*;
+pub use shown::Shown;
+
+/// A job as the API sent it.
+pub type Job = Shown<JobView>;
+
+/// An upload as the API sent it.
+pub type Upload = Shown<UploadView>;
+
+/// A dead letter as the API sent it.
+pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,8 +49,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// The code of the refusal to do what only works with a job that has ended: to redrive it, to give out its results.
-pub(crate) const JOB_ACTIVE: &str = "job_active";
+/// Which jobs to list.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Only jobs of this status.
+    pub status: Option<Status>,
+    /// Only jobs of this type.
+    pub job_type: Option<String>,
+}
 
 /// A Rowmill API at one address, called with one token.
 pub struct ApiClient {
@@ -71,7 +95,7 @@ impl Call {
     }
 
     fn json(self, body: &impl serde::Serialize) -> Self {
-        let body = serde_json::to_vec(body).expect("a request type of this module is JSON");
+        let body = serde_json::to_vec(body).expect("a request is JSON");
         self.body("application/json", body)
     }
 }
@@ -127,93 +151,99 @@ impl ApiClient {
     }
 
     /// Stores a small file by sending its bytes with the request.
-    pub async fn upload_directly(&self, file: &NewUpload, content: Bytes) -> Result<Upload, ApiError> {
+    pub async fn upload_directly(&self, file: &AnnounceRequest, content: Bytes) -> Result<Upload, ApiError> {
         let mut url = self.url(&["uploads"]);
         url.query_pairs_mut().append_pair("fileName", &file.file_name);
         self.answer(Call::new("store upload", Method::POST, url).body(&file.content_type, content)).await
     }
 
     /// Announces a file; the answer says where to send its bytes.
-    pub async fn announce_upload(&self, file: &NewUpload) -> Result<Upload, ApiError> {
+    pub async fn announce_upload(&self, file: &AnnounceRequest) -> Result<Upload, ApiError> {
         self.answer(Call::new("announce upload", Method::POST, self.url(&["uploads"])).json(file)).await
     }
 
     /// Puts the parts of a multipart upload together.
-    pub async fn complete_upload(&self, file_guid: &str) -> Result<Upload, ApiError> {
-        let url = self.url(&["uploads", file_guid, "complete"]);
+    pub async fn complete_upload(&self, file_guid: FileGuid) -> Result<Upload, ApiError> {
+        let url = self.url(&["uploads", &file_guid.to_string(), "complete"]);
         self.answer(Call::new("complete upload", Method::POST, url)).await
     }
 
     /// Creates a job. Calls with the same `idempotency_key` create one job at most.
-    pub async fn create_job(&self, job: &NewJob, idempotency_key: Uuid) -> Result<Job, ApiError> {
+    pub async fn create_job(&self, job: &CreateJobRequest, idempotency_key: Uuid) -> Result<Job, ApiError> {
         let mut call = Call::new("create job", Method::POST, self.url(&["jobs"])).json(job);
         call.idempotency_key = Some(idempotency_key);
         self.answer(call).await
     }
 
     /// The job as it is now.
-    pub async fn job(&self, job_guid: &str) -> Result<Job, ApiError> {
-        self.answer(Call::new("look up job", Method::GET, self.url(&["jobs", job_guid]))).await
+    pub async fn job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
+        self.answer(Call::new("look up job", Method::GET, self.url(&["jobs", &job_guid.to_string()]))).await
     }
 
     /// One look at a job within `timeout`, without retry: for a caller that looks again anyway.
-    pub async fn glance_at_job(&self, job_guid: &str, timeout: Duration) -> Result<Answer<Job>, ApiError> {
-        let call = Call::new("look up job", Method::GET, self.url(&["jobs", job_guid]));
+    pub async fn glance_at_job(&self, job_guid: JobGuid, timeout: Duration) -> Result<Answer<Job>, ApiError> {
+        let call = Call::new("look up job", Method::GET, self.url(&["jobs", &job_guid.to_string()]));
         self.send(&call, timeout.min(self.answer_timeout)).await
     }
 
     /// A page of the caller's jobs, newest first, from cursor `after` on.
-    pub async fn jobs(&self, filter: &JobFilter, limit: usize, after: Option<&str>) -> Result<JobPage, ApiError> {
+    pub async fn jobs(
+        &self,
+        filter: &JobFilter,
+        limit: usize,
+        after: Option<JobGuid>,
+    ) -> Result<Shown<JobPage>, ApiError> {
         let mut url = self.url(&["jobs"]);
         {
             let mut query = url.query_pairs_mut();
             query.append_pair("limit", &limit.to_string());
             if let Some(status) = filter.status {
-                query.append_pair("status", status.word());
+                query.append_pair("status", status.as_str());
             }
             if let Some(job_type) = &filter.job_type {
                 query.append_pair("jobType", job_type);
             }
             if let Some(after) = after {
-                query.append_pair("after", after);
+                query.append_pair("after", &after.to_string());
             }
         }
         self.answer(Call::new("list jobs", Method::GET, url)).await
     }
 
     /// Has a job stopped. Cancelling one that is cancelled changes nothing.
-    pub async fn cancel_job(&self, job_guid: &str) -> Result<Job, ApiError> {
-        self.answer(Call::new("cancel job", Method::POST, self.url(&["jobs", job_guid, "cancel"]))).await
+    pub async fn cancel_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
+        self.answer(Call::new("cancel job", Method::POST, self.url(&["jobs", &job_guid.to_string(), "cancel"]))).await
     }
 
     /// Has the failed items of an ended job processed again.
-    pub async fn redrive_job(&self, job_guid: &str, redrive: &Redrive) -> Result<Job, ApiError> {
-        let url = self.url(&["jobs", job_guid, "redrive"]);
+    pub async fn redrive_job(&self, job_guid: JobGuid, redrive: &RedriveRequest) -> Result<Job, ApiError> {
+        let url = self.url(&["jobs", &job_guid.to_string(), "redrive"]);
         match self.tried(Call::new("redrive job", Method::POST, url).json(redrive)).await {
             // An earlier try got no reply, and was carried out all the same.
-            (tries, Err(error)) if tries > 1 && error.code() == Some(JOB_ACTIVE) => self.job(job_guid).await,
+            (tries, Err(error)) if tries > 1 && error.is(ProblemCode::JobActive) => self.job(job_guid).await,
             (_, result) => result,
         }
     }
 
     /// The messages of a job that a queue gave up on, oldest first.
-    pub async fn dead_letters(&self, job_guid: &str) -> Result<Vec<DeadLetter>, ApiError> {
-        let url = self.url(&["jobs", job_guid, "dead-letters"]);
-        let list: DeadLetterList = self.answer(Call::new("list dead letters", Method::GET, url)).await?;
-        Ok(list.dead_letters)
+    pub async fn dead_letters(&self, job_guid: JobGuid) -> Result<Vec<DeadLetter>, ApiError> {
+        let url = self.url(&["jobs", &job_guid.to_string(), "dead-letters"]);
+        let list: Shown<DeadLetterList> = self.answer(Call::new("list dead letters", Method::GET, url)).await?;
+        Ok(list.entries("deadLetters", |list| list.dead_letters))
     }
 
     /// The first failed items of a job.
-    pub async fn failed_items(&self, job_guid: &str, limit: usize) -> Result<Vec<FailedItem>, ApiError> {
-        let mut url = self.url(&["jobs", job_guid, "items"]);
+    pub async fn failed_items(&self, job_guid: JobGuid, limit: usize) -> Result<Vec<FailedItem>, ApiError> {
+        let mut url = self.url(&["jobs", &job_guid.to_string(), "items"]);
         url.query_pairs_mut().append_pair("outcome", "failed").append_pair("limit", &limit.to_string());
         let page: FailedItemPage = self.answer(Call::new("list failed items", Method::GET, url)).await?;
         Ok(page.items)
     }
 
-    /// What an ended job has left to be fetched, with links that work for a while.
-    pub async fn results(&self, job_guid: &str) -> Result<Results, ApiError> {
-        self.answer(Call::new("look up results", Method::GET, self.url(&["jobs", job_guid, "results"]))).await
+    /// The results of an ended job, with links that expire.
+    pub async fn results(&self, job_guid: JobGuid) -> Result<ResultsView, ApiError> {
+        self.answer(Call::new("look up results", Method::GET, self.url(&["jobs", &job_guid.to_string(), "results"])))
+            .await
     }
 
     fn url(&self, segments: &[&str]) -> Url {

@@ -1,89 +1,31 @@
-//! What an ended job has left to be fetched, as the API tells it.
+//! The results of an ended job as a list of files.
 
-use jiff::Timestamp;
-use serde::Deserialize;
+use rowmill_api::Open;
+use rowmill_api::results::{FileView, ManifestView, ResultFile, ResultsView};
 
-use super::JobStatus;
+/// The `kind` of the manifest. The API shows the manifest beside the files, and without a kind.
+pub const MANIFEST: &str = "manifest";
 
-/// The `kind` of the manifest, which the API lists apart from the files it is about.
-const MANIFEST: &str = "manifest";
-
-/// What `GET /api/jobs/{jobGuid}/results` answers.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Results {
-    /// The job's name.
-    pub job_guid: String,
-    /// The attempt that composed them.
-    pub attempt: u32,
-    /// How the job ended.
-    pub status: JobStatus,
-    /// Until when the links work.
-    pub expires_at: Option<Timestamp>,
-    files: Vec<ResultFile>,
-    manifest: ResultFile,
-}
-
-impl Results {
-    /// Every file there is, the manifest as the last one.
-    pub fn into_files(self) -> Vec<ResultFile> {
-        let manifest = ResultFile { kind: MANIFEST.to_owned(), ..self.manifest };
-        self.files.into_iter().chain([manifest]).collect()
-    }
-}
-
-/// A file a job has left.
-#[derive(Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResultFile {
-    /// What it is called among the results of any job: `failed-rows.csv`.
-    pub name: String,
-    /// `failedRows`, `unprocessedRows`, `output` or `manifest`.
-    #[serde(default)]
-    pub kind: String,
-    /// Its media type.
-    pub content_type: String,
-    /// Its bytes.
-    pub bytes: u64,
-    /// The items it tells of.
-    pub items: Option<u64>,
-    /// CRC-64/NVME of its content: 8 bytes, big endian, in Base64.
-    pub crc64_nvme: String,
-    /// What it is to be called where it is stored. The name comes from elsewhere: it may be anything.
-    pub file_name: String,
-    /// Where to get it. It holds a signature, so it is never printed.
-    pub url: String,
-}
-
-impl ResultFile {
-    /// Whether both are the same bytes under the same name, whatever their links.
-    pub fn is_same_content(&self, other: &Self) -> bool {
-        (&self.name, self.bytes, &self.crc64_nvme) == (&other.name, other.bytes, &other.crc64_nvme)
-    }
-}
-
-impl std::fmt::Debug for ResultFile {
-    /// Whoever holds the link may read the file: it must not reach a log.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ResultFile").field("name", &self.name).field("bytes", &self.bytes).finish_non_exhaustive()
-    }
+/// Every file of the results, the manifest last.
+pub fn files_of(results: ResultsView) -> Vec<FileView> {
+    let ManifestView { name, content_type, bytes, crc64_nvme, link } = results.manifest;
+    let kind = Open::Other(MANIFEST.to_owned());
+    let manifest = ResultFile { name, kind, content_type, bytes, items: None, crc64_nvme };
+    results.files.into_iter().chain([FileView { file: manifest, link }]).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use rowmill_api::openapi::examples;
+
     use super::*;
 
     #[test]
     fn the_manifest_is_a_file_like_the_others_and_no_link_is_logged() {
-        let text = r#"{"jobGuid":"g","attempt":2,"status":"completed","expiresAt":"2026-11-21T00:00:00Z","files":[
-            {"name":"failed-rows.csv","kind":"failedRows","contentType":"text/csv","bytes":123,"items":5,
-             "crc64Nvme":"AAAAAAAAAAA=","fileName":"a-failed-rows.csv","url":"https://s?X-Sig=secret"}],
-            "manifest":{"name":"manifest.json","contentType":"application/json","bytes":456,"crc64Nvme":"AAAAAAAAAAA=",
-             "fileName":"a-manifest.json","url":"https://s?X-Sig=secret"},"later":1}"#;
-        let results: Results = serde_json::from_str(text).unwrap();
-        assert!(!format!("{results:?}").contains("secret"));
-        let files = results.into_files();
-        let seen: Vec<_> = files.iter().map(|file| (file.kind.as_str(), file.items)).collect();
-        assert_eq!(seen, [("failedRows", Some(5)), ("manifest", None)]);
+        let results = examples::results();
+        assert!(!format!("{results:?}").contains("X-Amz-Signature"));
+        let files = files_of(results);
+        let seen: Vec<_> = files.iter().map(|file| (file.file.kind.as_str(), file.file.items)).collect();
+        assert_eq!(seen, [("failedRows", Some(1)), ("manifest", None)]);
     }
 }

@@ -10,11 +10,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rowmill_api::job::JobView;
+use rowmill_api::request::CreateJobRequest;
+use rowmill_api::status::Status;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::api::{ApiClient, ApiError, Job, JobStatus, NewJob};
-use crate::follow::{FollowError, Observer, Patience, follow};
+use crate::api::{ApiClient, ApiError};
+use crate::follow::{FollowError, Observer, Patience, follow, took};
 use crate::upload::{SourceFile, UploadError, UploadMethod, store};
 
 use cost::Usage;
@@ -114,11 +117,11 @@ pub async fn measure(
     let unreadable = |source| BenchError::File { what: "the functions' logs", source };
     let mark =
         function_logs.map(|function_logs| LogPosition::now(function_logs.logs)).transpose().map_err(unreadable)?;
-    let new_job = NewJob {
+    let new_job = CreateJobRequest {
         job_type: bench_type.word().to_owned(),
         file_guid: Some(stored.upload.file_guid),
         params: bench_type.params(),
-        ..NewJob::default()
+        ..CreateJobRequest::default()
     };
     let begun = Instant::now();
     let job = api.create_job(&new_job, Uuid::new_v4()).await?;
@@ -135,7 +138,7 @@ pub async fn measure(
         }
         _ => None,
     };
-    Ok(Measurement { upload, job: job.took().unwrap_or(seen), usage })
+    Ok(Measurement { upload, job: took(&job).unwrap_or(seen), usage })
 }
 
 /// S3 write requests of an upload. A multipart upload needs two more, to start and to complete it.
@@ -147,17 +150,17 @@ fn upload_puts(way: UploadMethod) -> u64 {
 }
 
 /// Checks that every row succeeded and was counted exactly once.
-fn verify(job: &Job, rows: u64) -> Result<(), BenchError> {
+fn verify(job: &JobView, rows: u64) -> Result<(), BenchError> {
     let counts = (job.item_count, job.item_progress, job.items_succeeded);
     let nothing_else = job.items_failed == 0 && job.items_skipped == 0 && job.item_count_final;
-    if job.status == JobStatus::Completed && counts == (rows, rows, rows) && nothing_else {
+    if job.status == Status::Completed && counts == (rows, rows, rows) && nothing_else {
         return Ok(());
     }
-    let error = job.error.as_ref().map(|error| format!(" ({})", error.code)).unwrap_or_default();
+    let error = job.error.as_ref().map(|error| format!(" ({})", error.code.as_str())).unwrap_or_default();
     Err(BenchError::Inexact(format!(
         "job {} is {}{error} with {} items found, {} succeeded, {} failed and {} skipped of {rows}",
         job.job_guid,
-        job.status.word(),
+        job.status.as_str(),
         job.item_count,
         job.items_succeeded,
         job.items_failed,
@@ -168,14 +171,13 @@ fn verify(job: &Job, rows: u64) -> Result<(), BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{job_guid, job_json};
 
-    fn job(status: &str, succeeded: u64, failed: u64) -> Job {
-        serde_json::from_value(json!({
-            "jobGuid": "g", "jobType": "validate", "status": status, "itemCount": succeeded + failed,
-            "itemCountFinal": true, "itemProgress": succeeded + failed, "itemsSucceeded": succeeded,
-            "itemsFailed": failed,
-        }))
-        .unwrap()
+    fn job(status: &str, succeeded: u64, failed: u64) -> JobView {
+        let known = succeeded + failed;
+        let counts = json!({"status": status, "itemCount": known, "itemCountFinal": true, "itemProgress": known,
+            "itemsSucceeded": succeeded, "itemsFailed": failed});
+        serde_json::from_value(job_json(counts)).unwrap()
     }
 
     #[test]
@@ -184,7 +186,10 @@ mod tests {
         assert!(verify(&job("completed", 1001, 0), 1000).is_err(), "one counted twice");
         assert!(verify(&job("completed", 999, 1), 1000).is_err(), "one failed");
         let error = verify(&job("failed", 10, 0), 1000).unwrap_err().to_string();
-        assert!(error.starts_with("the counts are wrong: job g is failed with 10 items"), "{error}");
+        assert!(
+            error.starts_with(&format!("the counts are wrong: job {} is failed with 10 items", job_guid())),
+            "{error}"
+        );
     }
 
     #[test]

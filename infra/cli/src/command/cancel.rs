@@ -26,7 +26,7 @@ pub struct CancelArgs {
 /// See [`CommandError`].
 pub async fn execute(args: CancelArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
-    let job = connection.api.cancel_job(&args.job.job_guid).await?;
+    let job = connection.api.cancel_job(args.job.job_guid).await?;
     if args.json {
         print_json(&job)?;
     } else {
@@ -34,7 +34,7 @@ pub async fn execute(args: CancelArgs) -> Result<ExitCode, CommandError> {
         if !job.status.is_terminal() {
             eprintln!(
                 "The chunks in progress are finished first.\nLook at it again: {}",
-                connection.watch_command(&job.job_guid)
+                connection.watch_command(job.job_guid)
             );
         }
     }

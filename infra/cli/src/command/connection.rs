@@ -1,5 +1,7 @@
 //! The API that a command calls: the one given, or that of the local stack.
 
+use rowmill_api::ids::JobGuid;
+
 use crate::api::ApiClient;
 use crate::stack::{self, Stack, StackOptions};
 
@@ -40,8 +42,7 @@ pub struct TargetArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub struct JobRefArgs {
     /// The job's guid
-    #[arg(value_parser = super::job_guid)]
-    pub job_guid: String,
+    pub job_guid: JobGuid,
     /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
@@ -112,12 +113,12 @@ impl Connection {
     }
 
     /// The command that follows a job.
-    pub fn watch_command(&self, job_guid: &str) -> String {
+    pub fn watch_command(&self, job_guid: JobGuid) -> String {
         format!("rowmill job {job_guid} --watch{}", self.url_argument)
     }
 
     /// The command that fetches a job's results.
-    pub fn results_command(&self, job_guid: &str) -> String {
+    pub fn results_command(&self, job_guid: JobGuid) -> String {
         format!("rowmill results {job_guid}{}", self.url_argument)
     }
 }

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use rowmill_api::dead_letter::DeadChunk;
+
 use super::connection::JobRefArgs;
 use super::{CommandError, print, print_json};
-use crate::api::{DeadChunk, DeadLetter};
+use crate::api::DeadLetter;
 use crate::terminal::{count, cut, escape_controls, table};
 
 /// Lists the dead letters of a job: messages that failed at every delivery
@@ -28,7 +30,7 @@ pub struct DeadLettersArgs {
 /// See [`CommandError`].
 pub async fn execute(args: DeadLettersArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
-    let letters = connection.api.dead_letters(&args.job.job_guid).await?;
+    let letters = connection.api.dead_letters(args.job.job_guid).await?;
     if args.json {
         letters.iter().try_for_each(print_json)?;
     } else if letters.is_empty() {
@@ -45,8 +47,8 @@ fn letter_table(letters: &[DeadLetter]) -> String {
     for letter in letters {
         let of_chunk = |text: fn(&DeadChunk) -> String| letter.chunk.as_ref().map(text).unwrap_or_default();
         rows.push(vec![
-            letter.at.map_or_else(String::new, |at| format!("{at:.0}")),
-            cut(&letter.about, 24),
+            format!("{:.0}", letter.at),
+            cut(letter.about.as_str(), 24),
             letter.attempt.to_string(),
             of_chunk(|chunk| chunk.tally.to_string()),
             of_chunk(|chunk| chunk.index.to_string()),
@@ -59,7 +61,7 @@ fn letter_table(letters: &[DeadLetter]) -> String {
 
 /// The rows of a chunk, as far as the message tells. In a redrive they are the failed rows from the first row on.
 fn rows_of(chunk: &DeadChunk) -> String {
-    format!("{} from {}", count(chunk.items), count(chunk.first_row))
+    format!("{} from {}", count(chunk.items.into()), count(chunk.first_row))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rowmill_api::request::CreateJobRequest;
+use rowmill_api::status::Status;
 use serde_json::{Map, Value};
 
 use super::CommandError;
@@ -10,7 +12,6 @@ use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::params::{TextFormat, read_json};
 use super::results::{OutArgs, ResultKind};
-use crate::api::{JobStatus, NewJob};
 use crate::follow::Reporter;
 
 /// The job type that reads a dataset.
@@ -72,19 +73,19 @@ impl ExportArgs {
 ///
 /// See [`CommandError`]. The message says whether a job was created.
 pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
-    let new_job = NewJob {
+    let new_job = CreateJobRequest {
         job_type: EXPORT.to_owned(),
         params: args.params()?,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
-        ..NewJob::default()
+        ..CreateJobRequest::default()
     };
     args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await
 }
 
 async fn export(
     args: &ExportArgs,
-    new_job: &NewJob,
+    new_job: &CreateJobRequest,
     connection: &Connection,
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
@@ -94,7 +95,7 @@ async fn export(
     let job = job_run.create_and_follow(new_job, &mut reporter).await?;
     let fetched = match job.status {
         // A failed export leaves a part of the dataset. It is not fetched here; `rowmill results` can.
-        JobStatus::Completed => Some(job_run.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
+        Status::Completed => Some(job_run.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
         _ => None,
     };
     job_run.conclude(&job, fetched).await

@@ -28,7 +28,7 @@ pub struct JobArgs {
 /// See [`CommandError`].
 pub async fn execute(args: JobArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
-    let job = connection.api.job(&args.job.job_guid).await?;
+    let job = connection.api.job(args.job.job_guid).await?;
     if args.watch.watch {
         return args.watch.follow(&connection, job).await;
     }
@@ -53,7 +53,7 @@ pub struct WatchArgs {
 impl WatchArgs {
     /// Follows a job to its end and shows it. An interruption does not affect the job.
     pub(super) async fn follow(&self, connection: &Connection, job: Job) -> Result<ExitCode, CommandError> {
-        let watch_command = connection.watch_command(&job.job_guid);
+        let watch_command = connection.watch_command(job.job_guid);
         let mut reporter = Reporter::new(self.json);
         let patience = self.patience.patience();
         let followed = tokio::select! {

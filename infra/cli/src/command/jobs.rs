@@ -3,10 +3,13 @@
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use rowmill_api::status::Status;
+
 use super::connection::ApiArgs;
 use super::{CommandError, print, print_json};
-use crate::api::{ApiClient, Job, JobFilter, JobStatus};
-use crate::terminal::{count, cut, escape_controls, table};
+use crate::api::{ApiClient, Job, JobFilter};
+use crate::terminal::{count, cut, table};
 
 /// Most jobs per request: the limit of the API.
 const PAGE: usize = 100;
@@ -15,8 +18,8 @@ const PAGE: usize = 100;
 #[derive(Debug, clap::Args)]
 pub struct JobsArgs {
     /// Only jobs with this status
-    #[arg(long, value_enum)]
-    pub status: Option<JobStatus>,
+    #[arg(long, value_parser = status_parser())]
+    pub status: Option<Status>,
     /// Only jobs of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
@@ -54,11 +57,12 @@ async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec
     let mut jobs = Vec::new();
     let mut after = None;
     while jobs.len() < limit {
-        let page = api.jobs(filter, PAGE.min(limit - jobs.len()), after.as_deref()).await?;
-        jobs.extend(page.jobs);
+        let page = api.jobs(filter, PAGE.min(limit - jobs.len()), after).await?;
+        let next = page.next;
+        jobs.extend(page.entries("jobs", |page| page.jobs));
         // A page of a filtered list may be short or empty although more pages follow.
-        match page.next {
-            Some(next) if Some(&next) != after.as_ref() => after = Some(next),
+        match next {
+            Some(_) if next != after => after = next,
             _ => break,
         }
     }
@@ -66,18 +70,24 @@ async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec
     Ok(jobs)
 }
 
+/// The words of a status.
+fn status_parser() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.map(Status::as_str))
+        .map(|word| Status::parse(&word).expect("one of the possible values"))
+}
+
 fn job_table(jobs: &[Job]) -> String {
     let heading = ["job", "type", "status", "done", "items", "failed", "created"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for job in jobs {
         rows.push(vec![
-            escape_controls(&job.job_guid),
+            job.job_guid.to_string(),
             cut(&job.job_type, 24),
-            job.status.word().to_owned(),
+            job.status.as_str().to_owned(),
             format!("{}%", job.percent),
             count(job.item_count),
             count(job.items_failed),
-            job.created_at.map_or_else(String::new, |at| format!("{at:.0}")),
+            format!("{:.0}", job.created_at),
         ]);
     }
     table(&rows, &[3, 4, 5])
@@ -85,38 +95,46 @@ fn job_table(jobs: &[Job]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_api::ids::JobGuid;
     use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
     use crate::fake_api::{FakeApi, Reply};
+    use crate::fixtures::{job_guid, job_json};
 
     #[tokio::test]
     async fn pages_are_followed_up_to_the_limit() {
-        let page = |from: usize, next: serde_json::Value| {
-            let job = |n| json!({"jobGuid": format!("g{n}"), "jobType": "import", "status": "completed"});
-            Reply::json(200, json!({"jobs": [job(from), job(from + 1)], "next": next}))
+        let guid = |n: u128| JobGuid(Uuid::from_u128(n));
+        let page = move |from: u128, next: JobGuid| {
+            let jobs = [from, from + 1].map(|n| job_json(json!({"jobGuid": guid(n)})));
+            Reply::json(200, json!({"jobs": jobs, "next": next}))
         };
         let api = FakeApi::serve(move |_, n| match n {
-            0 => page(0, json!("c1")),
-            1 => Reply::json(200, json!({"jobs": [], "next": "c2"})),
-            _ => page(2, json!("c3")),
+            0 => page(0, guid(11)),
+            1 => Reply::json(200, json!({"jobs": [], "next": guid(12)})),
+            _ => page(2, guid(13)),
         })
         .await;
         let client = ApiClient::new(&api.url, None).unwrap();
         let jobs = newest(&client, &JobFilter::default(), 3).await.unwrap();
         let guids: Vec<_> = jobs.into_iter().map(|job| job.job_guid).collect();
-        assert_eq!(guids, ["g0", "g1", "g2"]);
+        assert_eq!(guids, [0, 1, 2].map(guid));
         let targets: Vec<_> = api.seen().into_iter().map(|request| request.target).collect();
-        assert_eq!(targets, ["/api/jobs?limit=3", "/api/jobs?limit=1&after=c1", "/api/jobs?limit=1&after=c2"]);
+        let second = [11, 12].map(|n| format!("/api/jobs?limit=1&after={}", guid(n)));
+        assert_eq!(targets, [&["/api/jobs?limit=3".to_owned()][..], &second].concat());
     }
 
     #[test]
     fn the_table_is_aligned() {
-        let job = json!({"jobGuid": "g", "jobType": "import", "status": "running", "percent": 7,
-            "itemCount": 12_345, "createdAt": "2025-01-01T00:00:00.123Z"});
+        let job = job_json(json!({"status": "running", "percent": 7, "itemCount": 12_345,
+            "createdAt": "2025-01-01T00:00:00.123Z"}));
         let table = job_table(&[serde_json::from_value(job).unwrap()]);
-        let expected = "job  type    status   done   items  failed  created\n\
-                        g    import  running    7%  12,345       0  2025-01-01T00:00:00Z\n";
+        let expected = format!(
+            "job                                   type    status   done   items  failed  created\n\
+             {}  import  running    7%  12,345       0  2025-01-01T00:00:00Z\n",
+            job_guid()
+        );
         assert_eq!(table, expected);
     }
 }

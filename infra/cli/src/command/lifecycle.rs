@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rowmill_api::request::CreateJobRequest;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -12,7 +13,7 @@ use super::interrupt::{self, interrupted};
 use super::limits::{ConcurrencyArgs, DeadlineArgs};
 use super::results::{Fetched, ResultKind, fetch};
 use super::{CommandError, PatienceArgs, print, print_counts, print_json, print_results_hint};
-use crate::api::{Job, NewJob};
+use crate::api::Job;
 use crate::download::Folder;
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
@@ -92,15 +93,19 @@ pub(super) struct JobRun<'a> {
 
 impl JobRun<'_> {
     /// Creates the job and follows it to its end.
-    pub async fn create_and_follow(&self, new_job: &NewJob, reporter: &mut Reporter) -> Result<Job, CommandError> {
+    pub async fn create_and_follow(
+        &self,
+        new_job: &CreateJobRequest,
+        reporter: &mut Reporter,
+    ) -> Result<Job, CommandError> {
         let (connection, stage) = (self.connection, self.stage);
         stage.asked.store(true, Ordering::Relaxed);
         let job = connection.api.create_job(new_job, Uuid::new_v4()).await?;
-        let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(&job.job_guid));
+        let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(job.job_guid));
         let job = follow(&connection.api, job, &self.patience.patience(), reporter)
             .await
             .map_err(|source| CommandError::Follow { source, watch_command: watch_command.clone() })?;
-        stage.results_command.get_or_init(|| connection.results_command(&job.job_guid));
+        stage.results_command.get_or_init(|| connection.results_command(job.job_guid));
         Ok(job)
     }
 
@@ -112,7 +117,7 @@ impl JobRun<'_> {
         folder: &Folder,
         reporter: &Reporter,
     ) -> Result<Fetched, CommandError> {
-        fetch(self.connection, &job.job_guid, only, folder, reporter).await
+        fetch(self.connection, job.job_guid, only, folder, reporter).await
     }
 
     /// Shows how the job ended and which results were fetched.

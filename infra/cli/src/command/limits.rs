@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use rowmill_api::request::{MAX_CONCURRENCY_MAX, Tolerance};
+
 use super::parse_span;
-use crate::api::Tolerance;
 
 /// The deadline of a job.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -51,7 +52,7 @@ impl ToleranceArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConcurrencyArgs {
     /// Process at most this many chunks of the job at the same time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONCURRENCY_MAX)))]
     pub max_concurrency: Option<u32>,
 }
 

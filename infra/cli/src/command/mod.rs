@@ -187,7 +187,7 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     if job.items_failed == 0 {
         return Ok(());
     }
-    match connection.api.failed_items(&job.job_guid, FAILED_ROWS_SHOWN).await {
+    match connection.api.failed_items(job.job_guid, FAILED_ROWS_SHOWN).await {
         Ok(items) if items.is_empty() => Ok(()),
         Ok(items) => {
             let table = failed_items_table(&items, job.items_failed, terminal::width());
@@ -204,14 +204,9 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
 /// Prints how to fetch the failed rows of an ended job, if there are any.
 fn print_results_hint(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     match job.status.is_terminal() && job.items_failed > 0 {
-        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.results_command(&job.job_guid))),
+        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.results_command(job.job_guid))),
         false => Ok(()),
     }
-}
-
-/// Parses a job's guid. It becomes part of a URL path, so nothing else is accepted.
-fn job_guid(text: &str) -> Result<String, uuid::Error> {
-    text.parse::<uuid::Uuid>().map(|guid| guid.hyphenated().to_string())
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rowmill_api::ids::FileGuid;
+use rowmill_api::request::RedriveRequest;
+
 use super::connection::{Connection, JobRefArgs};
 use super::job::WatchArgs;
 use super::limits::DeadlineArgs;
 use super::{CommandError, print, print_json};
-use crate::api::Redrive;
 use crate::follow::{Reporter, summary};
 use crate::upload::{SourceFile, store};
 
@@ -49,8 +51,8 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
         Some(file) => Some(upload(&connection, file, args.watch.json).await?),
         None => None,
     };
-    let redrive = Redrive { file_guid, deadline_seconds: args.deadline.seconds() };
-    let job = connection.api.redrive_job(&args.job.job_guid, &redrive).await?;
+    let redrive = RedriveRequest { file_guid, deadline_seconds: args.deadline.seconds() };
+    let job = connection.api.redrive_job(args.job.job_guid, &redrive).await?;
     if args.watch.watch {
         return args.watch.follow(&connection, job).await;
     }
@@ -60,13 +62,13 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
         print(&summary(&job))?;
         eprintln!(
             "The failed items are processed again.\nLook at it again: {}",
-            connection.watch_command(&job.job_guid)
+            connection.watch_command(job.job_guid)
         );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn upload(connection: &Connection, file: &SourceFile, json: bool) -> Result<String, CommandError> {
+async fn upload(connection: &Connection, file: &SourceFile, json: bool) -> Result<FileGuid, CommandError> {
     let report = Reporter::new(json).upload(file);
     let stored = store(&connection.api, file, &report.progress).await?;
     Ok(stored.upload.file_guid)

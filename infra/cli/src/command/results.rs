@@ -4,12 +4,15 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rowmill_api::ids::JobGuid;
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::results::{FileView, ResultKind as Kind, ResultsView};
 use serde::Serialize;
 
 use super::connection::{Connection, JobRefArgs};
 use super::interrupt::{self, interrupted};
 use super::{CommandError, print, print_json};
-use crate::api::{ApiError, JOB_ACTIVE, ResultFile, Results};
+use crate::api::{ApiError, MANIFEST, files_of};
 use crate::download::{Folder, ResultSource};
 use crate::follow::Reporter;
 use crate::terminal::{bytes, count, escape_controls, table};
@@ -31,10 +34,10 @@ impl ResultKind {
     /// Its name in the API.
     fn word(self) -> &'static str {
         match self {
-            Self::FailedRows => "failedRows",
-            Self::UnprocessedRows => "unprocessedRows",
-            Self::Output => "output",
-            Self::Manifest => "manifest",
+            Self::FailedRows => Kind::FailedRows.as_str(),
+            Self::UnprocessedRows => Kind::UnprocessedRows.as_str(),
+            Self::Output => Kind::Output.as_str(),
+            Self::Manifest => MANIFEST,
         }
     }
 }
@@ -88,7 +91,7 @@ pub async fn execute(args: ResultsArgs) -> Result<ExitCode, CommandError> {
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
     let folder = args.out.folder();
     let fetched = tokio::select! {
-        fetched = fetch(&connection, &args.job.job_guid, &args.only, &folder, &reporter) => fetched?,
+        fetched = fetch(&connection, args.job.job_guid, &args.only, &folder, &reporter) => fetched?,
         () = interrupted() => {
             eprintln!("Interrupted; complete files are kept, partial files are removed.");
             return Ok(interrupt::exit_code());
@@ -108,7 +111,7 @@ pub async fn execute(args: ResultsArgs) -> Result<ExitCode, CommandError> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Fetched {
-    job_guid: String,
+    job_guid: JobGuid,
     attempt: u32,
     files: Vec<FetchedFile>,
 }
@@ -153,7 +156,7 @@ impl Fetched {
 /// Fetches results of a job into `folder`: the kinds in `only`, or all.
 pub(super) async fn fetch(
     connection: &Connection,
-    job_guid: &str,
+    job_guid: JobGuid,
     only: &[ResultKind],
     folder: &Folder,
     reporter: &Reporter,
@@ -165,11 +168,12 @@ pub(super) async fn fetch(
     let source = ResultSource::new(&connection.api, job_guid);
     let mut files = Vec::with_capacity(wanted.len());
     for (file, place) in wanted.into_iter().zip(places) {
-        let report = reporter.download(&place.name(), file.bytes);
+        let report = reporter.download(&place.name(), file.file.bytes);
         source.receive(&file, &place, &report.progress).await?;
+        let file = file.file;
         files.push(FetchedFile {
             name: file.name,
-            kind: file.kind,
+            kind: file.kind.as_str().to_owned(),
             content_type: file.content_type,
             path: place.path,
             bytes: file.bytes,
@@ -177,43 +181,45 @@ pub(super) async fn fetch(
             crc64_nvme: file.crc64_nvme,
         });
     }
-    Ok(Fetched { job_guid: job_guid.to_owned(), attempt, files })
+    Ok(Fetched { job_guid, attempt, files })
 }
 
-fn chosen(results: Results, only: &[ResultKind]) -> Vec<ResultFile> {
-    let is_wanted = |file: &ResultFile| only.is_empty() || only.iter().any(|kind| kind.word() == file.kind);
-    results.into_files().into_iter().filter(is_wanted).collect()
+fn chosen(results: ResultsView, only: &[ResultKind]) -> Vec<FileView> {
+    let is_wanted = |file: &FileView| only.is_empty() || only.iter().any(|kind| kind.word() == file.file.kind.as_str());
+    files_of(results).into_iter().filter(is_wanted).collect()
 }
 
 /// The API's refusal. For a job that has not ended, with the command that follows it.
-fn unavailable(connection: &Connection, job_guid: &str, source: ApiError) -> CommandError {
-    match source.code() {
-        Some(JOB_ACTIVE) => CommandError::NotEnded { source, watch_command: connection.watch_command(job_guid) },
-        _ => source.into(),
+fn unavailable(connection: &Connection, job_guid: JobGuid, source: ApiError) -> CommandError {
+    if source.is(ProblemCode::JobActive) {
+        return CommandError::NotEnded { source, watch_command: connection.watch_command(job_guid) };
     }
+    source.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use rowmill_api::Open;
+    use rowmill_api::openapi::examples;
 
     use super::*;
+    use crate::fixtures::job_guid;
 
-    fn results() -> Results {
-        let file = |kind: &str| {
-            json!({"name": kind, "kind": kind, "contentType": "text/csv", "bytes": 1, "crc64Nvme": "AAAAAAAAAAA=",
-                "fileName": kind, "url": "http://127.0.0.1/"})
-        };
-        let files = ["failedRows", "unprocessedRows", "output", "laterKind"].map(file);
-        serde_json::from_value(json!({"jobGuid": "g", "attempt": 1, "status": "cancelled", "files": files,
-            "manifest": file("")}))
-        .unwrap()
+    fn results() -> ResultsView {
+        let results = examples::results();
+        let kinds = ["failedRows", "unprocessedRows", "output", "laterKind"];
+        let files = kinds.map(|kind| {
+            let mut file = results.files[0].clone();
+            file.file.kind = Open::Other(kind.to_owned());
+            file
+        });
+        ResultsView { files: files.into(), ..results }
     }
 
     #[test]
     fn the_kinds_asked_for_are_chosen_or_all() {
         let chosen = |only: &[ResultKind]| -> Vec<String> {
-            super::chosen(results(), only).into_iter().map(|file| file.kind).collect()
+            super::chosen(results(), only).into_iter().map(|file| file.file.kind.as_str().to_owned()).collect()
         };
         assert_eq!(chosen(&[]), ["failedRows", "unprocessedRows", "output", "laterKind", "manifest"]);
         assert_eq!(chosen(&[ResultKind::Manifest, ResultKind::FailedRows]), ["failedRows", "manifest"]);
@@ -233,7 +239,7 @@ mod tests {
             crc64_nvme: String::new(),
         };
         let files = vec![file("./a.csv", 2048, Some(1500)), file("./manifest.json", 7, None)];
-        let fetched = Fetched { job_guid: "g".into(), attempt: 1, files };
+        let fetched = Fetched { job_guid: job_guid(), attempt: 1, files };
         assert_eq!(fetched.listing(false), "./a.csv\n./manifest.json\n");
         let expected =
             "file                 size  items\n./a.csv          2.00 KiB  1,500\n./manifest.json       7 B\n";

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rowmill_api::request::CreateJobRequest;
 use serde_json::{Map, Value};
 
 use super::CommandError;
@@ -10,7 +11,6 @@ use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
-use crate::api::NewJob;
 use crate::download::Folder;
 use crate::follow::Reporter;
 use crate::upload::{SourceFile, store};
@@ -70,13 +70,14 @@ async fn run(
     let report = reporter.upload(file);
     let stored = store(&connection.api, file, &report.progress).await?;
     drop(report);
-    let new_job = NewJob {
+    let new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
         file_guid: Some(stored.upload.file_guid),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
+        metadata: None,
     };
     let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
     let job = job_run.create_and_follow(&new_job, &mut reporter).await?;

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use rowmill_api::results::FileView;
 use tokio::fs;
 
 use super::DownloadError;
-use crate::api::ResultFile;
 use crate::terminal::drives_terminal;
 
 /// The folder for results.
@@ -52,10 +52,11 @@ impl Folder {
     /// [`DownloadError::Nameless`], [`DownloadError::Twice`], [`DownloadError::Exists`],
     /// [`DownloadError::FolderInTheWay`] or [`DownloadError::Unwritable`]: everything that can be checked before the first byte is
     /// fetched.
-    pub async fn places(&self, files: &[ResultFile]) -> Result<Vec<Destination>, DownloadError> {
+    pub async fn places(&self, files: &[FileView]) -> Result<Vec<Destination>, DownloadError> {
         let mut places = Vec::with_capacity(files.len());
         for file in files {
-            let name = safe_name(&file.file_name).ok_or_else(|| DownloadError::Nameless(file.file_name.clone()))?;
+            let given = &file.link.file_name;
+            let name = safe_name(given).ok_or_else(|| DownloadError::Nameless(given.clone()))?;
             let place = Destination { path: self.path.join(name), replace: self.replace };
             if places.contains(&place) {
                 return Err(DownloadError::Twice(place.path));

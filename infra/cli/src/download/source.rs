@@ -7,18 +7,20 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Response, StatusCode, Url};
+use rowmill_api::ids::JobGuid;
+use rowmill_api::results::{FileView, ResultFile};
 use tokio::time::timeout;
 
 use super::partial_file::PartialFile;
 use super::{Destination, DownloadError};
-use crate::api::{ApiClient, ResultFile, http_client};
+use crate::api::{ApiClient, files_of, http_client};
 use crate::progress::ByteProgress;
 use crate::storage::{STALL_LIMIT, StorageRefusal};
 
 /// The results of one job. Expired links are renewed.
 pub struct ResultSource<'a> {
     api: &'a ApiClient,
-    job_guid: &'a str,
+    job_guid: JobGuid,
     stall_limit: Duration,
 }
 
@@ -50,7 +52,7 @@ impl Failure {
 
 impl<'a> ResultSource<'a> {
     /// The results of a job of `api`.
-    pub fn new(api: &'a ApiClient, job_guid: &'a str) -> Self {
+    pub fn new(api: &'a ApiClient, job_guid: JobGuid) -> Self {
         Self { api, job_guid, stall_limit: STALL_LIMIT }
     }
 
@@ -68,24 +70,24 @@ impl<'a> ResultSource<'a> {
     /// The [`DownloadError`] of the last attempt. There is no new file.
     pub async fn receive(
         &self,
-        file: &ResultFile,
+        file: &FileView,
         place: &Destination,
         progress: &ByteProgress,
     ) -> Result<(), DownloadError> {
         let mut reception = Receiver {
-            file,
-            checksum: checksum_of(file)?,
+            file: &file.file,
+            checksum: checksum_of(&file.file)?,
             stall_limit: self.stall_limit,
             incoming: PartialFile::beside(place).map_err(|error| place.unwritable(error))?,
             place,
             progress,
         };
-        let (mut url, mut renewed, mut failed) = (file.url.clone(), false, 0);
+        let (mut url, mut renewed, mut failed) = (file.link.url.clone(), false, 0);
         while let Err(failure) = reception.attempt(&url).await {
             let retry_after = match failure.remedy {
                 Remedy::NewLink if !renewed => {
                     renewed = true;
-                    url = self.new_link(file).await?;
+                    url = self.new_link(&file.file).await?;
                     continue;
                 }
                 Remedy::None | Remedy::NewLink => return Err(failure.error),
@@ -104,10 +106,15 @@ impl<'a> ResultSource<'a> {
     }
 
     async fn new_link(&self, file: &ResultFile) -> Result<String, DownloadError> {
-        let files = self.api.results(self.job_guid).await?.into_files();
-        let same = files.into_iter().find(|other| other.is_same_content(file));
-        same.map(|file| file.url).ok_or_else(|| DownloadError::Changed(file.name.clone()))
+        let files = files_of(self.api.results(self.job_guid).await?);
+        let same = files.into_iter().find(|other| is_same_content(&other.file, file));
+        same.map(|file| file.link.url).ok_or_else(|| DownloadError::Changed(file.name.clone()))
     }
+}
+
+/// Whether both are the same bytes under the same name.
+fn is_same_content(one: &ResultFile, other: &ResultFile) -> bool {
+    (&one.name, one.bytes, &one.crc64_nvme) == (&other.name, other.bytes, &other.crc64_nvme)
 }
 
 /// A running download.

@@ -3,15 +3,16 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use rowmill_api::openapi::examples;
+use rowmill_api::results::{FileView, ResultFile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::api::{ApiClient, ResultFile, RetryPolicy};
+use crate::api::{ApiClient, RetryPolicy};
 use crate::fake_api::{FakeApi, Reply, Request};
+use crate::fixtures::{job_guid, with};
 use crate::progress::ByteProgress;
-
-const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
 
 /// Long enough to come in many pieces.
 fn content() -> Vec<u8> {
@@ -27,11 +28,19 @@ fn entry(host: &str, content: &[u8]) -> Value {
         "crc64Nvme": crc64(content), "fileName": "out.csv", "url": format!("http://{host}/bucket?X-Amz-Signature=secret")})
 }
 
+/// A description of the file that differs from the stored one.
+fn changed(change: impl Fn(&mut ResultFile)) -> impl Fn(FileView) -> FileView {
+    move |mut file| {
+        change(&mut file.file);
+        file
+    }
+}
+
 /// The API's answer, every link of which is signed with `signature`.
 fn results(host: &str, signature: &str, content: &[u8]) -> Value {
     let mut file = entry(host, content);
     file["url"] = format!("http://{host}/bucket?X-Amz-Signature={signature}").into();
-    json!({"jobGuid": GUID, "attempt": 1, "status": "completed", "files": [file], "manifest": entry(host, b"")})
+    with(serde_json::to_value(examples::results()).unwrap(), json!({"files": [file]}))
 }
 
 /// Answers as S3 does, whole or from where the range begins.
@@ -65,7 +74,7 @@ impl Fetch {
 
     /// The same of a file described a little differently.
     async fn of(
-        described: impl Fn(ResultFile) -> ResultFile,
+        described: impl Fn(FileView) -> FileView,
         answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let server = FakeApi::serve(answer).await;
@@ -82,7 +91,7 @@ impl Fetch {
             *told = (bytes, told.1.max(bytes));
         });
         let place = Destination { path: folder.path().join("out.csv"), replace: false };
-        let source = ResultSource::new(&api, GUID).with_stall_limit(Duration::from_secs(5));
+        let source = ResultSource::new(&api, job_guid()).with_stall_limit(Duration::from_secs(5));
         let result = source.receive(&file, &place, &progress).await;
         let told = *told.lock().unwrap();
         Self { result, seen: server.seen(), folder, told }
@@ -175,7 +184,7 @@ async fn bytes_that_were_changed_on_the_way_are_fetched_again_from_the_start() {
 
 #[tokio::test]
 async fn a_wrong_checksum_is_an_error_after_so_many_tries_and_leaves_no_file() {
-    let other = |file| ResultFile { crc64_nvme: crc64(b"other"), ..file };
+    let other = changed(|file| file.crc64_nvme = crc64(b"other"));
     let fetch = Fetch::of(other, |request, _| stored(request, &content())).await;
     assert!(matches!(fetch.result, Err(DownloadError::Mismatch { what: "checksum", .. })), "{}", fetch.error());
     assert!(fetch.error().contains("`out.csv`"), "{}", fetch.error());
@@ -186,7 +195,7 @@ async fn a_wrong_checksum_is_an_error_after_so_many_tries_and_leaves_no_file() {
 
 #[tokio::test]
 async fn more_bytes_than_promised_are_not_written() {
-    let shorter = |file: ResultFile| ResultFile { bytes: file.bytes - 1, ..file };
+    let shorter = changed(|file| file.bytes -= 1);
     let fetch = Fetch::of(shorter, |request, _| stored(request, &content())).await;
     assert!(matches!(fetch.result, Err(DownloadError::Mismatch { what: "length", .. })), "{}", fetch.error());
     assert!(fetch.told.1 < 300_000);
@@ -195,7 +204,7 @@ async fn more_bytes_than_promised_are_not_written() {
 
 #[tokio::test]
 async fn fewer_bytes_than_promised_are_an_error() {
-    let longer = |file: ResultFile| ResultFile { bytes: file.bytes + 1, ..file };
+    let longer = changed(|file| file.bytes += 1);
     let fetch = Fetch::of(longer, |request, _| stored(request, &content())).await;
     assert!(matches!(fetch.result, Err(DownloadError::CutShort { .. } | DownloadError::Mismatch { .. })));
     assert_eq!(fetch.ranges()[..3], ["whole", "bytes=300000-", "whole"]);
@@ -223,7 +232,7 @@ async fn a_link_that_expired_in_the_middle_is_asked_for_anew_and_the_rest_fetche
     })
     .await;
     fetch.is_whole();
-    assert_eq!(fetch.seen[2].target, format!("/api/jobs/{GUID}/results"));
+    assert_eq!(fetch.seen[2].target, format!("/api/jobs/{}/results", job_guid()));
     assert_eq!(fetch.ranges(), ["whole", "bytes=100000-", "bytes=100000-"]);
 }
 
@@ -268,12 +277,12 @@ async fn a_storage_that_sends_nothing_is_given_up() {
     // The system completes the connection; nobody ever answers.
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = socket.local_addr().unwrap().to_string();
-    let file: ResultFile = serde_json::from_value(entry(&host, &content())).unwrap();
+    let file: FileView = serde_json::from_value(entry(&host, &content())).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let api = ApiClient::new(&format!("http://{host}"), None).unwrap();
     let api = api.with_patience(RetryPolicy::once(), Duration::from_secs(5));
     let place = Destination { path: folder.path().join("out.csv"), replace: false };
-    let source = ResultSource::new(&api, GUID).with_stall_limit(Duration::from_millis(200));
+    let source = ResultSource::new(&api, job_guid()).with_stall_limit(Duration::from_millis(200));
     let error = source.receive(&file, &place, &ByteProgress::new(|_| ())).await.unwrap_err();
     assert!(matches!(error, DownloadError::Stalled { .. }), "{error}");
     assert_eq!(names_in(folder.path()), [""; 0]);
@@ -282,7 +291,7 @@ async fn a_storage_that_sends_nothing_is_given_up() {
 #[tokio::test]
 async fn a_checksum_that_is_none_is_refused_before_anything_is_asked_for() {
     for crc in ["", "AAAA", "!"] {
-        let fetch = Fetch::of(|file| ResultFile { crc64_nvme: crc.into(), ..file }, |_, _| Reply::hang_up()).await;
+        let fetch = Fetch::of(changed(|file| file.crc64_nvme = crc.into()), |_, _| Reply::hang_up()).await;
         assert!(matches!(fetch.result, Err(DownloadError::Instructions { .. })), "{}", fetch.error());
         assert!(fetch.seen.is_empty());
     }
@@ -290,17 +299,15 @@ async fn a_checksum_that_is_none_is_refused_before_anything_is_asked_for() {
 
 #[tokio::test]
 async fn an_empty_result_becomes_an_empty_file() {
-    let empty = |file| ResultFile { bytes: 0, crc64_nvme: crc64(b""), ..file };
+    let empty = changed(|file| (file.bytes, file.crc64_nvme) = (0, crc64(b"")));
     let fetch = Fetch::of(empty, |_, _| Reply::hang_up()).await;
     assert!(fetch.result.is_ok(), "{}", fetch.error());
     assert_eq!(std::fs::read(fetch.folder.path().join("out.csv")).unwrap(), b"");
 }
 
-fn named(names: &[&str]) -> Vec<ResultFile> {
-    let file = |name: &&str| ResultFile {
-        file_name: (*name).to_owned(),
-        ..serde_json::from_value(entry("127.0.0.1:9", b"")).unwrap()
-    };
+fn named(names: &[&str]) -> Vec<FileView> {
+    let file =
+        |name: &&str| serde_json::from_value(with(entry("127.0.0.1:9", b""), json!({"fileName": name}))).unwrap();
     names.iter().map(file).collect()
 }
 

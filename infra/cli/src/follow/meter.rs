@@ -3,21 +3,23 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::api::{Job, JobStatus};
+use rowmill_api::job::JobView;
+use rowmill_api::status::Status;
+
 use crate::terminal::{count, span};
 
 /// The speed is measured over this window: long enough to be stable, short enough to be current.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The message for the status of a job.
-pub fn message(job: &Job) -> String {
+pub fn message(job: &JobView) -> String {
     match job.status {
-        JobStatus::Waiting => "Waiting for job to start...".to_owned(),
-        JobStatus::Running => format!("Job running, {}% complete...", job.percent),
-        JobStatus::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
-        JobStatus::Completed => "Job complete".to_owned(),
-        JobStatus::Failed => "Job failed".to_owned(),
-        JobStatus::Cancelled => "Job cancelled".to_owned(),
+        Status::Waiting => "Waiting for job to start...".to_owned(),
+        Status::Running => format!("Job running, {}% complete...", job.percent),
+        Status::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
+        Status::Completed => "Job complete".to_owned(),
+        Status::Failed => "Job failed".to_owned(),
+        Status::Cancelled => "Job cancelled".to_owned(),
     }
 }
 
@@ -37,8 +39,8 @@ struct Sample {
 
 impl RateMeter {
     /// Adds a sample. `at` is a time on any monotonic clock.
-    pub fn note(&mut self, at: Duration, job: &Job) {
-        if job.status == JobStatus::Waiting {
+    pub fn note(&mut self, at: Duration, job: &JobView) {
+        if job.status == Status::Waiting {
             return;
         }
         let sample = Sample { at, attempt: job.attempt, items: job.item_progress, percent: job.percent };
@@ -60,7 +62,7 @@ impl RateMeter {
     }
 
     /// The remaining time at the recent speed.
-    pub fn time_left(&self, job: &Job) -> Option<Duration> {
+    pub fn time_left(&self, job: &JobView) -> Option<Duration> {
         let seconds = if job.item_count_final && job.attempt == 1 {
             let left = job.item_count.saturating_sub(job.item_progress);
             left as f64 / self.items_per_second()?
@@ -76,11 +78,11 @@ impl RateMeter {
     }
 
     /// Speed and remaining time of a running job as text, as far as they are known.
-    pub fn pace(&self, job: &Job) -> String {
+    pub fn pace(&self, job: &JobView) -> String {
         let rate = self.items_per_second().map(|rate| format!("{} items/s", count(rate as u64)));
         let left = self.time_left(job).map(|left| format!("{} left", span(left)));
         match job.status {
-            JobStatus::Running => rate.into_iter().chain(left).collect::<Vec<_>>().join(", "),
+            Status::Running => rate.into_iter().chain(left).collect::<Vec<_>>().join(", "),
             _ => String::new(),
         }
     }
@@ -94,7 +96,7 @@ impl RateMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::tests::job;
+    use crate::fixtures::job;
 
     #[test]
     fn the_messages_are_the_promised_ones() {

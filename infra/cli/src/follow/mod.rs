@@ -7,14 +7,17 @@ mod summary;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::ids::JobGuid;
+use rowmill_api::job::JobView;
+use rowmill_api::status::Status;
 use tokio::time::Instant;
 
-use crate::api::{ApiClient, ApiError, Job, JobStatus};
+use crate::api::{ApiClient, ApiError, Job};
 use crate::terminal::span;
 
 pub use meter::{RateMeter, message};
 pub use reporter::Reporter;
-pub use summary::{Verdict, failed_items_table, summary};
+pub use summary::{Verdict, failed_items_table, summary, took};
 
 /// Wait before the second request. Small jobs have ended by then.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -47,7 +50,7 @@ pub enum FollowError {
     #[error("no answer about job {job_guid} for {}: {source}", span(*.unanswered))]
     Unanswered {
         /// The job.
-        job_guid: String,
+        job_guid: JobGuid,
         /// How long.
         unanswered: Duration,
         /// The latest failure.
@@ -58,7 +61,7 @@ pub enum FollowError {
     #[error("cannot follow job {job_guid}: {source}")]
     Refused {
         /// The job.
-        job_guid: String,
+        job_guid: JobGuid,
         /// The refusal.
         #[source]
         source: ApiError,
@@ -66,13 +69,13 @@ pub enum FollowError {
     /// The API answers, but the job makes no progress.
     #[error(
         "job {job_guid} is {} and has not moved for {}: its functions may be gone",
-        .status.word(), span(*.unchanged)
+        .status.as_str(), span(*.unchanged)
     )]
     Unchanged {
         /// The job.
-        job_guid: String,
+        job_guid: JobGuid,
         /// Its status.
-        status: JobStatus,
+        status: Status,
         /// How long.
         unchanged: Duration,
     },
@@ -81,10 +84,10 @@ pub enum FollowError {
 /// Receives the observed states of a job.
 pub trait Observer {
     /// The current state of the job.
-    fn looked(&mut self, job: &Job);
+    fn looked(&mut self, job: &JobView);
 
     /// The job makes no progress. Called once per period without progress.
-    fn quiet(&mut self, job: &Job, unchanged: Duration);
+    fn quiet(&mut self, job: &JobView, unchanged: Duration);
 }
 
 /// Polls `job` until it has ended. `observer` gets every state, including the given one and the last one.
@@ -106,7 +109,7 @@ pub async fn follow(
     while !job.status.is_terminal() {
         tokio::time::sleep(pace.next(retry_after)).await;
         let within = patience.unanswered.saturating_sub(answered.elapsed());
-        match api.glance_at_job(&job.job_guid, within.max(FIRST_WAIT)).await {
+        match api.glance_at_job(job.job_guid, within.max(FIRST_WAIT)).await {
             Ok(answer) => {
                 answered = Instant::now();
                 (job, retry_after) = (answer.body, answer.retry_after);
@@ -146,7 +149,7 @@ impl Pace {
 }
 
 /// The fields that change while a job makes progress.
-type Activity = (JobStatus, u32, u64, u64, u8, Option<Timestamp>);
+type Activity = (Status, u32, u64, u64, u8, Timestamp);
 
 /// Since when a job has made no progress.
 struct StallDetector {
@@ -156,11 +159,11 @@ struct StallDetector {
 }
 
 impl StallDetector {
-    fn since_now(job: &Job) -> Self {
+    fn since_now(job: &JobView) -> Self {
         Self { seen: activity(job), since: Instant::now(), mentioned: false }
     }
 
-    fn check(&mut self, job: &Job, patience: &Patience, observer: &mut impl Observer) -> Result<(), FollowError> {
+    fn check(&mut self, job: &JobView, patience: &Patience, observer: &mut impl Observer) -> Result<(), FollowError> {
         if job.status.is_terminal() {
             return Ok(());
         }
@@ -170,7 +173,7 @@ impl StallDetector {
         }
         let unchanged = self.since.elapsed();
         if unchanged >= patience.unchanged {
-            let (job_guid, status) = (job.job_guid.clone(), job.status);
+            let (job_guid, status) = (job.job_guid, job.status);
             return Err(FollowError::Unchanged { job_guid, status, unchanged });
         }
         if unchanged >= QUIET_NOTICE && !self.mentioned {
@@ -181,7 +184,7 @@ impl StallDetector {
     }
 }
 
-fn activity(job: &Job) -> Activity {
+fn activity(job: &JobView) -> Activity {
     (job.status, job.attempt, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
 }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use rowmill_api::job::JobView;
 use serde_json::json;
 
 use super::{Observer, RateMeter, message};
-use crate::api::Job;
 use crate::progress::ByteProgress;
 use crate::terminal::{bytes, cut, span};
 use crate::upload::SourceFile;
@@ -108,7 +108,7 @@ impl Reporter {
         TransferReport { progress, bar }
     }
 
-    fn say_progress(&mut self, job: &Job) {
+    fn say_progress(&mut self, job: &JobView) {
         let text = message(job);
         let pace = self.meter.pace(job);
         match &self.form {
@@ -120,13 +120,13 @@ impl Reporter {
             // The summary prints the last line of an ended job.
             Form::Lines(_) if job.status.is_terminal() => {}
             Form::Lines(stream) => {
-                if self.throttle.lets_pass(Instant::now(), job.status.word(), &text) {
+                if self.throttle.lets_pass(Instant::now(), job.status.as_str(), &text) {
                     say(*stream, format!("{text}  {pace}").trim_end());
                 }
             }
             Form::Json => {
                 let marks = format!("{} {} {}", job.percent, job.item_progress, job.item_count);
-                if self.throttle.lets_pass(Instant::now(), job.status.word(), &marks) {
+                if self.throttle.lets_pass(Instant::now(), job.status.as_str(), &marks) {
                     say(Stream::Out, &job_event(job, &self.meter));
                 }
             }
@@ -135,7 +135,7 @@ impl Reporter {
 }
 
 impl Observer for Reporter {
-    fn looked(&mut self, job: &Job) {
+    fn looked(&mut self, job: &JobView) {
         self.meter.note(self.begun.elapsed(), job);
         self.say_progress(job);
         if let (Form::Bar(bar), true) = (&self.form, job.status.is_terminal()) {
@@ -143,7 +143,7 @@ impl Observer for Reporter {
         }
     }
 
-    fn quiet(&mut self, job: &Job, unchanged: Duration) {
+    fn quiet(&mut self, job: &JobView, unchanged: Duration) {
         let text = format!(
             "No progress of job {} for {}; still waiting. SQS delivers the messages of a lost function again, which may \
              take minutes.",
@@ -225,7 +225,7 @@ fn say(stream: Stream, line: &str) {
     };
 }
 
-fn job_event(job: &Job, meter: &RateMeter) -> String {
+fn job_event(job: &JobView, meter: &RateMeter) -> String {
     json!({
         "event": "progress",
         "message": message(job),
@@ -263,7 +263,7 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::tests::job;
+    use crate::fixtures::job;
 
     #[test]
     fn lines_come_with_a_new_text_once_a_second_and_at_once_with_a_new_status() {

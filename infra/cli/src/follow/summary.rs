@@ -1,9 +1,13 @@
 //! The summary of a job: counts, first failed rows, exit code.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use rowmill_api::item::FailedItem;
+use rowmill_api::job::JobView;
+use rowmill_api::status::Status;
 
 use super::message;
-use crate::api::{FailedItem, Job, JobStatus};
 use crate::terminal::{count, cut, escape_controls, span, table};
 
 /// Minimum width of the raw record, however long the message is.
@@ -22,10 +26,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on an ended job.
-    pub fn of(job: &Job) -> Self {
+    pub fn of(job: &JobView) -> Self {
         match job.status {
-            JobStatus::Completed if job.items_failed + job.items_skipped == 0 => Self::AllSucceeded,
-            JobStatus::Completed => Self::SomeFailed,
+            Status::Completed if job.items_failed + job.items_skipped == 0 => Self::AllSucceeded,
+            Status::Completed => Self::SomeFailed,
             _ => Self::JobFailed,
         }
     }
@@ -44,13 +48,18 @@ impl Verdict {
     }
 }
 
+/// How long an ended job took from its creation to its end, by the API's clock.
+pub fn took(job: &JobView) -> Option<Duration> {
+    Duration::try_from(job.finished_at?.duration_since(job.created_at)).ok()
+}
+
 /// The summary of a job as lines of text.
-pub fn summary(job: &Job) -> String {
+pub fn summary(job: &JobView) -> String {
     let mut text = message(job) + "\n";
     if let Some(error) = &job.error {
-        let code = escape_controls(&error.code);
+        let code = escape_controls(error.code.as_str());
         let what = escape_controls(&error.message);
-        let place = error.rest.get("row").map(|row| format!(" (row {row})")).unwrap_or_default();
+        let place = error.row.map(|row| format!(" (row {row})")).unwrap_or_default();
         text += &format!("  {code}: {what}{place}\n");
     }
     let found = match (job.item_count_final, job.status.is_terminal()) {
@@ -58,7 +67,7 @@ pub fn summary(job: &Job) -> String {
         _ => count(job.item_count),
     };
     let mut rows = vec![
-        ("job", escape_controls(&job.job_guid)),
+        ("job", job.job_guid.to_string()),
         ("type", escape_controls(&job.job_type)),
         ("items", found),
         ("succeeded", count(job.items_succeeded)),
@@ -72,7 +81,7 @@ pub fn summary(job: &Job) -> String {
     }
     if job.attempt > 1 {
         rows.push(("attempt", job.attempt.to_string()));
-    } else if let Some(took) = job.took() {
+    } else if let Some(took) = took(job) {
         let rate = job.item_progress as f64 / took.as_secs_f64().max(0.001);
         rows.push(("took", format!("{} ({} items/s)", span(took), count(rate as u64))));
     }
@@ -115,7 +124,7 @@ fn message_with_column(item: &FailedItem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::tests::job;
+    use crate::fixtures::{job, job_guid};
 
     #[test]
     fn the_exit_code_says_how_it_went() {
@@ -135,10 +144,13 @@ mod tests {
     fn a_summary_gives_counts_and_duration() {
         let mut done = job("completed", 100);
         (done.item_count, done.item_progress, done.items_succeeded) = (11_231, 11_231, 11_231);
-        done.created_at = Some("2025-01-01T00:00:00Z".parse().unwrap());
+        done.created_at = "2025-01-01T00:00:00Z".parse().unwrap();
         done.finished_at = Some("2025-01-01T00:00:02.5Z".parse().unwrap());
-        let expected = "Job complete\n  job        g\n  type       import\n  items      11,231\n  succeeded  11,231\n  \
-                        failed     0\n  took       2.5 s (4,492 items/s)\n";
+        let expected = format!(
+            "Job complete\n  job        {}\n  type       import\n  items      11,231\n  succeeded  11,231\n  \
+             failed     0\n  took       2.5 s (4,492 items/s)\n",
+            job_guid()
+        );
         assert_eq!(summary(&done), expected);
     }
 
@@ -157,9 +169,12 @@ mod tests {
         let mut cancelled = job("cancelled", 40);
         (cancelled.item_count, cancelled.items_succeeded, cancelled.items_skipped) = (1500, 1000, 500);
         cancelled.unprocessed = serde_json::from_str(r#"{"fromRow":1501,"fromOffset":90000}"#).unwrap();
-        let expected = "Job cancelled\n  job          g\n  type         import\n  items        1,500\n  \
-                        succeeded    1,000\n  failed       0\n  skipped      500\n  \
-                        unprocessed  row 1,501 on, not counted above\n";
+        let expected = format!(
+            "Job cancelled\n  job          {}\n  type         import\n  items        1,500\n  \
+             succeeded    1,000\n  failed       0\n  skipped      500\n  \
+             unprocessed  row 1,501 on, not counted above\n",
+            job_guid()
+        );
         assert_eq!(summary(&cancelled), expected);
     }
 
@@ -167,7 +182,7 @@ mod tests {
     fn the_time_since_its_creation_is_no_measure_of_a_redriven_job() {
         let mut redriven = job("completed", 100);
         redriven.attempt = 2;
-        redriven.created_at = Some("2025-01-01T00:00:00Z".parse().unwrap());
+        redriven.created_at = "2025-01-01T00:00:00Z".parse().unwrap();
         redriven.finished_at = Some("2025-01-03T00:00:00Z".parse().unwrap());
         let text = summary(&redriven);
         assert!(text.ends_with("  attempt    2\n") && !text.contains("took"), "{text}");
@@ -177,10 +192,13 @@ mod tests {
     fn failed_rows_fit_the_terminal_and_cannot_drive_it() {
         let item = |row, raw: &str| FailedItem {
             row,
+            offset: 0,
+            length: raw.len() as u64,
             code: "schema_violation".into(),
             message: "is not of type integer, which goes on and on and on and on and on".into(),
             column: Some("age".into()),
             raw: Some(raw.into()),
+            raw_base64: None,
         };
         let items = [item(3, "a,\u{1b}[31mred,b"), item(12_345, &"x".repeat(500))];
         for width in [60, 80, 120, 200] {

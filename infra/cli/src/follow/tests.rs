@@ -3,24 +3,26 @@ use serde_json::json;
 use super::*;
 use crate::api::RetryPolicy;
 use crate::fake_api::{FakeApi, Reply};
+use crate::fixtures::{job_guid, job_json};
 
-pub(super) fn job(status: &str, percent: u8) -> Job {
-    serde_json::from_value(job_json(status, percent)).unwrap()
+/// The job as `follow` gets it.
+fn shown(status: &str, percent: u8) -> Job {
+    serde_json::from_value(job_of(status, percent)).unwrap()
 }
 
-fn job_json(status: &str, percent: u8) -> serde_json::Value {
-    json!({"jobGuid": "g", "jobType": "import", "status": status, "percent": percent})
+fn job_of(status: &str, percent: u8) -> serde_json::Value {
+    job_json(json!({"status": status, "percent": percent}))
 }
 
 #[derive(Default)]
 struct Seen(Vec<String>);
 
 impl Observer for Seen {
-    fn looked(&mut self, job: &Job) {
+    fn looked(&mut self, job: &JobView) {
         self.0.push(message(job));
     }
 
-    fn quiet(&mut self, _: &Job, _: Duration) {
+    fn quiet(&mut self, _: &JobView, _: Duration) {
         self.0.push("quiet".into());
     }
 }
@@ -36,26 +38,26 @@ fn short() -> Patience {
 #[tokio::test]
 async fn every_look_is_seen_from_the_first_to_the_last() {
     let api = FakeApi::serve(|_, n| match n {
-        0 => Reply::json(200, job_json("running", 37)),
+        0 => Reply::json(200, job_of("running", 37)),
         1 => Reply::text(503, "").header("retry-after", "0"),
-        _ => Reply::json(200, job_json("completed", 100)),
+        _ => Reply::json(200, job_of("completed", 100)),
     })
     .await;
     let mut seen = Seen::default();
-    let last = follow(&client(&api.url), job("waiting", 0), &short(), &mut seen).await.unwrap();
-    assert_eq!(last.status, JobStatus::Completed);
+    let last = follow(&client(&api.url), shown("waiting", 0), &short(), &mut seen).await.unwrap();
+    assert_eq!(last.status, Status::Completed);
     assert_eq!(seen.0, ["Waiting for job to start...", "Job running, 37% complete...", "Job complete"]);
 }
 
 #[tokio::test]
 async fn a_job_that_is_cancelled_meanwhile_is_followed_until_it_is_at_rest() {
     let api = FakeApi::serve(|_, n| match n {
-        0 => Reply::json(200, job_json("cancelling", 40)),
-        _ => Reply::json(200, job_json("cancelled", 40)),
+        0 => Reply::json(200, job_of("cancelling", 40)),
+        _ => Reply::json(200, job_of("cancelled", 40)),
     })
     .await;
     let mut seen = Seen::default();
-    let last = follow(&client(&api.url), job("running", 40), &short(), &mut seen).await.unwrap();
+    let last = follow(&client(&api.url), shown("running", 40), &short(), &mut seen).await.unwrap();
     assert_eq!(Verdict::of(&last), Verdict::JobFailed);
     assert_eq!(seen.0, ["Job running, 40% complete...", "Job cancelling, 40% complete...", "Job cancelled"]);
 }
@@ -63,32 +65,32 @@ async fn a_job_that_is_cancelled_meanwhile_is_followed_until_it_is_at_rest() {
 #[tokio::test]
 async fn a_job_already_at_rest_is_not_asked_for() {
     let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
-    follow(&client(&api.url), job("failed", 3), &short(), &mut Seen::default()).await.unwrap();
+    follow(&client(&api.url), shown("failed", 3), &short(), &mut Seen::default()).await.unwrap();
     assert!(api.seen().is_empty());
 }
 
 #[tokio::test]
 async fn an_api_that_falls_silent_is_an_error_that_names_the_job() {
     let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
-    let first = job("running", 5);
+    let first = shown("running", 5);
     let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
     assert!(matches!(error, FollowError::Unanswered { .. }), "{error}");
-    assert!(error.to_string().starts_with("no answer about job g for "), "{error}");
+    assert!(error.to_string().starts_with(&format!("no answer about job {} for ", job_guid())), "{error}");
 }
 
 #[tokio::test]
 async fn a_job_that_never_moves_is_an_error_that_names_it() {
-    let api = FakeApi::serve(|_, _| Reply::json(200, job_json("running", 5))).await;
-    let first = job("running", 5);
+    let api = FakeApi::serve(|_, _| Reply::json(200, job_of("running", 5))).await;
+    let first = shown("running", 5);
     let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
     assert!(matches!(error, FollowError::Unchanged { .. }), "{error}");
-    assert!(error.to_string().starts_with("job g is running and has not moved"), "{error}");
+    assert!(error.to_string().starts_with(&format!("job {} is running and has not moved", job_guid())), "{error}");
 }
 
 #[tokio::test]
 async fn a_job_that_is_gone_is_not_waited_for() {
     let api = FakeApi::serve(|_, _| Reply::json(404, json!({"code": "unknown_job"}))).await;
-    let first = job("running", 5);
+    let first = shown("running", 5);
     let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
     assert!(matches!(error, FollowError::Refused { .. }), "{error}");
     assert_eq!(api.seen().len(), 1);

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::api::{ApiClient, ApiError, NewUpload, SignedPart, Upload};
+use rowmill_api::request::AnnounceRequest;
+use rowmill_api::upload::PartView;
+
+use crate::api::{ApiClient, ApiError, Upload};
 use crate::progress::ByteProgress;
 
 pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
@@ -111,13 +114,14 @@ pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgre
         _ => None,
     };
     let mut upload = api.announce_upload(&announcement(file, sha256)).await?;
-    let parts = std::mem::take(&mut upload.parts);
-    if let Some(request) = upload.upload.take() {
+    // The requests hold signatures. Without them the upload can be printed.
+    let (request, parts) = upload.take(&["upload", "parts"], |view| (view.upload.take(), view.parts.take()));
+    if let Some(request) = request {
         let transfer = Transfer::to(&request.url, api.retry().clone())?;
         transfer.put(file, &request, 0..file.size, progress).await?;
         return Ok(Stored { upload, way: UploadMethod::SinglePut });
     }
-    store_in_parts(api, file, upload, parts, progress).await
+    store_in_parts(api, file, upload, parts.unwrap_or_default(), progress).await
 }
 
 async fn store_directly(
@@ -135,7 +139,7 @@ async fn store_in_parts(
     api: &ApiClient,
     file: &SourceFile,
     upload: Upload,
-    mut parts: Vec<SignedPart>,
+    mut parts: Vec<PartView>,
     progress: &Arc<ByteProgress>,
 ) -> Result<Stored, UploadError> {
     let count = parts.len();
@@ -159,12 +163,17 @@ async fn store_in_parts(
         .buffer_unordered(PARALLEL_PARTS)
         .try_collect::<()>()
         .await?;
-    let upload = api.complete_upload(&upload.file_guid).await?;
+    let upload = api.complete_upload(upload.file_guid).await?;
     Ok(Stored { upload, way: UploadMethod::Multipart(count) })
 }
 
-fn announcement(file: &SourceFile, sha256: Option<String>) -> NewUpload {
-    NewUpload { file_name: file.name.clone(), content_type: file.content_type.to_owned(), size: file.size, sha256 }
+fn announcement(file: &SourceFile, sha256: Option<String>) -> AnnounceRequest {
+    AnnounceRequest {
+        file_name: file.name.clone(),
+        content_type: file.content_type.to_owned(),
+        size: file.size,
+        sha256,
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use rowmill_api::upload::RequestView;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::*;
-use crate::api::{RetryPolicy, SignedRequest};
+use crate::api::RetryPolicy;
 use crate::fake_api::{FakeApi, Reply, Request};
+use crate::fixtures::{file_guid, upload_json};
 
 fn client(url: &str) -> ApiClient {
     let retry = RetryPolicy { first_delay: Duration::from_millis(1), ..RetryPolicy::default() };
@@ -35,11 +38,11 @@ fn puts(seen: &[Request]) -> Vec<&Request> {
 
 #[tokio::test]
 async fn a_small_text_travels_with_its_request() {
-    let api = FakeApi::serve(|_, _| Reply::json(201, json!({"fileGuid": "f", "status": "ready"}))).await;
+    let api = FakeApi::serve(|_, _| Reply::json(201, upload_json(json!({})))).await;
     let (_source, file) = csv_of(1000).await;
     let (last, progress) = recorded();
     let stored = store(&client(&api.url), &file, &progress).await.unwrap();
-    assert_eq!((stored.way, stored.upload.file_guid.as_str()), (UploadMethod::Direct, "f"));
+    assert_eq!((stored.way, stored.upload.file_guid), (UploadMethod::Direct, file_guid()));
     let request = &api.seen()[0];
     assert_eq!(request.headers["content-type"], "text/csv");
     assert!(request.target.starts_with("/api/uploads?fileName="));
@@ -54,8 +57,8 @@ async fn single_put_api(put: impl Fn(usize) -> Reply + Send + Sync + 'static) ->
         _ => {
             let url = format!("http://{}/bucket?X-Amz-Signature=secret", request.headers["host"]);
             let headers = json!({"x-amz-checksum-sha256": "abc", "content-type": "text/csv"});
-            let upload = json!({"method": "PUT", "url": url, "headers": headers});
-            Reply::json(201, json!({"fileGuid": "f", "status": "pending", "upload": upload}))
+            let upload = json!({"method": "PUT", "url": url, "headers": headers, "expiresAt": Timestamp::MAX});
+            Reply::json(201, upload_json(json!({"status": "pending", "upload": upload})))
         }
     })
     .await
@@ -68,6 +71,8 @@ async fn a_bigger_file_is_put_where_the_api_says_with_the_signed_headers_and_wit
     let (last, progress) = recorded();
     let stored = store(&client(&api.url), &file, &progress).await.unwrap();
     assert_eq!(stored.way, UploadMethod::SinglePut);
+    let printed = serde_json::to_string(&stored.upload).unwrap();
+    assert!(printed.contains("pending") && !printed.contains("Signature"), "{printed}");
     let seen = api.seen();
     assert_eq!(seen[0].json()["sha256"].as_str().unwrap(), file.sha256().await.unwrap());
     assert_eq!(seen[0].json()["size"], 2_000_000);
@@ -97,16 +102,17 @@ async fn a_big_file_goes_in_parts_each_tried_again_on_its_own() {
     let api = FakeApi::serve(|request, n| match request.method.as_str() {
         "PUT" if n == 2 => Reply::hang_up(),
         "PUT" => Reply::text(200, ""),
-        _ if request.target.ends_with("/complete") => Reply::json(200, json!({"fileGuid": "f", "status": "ready"})),
+        _ if request.target.ends_with("/complete") => Reply::json(200, upload_json(json!({}))),
         _ => {
             let host = &request.headers["host"];
             let part = |number: u32, size: u32| {
                 let url = format!("http://{host}/part?partNumber={number}");
-                json!({"partNumber": number, "method": "PUT", "url": url, "headers": {}, "size": size})
+                json!({"partNumber": number, "method": "PUT", "url": url, "headers": {}, "size": size,
+                    "expiresAt": Timestamp::MAX})
             };
             // Out of order on purpose: the number decides.
             let parts = [part(2, 1_000_000), part(1, 1_000_000), part(3, 5)];
-            Reply::json(201, json!({"fileGuid": "f", "status": "pending", "parts": parts}))
+            Reply::json(201, upload_json(json!({"status": "pending", "parts": parts})))
         }
     })
     .await;
@@ -121,13 +127,13 @@ async fn a_big_file_goes_in_parts_each_tried_again_on_its_own() {
         let put = puts(&seen).into_iter().rfind(|put| put.target.ends_with(&format!("={target}")));
         assert_eq!(put.unwrap().body, content[range]);
     }
-    assert_eq!(seen.last().unwrap().target, "/api/uploads/f/complete");
+    assert_eq!(seen.last().unwrap().target, format!("/api/uploads/{}/complete", file_guid()));
     assert_eq!(*last.lock().unwrap(), 2_000_005);
 }
 
 #[tokio::test]
 async fn instructions_that_do_not_cover_the_file_are_refused_before_a_byte_is_sent() {
-    let api = FakeApi::serve(|_, _| Reply::json(201, json!({"fileGuid": "f", "status": "pending"}))).await;
+    let api = FakeApi::serve(|_, _| Reply::json(201, upload_json(json!({"status": "pending"})))).await;
     let (_source, file) = csv_of(2_000_000).await;
     let (_, progress) = recorded();
     let error = store(&client(&api.url), &file, &progress).await.unwrap_err();
@@ -141,7 +147,7 @@ async fn a_transfer_that_stands_still_is_given_up() {
     let url = format!("http://{}/bucket", socket.local_addr().unwrap());
     let (_source, file) = csv_of(2_000_000).await;
     let transfer = Transfer::to(&url, RetryPolicy::once()).unwrap().with_stall_limit(Duration::from_millis(200));
-    let request = SignedRequest { method: "PUT".into(), url, headers: Default::default() };
+    let request = RequestView { method: "PUT".into(), url, headers: Default::default(), expires_at: Timestamp::MAX };
     let (last, progress) = recorded();
     let error = transfer.put(&file, &request, 0..file.size, &progress).await.unwrap_err();
     assert!(matches!(error, UploadError::Stalled(_)), "{error}");

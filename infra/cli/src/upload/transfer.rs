@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Url};
+use rowmill_api::upload::RequestView;
 
 use super::file::unreadable;
 use super::{SourceFile, UploadError};
-use crate::api::{RetryPolicy, SignedRequest, http_client};
+use crate::api::{RetryPolicy, http_client};
 use crate::progress::ByteProgress;
 use crate::storage::{STALL_LIMIT, StorageRefusal};
 
@@ -59,7 +60,7 @@ impl Transfer {
     pub async fn put(
         &self,
         file: &SourceFile,
-        request: &SignedRequest,
+        request: &RequestView,
         range: Range<u64>,
         progress: &Arc<ByteProgress>,
     ) -> Result<(), UploadError> {
@@ -82,7 +83,7 @@ impl Transfer {
     async fn try_put(
         &self,
         file: &SourceFile,
-        request: &SignedRequest,
+        request: &RequestView,
         range: Range<u64>,
         progress: &Arc<ByteProgress>,
         sent: &Arc<AtomicU64>,
@@ -140,7 +141,7 @@ async fn accepted(response: reqwest::Response) -> Result<(), Failure> {
     Err(Failure { error, transient, retry_after })
 }
 
-fn signed_headers(request: &SignedRequest, length: u64) -> Result<HeaderMap, UploadError> {
+fn signed_headers(request: &RequestView, length: u64) -> Result<HeaderMap, UploadError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -163,15 +164,18 @@ fn parse(url: &str) -> Result<Url, UploadError> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     #[test]
     fn the_signed_headers_are_sent_with_the_length_of_the_range() {
         let headers = [("Content-Type", "text/csv"), ("host", "s3"), ("content-length", "1")];
-        let request = SignedRequest {
+        let request = RequestView {
             method: "PUT".into(),
             url: "http://127.0.0.1/x".into(),
             headers: headers.map(|(name, value)| (name.into(), value.into())).into(),
+            expires_at: Timestamp::MAX,
         };
         let headers = signed_headers(&request, 7).unwrap();
         assert_eq!(headers.get("content-type").unwrap(), "text/csv");

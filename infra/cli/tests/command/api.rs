@@ -7,8 +7,15 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use rowmill_api::item::FailedItem;
+use rowmill_api::job::JobView;
+use rowmill_api::openapi::examples;
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::status::Status;
+use rowmill_api::upload::UploadView;
 use serde_json::{Value, json};
 
+/// The guid of every job and upload.
 pub const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
 
 /// Serves an API on which every job is as given, for as long as the test runs; its base URL.
@@ -56,11 +63,15 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
     // Most tests do not look.
     let _ = sent.send((request, body));
     let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
-        ["POST", path] if path.starts_with("/api/uploads") => (201, json!({ "fileGuid": GUID, "status": "ready" })),
+        ["POST", path] if path.starts_with("/api/uploads") => {
+            let file_guid = GUID.parse().unwrap();
+            (201, to_json(&UploadView { file_guid, upload: None, ..examples::upload() }))
+        }
         ["POST", _] => (202, job.clone()),
         ["GET", path] if path.contains("/items") => {
-            let item =
-                json!({ "row": 2, "code": "ragged_row", "message": "3 cells", "column": null, "raw": "a,\u{1b}[31mb" });
+            let (code, message) = ("ragged_row".to_owned(), "3 cells".to_owned());
+            let raw = Some("a,\u{1b}[31mb".to_owned());
+            let item = FailedItem { row: 2, offset: 9, length: 7, code, message, column: None, raw, raw_base64: None };
             (200, json!({ "items": [item], "next": null }))
         }
         ["GET", path] if path.ends_with("/results") => results(&host, job),
@@ -90,11 +101,11 @@ const LEFT: [(&str, &str, &str, u64); 3] = [
 pub const SLOW: &str = "slow";
 
 fn results(host: &str, job: &Value) -> (u16, Value) {
-    let refusal = |status: u16, code: &str| (status, json!({ "title": "No", "detail": code, "code": code }));
+    let refusal = |code: ProblemCode| (code.status(), to_json(&code.problem("No results.")));
     match job["status"].as_str() {
         Some("completed") => {}
-        Some("running") => return refusal(409, "job_active"),
-        _ => return refusal(404, "no_results"),
+        Some("running") => return refusal(ProblemCode::JobActive),
+        _ => return refusal(ProblemCode::NoResults),
     }
     let entry = |kind: &str, file_name: &str, content: &str, items: u64| {
         let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, content.as_bytes());
@@ -109,7 +120,9 @@ fn results(host: &str, job: &Value) -> (u16, Value) {
     let left = LEFT.iter().filter(|(kind, ..)| is_left(kind));
     let files: Vec<_> = left.map(|(kind, name, content, items)| entry(kind, name, content, *items)).collect();
     let manifest = entry("manifest", "rows-manifest.json", "{}", 0);
-    (200, json!({ "jobGuid": GUID, "attempt": 1, "status": "completed", "files": files, "manifest": manifest }))
+    let mut results = to_json(&examples::results());
+    (results["jobGuid"], results["files"], results["manifest"]) = (json!(GUID), json!(files), manifest);
+    (200, results)
 }
 
 /// Answers as the storage does.
@@ -127,15 +140,28 @@ fn deliver(mut connection: &TcpStream, path: &str) {
 }
 
 pub fn job(status: &str, outcome: Option<&str>, succeeded: u64, failed: u64) -> Value {
-    let ended = status != "running";
-    json!({
-        "jobGuid": GUID, "jobType": "validate", "fileGuid": GUID, "status": status, "outcome": outcome, "stage": "ended",
-        "message": "", "percent": if ended { 100 } else { 37 }, "itemCount": succeeded + failed, "itemCountFinal": true,
-        "itemProgress": succeeded + failed, "itemsSucceeded": succeeded, "itemsFailed": failed, "itemsSkipped": 0,
-        "attempt": 1, "createdAt": "2026-11-20T15:00:00Z", "startedAt": "2026-11-20T15:00:00Z",
-        "heartbeatAt": "2026-11-20T15:00:01Z", "deadlineAt": "2026-11-20T19:00:00Z",
-        "finishedAt": ended.then_some("2026-11-20T15:00:02Z"), "expiresAt": null,
-        "error": (status == "failed").then(|| json!({ "code": "unterminated_quote", "message": "the quote", "row": 4 })),
-        "metadata": null, "links": {},
-    })
+    let status = Status::parse(status).unwrap();
+    let items = succeeded + failed;
+    let example = examples::job();
+    let mut job = to_json(&JobView {
+        job_guid: GUID.parse().unwrap(),
+        job_type: "validate".to_owned(),
+        status,
+        percent: if status.is_terminal() { 100 } else { 37 },
+        item_count: items,
+        item_progress: items,
+        items_succeeded: succeeded,
+        items_failed: failed,
+        finished_at: example.finished_at.filter(|_| status.is_terminal()),
+        ..example
+    });
+    job["outcome"] = json!(outcome);
+    if status == Status::Failed {
+        job["error"] = json!({ "code": "unterminated_quote", "message": "the quote", "row": 4 });
+    }
+    job
+}
+
+fn to_json(view: &impl serde::Serialize) -> Value {
+    serde_json::to_value(view).unwrap()
 }

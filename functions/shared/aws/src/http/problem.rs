@@ -137,7 +137,7 @@ impl Problem {
     /// With the status of the job that the request does not fit.
     #[must_use]
     pub fn job_status(mut self, status: Status) -> Self {
-        self.view.job_status = Some(status);
+        self.view.job_status = Some(status.into());
         self
     }
 
