@@ -110,12 +110,12 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Tells the client which limit is reached and what to do.
+    /// Tells the client in full sentences which limit is reached and what to do.
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::OwnerFull => "your limit of active jobs is reached; try again when one of your jobs has ended",
-            Self::TypeFull => "the limit of active jobs of this type is reached; try again later",
-            Self::SystemFull => "the limit of active jobs of the system is reached; try again later",
+            Self::OwnerFull => "Your limit of active jobs is reached. Try again when one of your jobs has ended.",
+            Self::TypeFull => "The limit of active jobs of this type is reached. Try again later.",
+            Self::SystemFull => "The limit of active jobs of the system is reached. Try again later.",
         }
     }
 }
