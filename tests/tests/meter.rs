@@ -42,7 +42,7 @@ impl HttpConnector for Scripted {
 }
 
 #[tokio::test]
-async fn every_attempt_is_counted_and_what_dynamodb_charges() {
+async fn every_request_and_its_consumed_capacity_are_counted() {
     let connector = SharedHttpConnector::new(Scripted::default());
     let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
     let config = aws_config::defaults(BehaviorVersion::latest())

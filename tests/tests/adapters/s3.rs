@@ -211,7 +211,7 @@ async fn a_request_signed_for_one_object_stores_no_other() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_is_unavailable() {
+async fn a_missing_bucket_is_unavailable() {
     let server = Server::start().await;
     let elsewhere =
         S3Objects::new(Clients::new(config("http://127.0.0.1:9", https_client()).await).s3(), "files".to_owned());

@@ -22,7 +22,7 @@ fn seconds_of(rate: &Value) -> u64 {
 }
 
 #[test]
-fn every_alarm_is_told_to_the_topic_if_there_is_one() {
+fn every_alarm_notifies_the_topic_if_it_is_set() {
     let template = template();
     let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
     for (name, alarm) in template.resources_of(ALARM) {
@@ -33,7 +33,7 @@ fn every_alarm_is_told_to_the_topic_if_there_is_one() {
 }
 
 #[test]
-fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread() {
+fn a_dead_letter_that_is_unsettled_for_an_hour_raises_an_alarm() {
     let template = template();
     let queues = template.resources_of("AWS::SQS::Queue").map(|(name, _)| name);
     for name in queues.filter(|name| is_dead_letter_queue(name) && !LEFT_TO_PEOPLE.contains(name)) {
@@ -59,7 +59,7 @@ fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread()
 }
 
 #[test]
-fn a_dead_letter_that_is_left_to_people_raises_an_alarm_at_once() {
+fn a_dead_letter_that_only_people_handle_raises_an_alarm_at_once() {
     let template = template();
     for name in LEFT_TO_PEOPLE {
         let alarm = properties(&template, &name.replace("DeadLetterQueue", "GivenUp"));
@@ -71,7 +71,7 @@ fn a_dead_letter_that_is_left_to_people_raises_an_alarm_at_once() {
 }
 
 #[test]
-fn files_that_are_not_received_and_events_that_are_not_published_raise_an_alarm() {
+fn unreceived_files_and_unpublished_events_raise_an_alarm() {
     let template = template();
     let metric = |name: &str, of: &str, metric: &str, threshold: u64| {
         let alarm = properties(&template, name);

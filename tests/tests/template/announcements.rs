@@ -29,7 +29,7 @@ fn patterns() -> Vec<Value> {
 }
 
 #[test]
-fn exactly_the_moves_that_are_told_of_invoke_the_function() {
+fn only_transitions_with_an_event_invoke_the_function() {
     let patterns = patterns();
     let passes = |row: &str, from: Status, to: Status| {
         let image = |status: Status| json!({ "status": { "S": status.as_str() } });
@@ -53,7 +53,7 @@ fn exactly_the_moves_that_are_told_of_invoke_the_function() {
 }
 
 #[test]
-fn what_cannot_be_told_is_tried_for_as_long_as_the_stream_has_it_and_then_put_on_record() {
+fn a_failed_publication_is_retried_until_the_stream_expires_and_then_recorded() {
     let template = template();
     let source = properties(&template, "AnnouncementsEventSource");
     assert_eq!(source["EventSourceArn"], json!({ "Fn::GetAtt": ["JobsTable", "StreamArn"] }));

@@ -9,7 +9,7 @@ const LONGEST_PAUSE_SECONDS: u64 = 900;
 const FIRST_PAUSE_SECONDS: u64 = 10;
 
 #[test]
-fn the_bucket_tells_the_inbox_queue_of_what_is_dropped_there_and_of_nothing_else() {
+fn the_bucket_notifies_the_inbox_queue_of_drops_only() {
     let template = template();
     let notifications = &properties(&template, "Bucket")["NotificationConfiguration"];
     let queues = notifications["QueueConfigurations"].as_array().unwrap();
@@ -21,7 +21,7 @@ fn the_bucket_tells_the_inbox_queue_of_what_is_dropped_there_and_of_nothing_else
 }
 
 #[test]
-fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
+fn the_permission_to_send_to_the_queue_exists_before_the_bucket() {
     let template = template();
     assert_eq!(template.document()["Resources"]["Bucket"]["DependsOn"], "InboxQueuePolicy");
     let policy = properties(&template, "InboxQueuePolicy");
@@ -35,7 +35,7 @@ fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
 }
 
 #[test]
-fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
+fn a_dropped_file_waits_for_a_slot_until_it_expires() {
     let template = template();
     let deliveries = &properties(&template, "InboxQueue")["RedrivePolicy"]["maxReceiveCount"];
     let deliveries = number(&template, deliveries);
@@ -44,7 +44,7 @@ fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
 }
 
 #[test]
-fn what_reads_uploads_reads_the_inbox() {
+fn every_function_that_reads_uploads_can_read_the_inbox() {
     let template = template();
     for (name, role) in template.resources_of("AWS::IAM::Role") {
         let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();

@@ -192,7 +192,7 @@ pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_function_may_do_what_it_does_and_no_more() {
+fn every_role_has_exactly_the_expected_permissions() {
     let template = template();
     let sources = event_sources(&template);
     for function in template.functions().unwrap() {
@@ -224,7 +224,7 @@ fn no_two_functions_share_a_role() {
 }
 
 #[test]
-fn process_items_may_invoke_the_functions_that_are_named_and_nothing_where_none_is() {
+fn process_items_may_invoke_the_configured_functions_only() {
     let template = template();
     let role = properties(&template, "ProcessItemsRole");
     let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();

@@ -43,7 +43,7 @@ fn comes_back(function: &str, wakes: &BTreeMap<String, BTreeSet<String>>) -> boo
 }
 
 #[test]
-fn exactly_the_functions_whose_messages_come_back_to_them_may_be_invoked_in_a_loop() {
+fn recursion_is_allowed_for_functions_that_receive_their_own_messages_only() {
     let template = template();
     let wakes = wakes(&template);
     let coming_back: BTreeSet<&str> = wakes.keys().map(String::as_str).filter(|f| comes_back(f, &wakes)).collect();

@@ -129,7 +129,7 @@ fn every_setting_is_declared_in_one_group() {
 }
 
 #[test]
-fn every_function_gets_the_settings_its_code_reads_and_no_other() {
+fn every_function_gets_exactly_the_settings_that_its_code_reads() {
     let (groups, resources) = (groups(), resources());
     let adapters = adapters(&resources);
     let mut groups_read = BTreeSet::new();
@@ -157,7 +157,7 @@ fn every_function_gets_the_settings_its_code_reads_and_no_other() {
 }
 
 #[test]
-fn settings_are_read_from_the_environment_in_start_only() {
+fn only_start_reads_settings_from_the_environment() {
     for function in template().functions().unwrap() {
         let folder = workspace().join(folder_of(&function.package)).join("src");
         for file in fs::read_dir(&folder).unwrap() {

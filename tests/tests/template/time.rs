@@ -9,7 +9,7 @@ use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
 const SHORTEST_IN_EARNEST: u64 = 60;
 
 #[test]
-fn limits_of_time_are_within_what_the_protocol_counts_on() {
+fn time_limits_are_within_the_assumptions_of_the_protocol() {
     let template = template();
     for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
     {
@@ -23,7 +23,7 @@ fn limits_of_time_are_within_what_the_protocol_counts_on() {
 }
 
 #[test]
-fn a_job_whose_functions_are_at_work_is_not_taken_for_a_dead_one() {
+fn a_job_with_a_running_function_is_not_stale() {
     let template = template();
     for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
     {
@@ -34,14 +34,14 @@ fn a_job_whose_functions_are_at_work_is_not_taken_for_a_dead_one() {
 }
 
 #[test]
-fn what_runs_when_a_job_is_stopped_has_the_time_to_commit() {
+fn the_grace_of_a_stop_is_longer_than_a_run() {
     let template = template();
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
     assert!(default_of(&template, "StopGraceSeconds") > longest, "whichever limit is chosen");
 }
 
 #[test]
-fn no_margin_is_as_long_as_its_time_limit_whatever_is_chosen() {
+fn every_margin_is_shorter_than_its_time_limit() {
     let template = template();
     for (limit, margin) in
         [("SplitTimeoutSeconds", "SplitMarginSeconds"), ("ProcessTimeoutSeconds", "ProcessMarginSeconds")]

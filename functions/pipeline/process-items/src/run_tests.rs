@@ -171,7 +171,7 @@ async fn a_permanent_error_fails_its_item_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_transient_error_is_tried_again_until_it_passes() {
+async fn an_item_is_retried_until_its_transient_error_passes() {
     let flaky = ItemError::transient("busy", "not now");
     let then_bad = ItemError::permanent("bad", "not good");
     let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
@@ -180,14 +180,14 @@ async fn a_transient_error_is_tried_again_until_it_passes() {
 }
 
 #[tokio::test]
-async fn a_chunk_whose_items_keep_failing_for_a_passing_reason_goes_back_uncounted() {
+async fn a_chunk_with_lasting_transient_errors_returns_to_its_queue_uncounted() {
     let script = HashMap::from([(3, vec![ItemError::transient("busy", "not now")])]);
     let (end, _) = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
     assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
 }
 
 #[tokio::test]
-async fn a_run_that_is_out_of_time_says_how_far_it_came() {
+async fn a_run_that_runs_out_of_time_reports_its_progress() {
     let (end, progress) = Bench::new().await.run(Scripted::default(), Duration::ZERO).await;
     assert_eq!((end.unwrap(), progress), (RunEnd::OutOfTime, Progress::default()));
     let bench = Bench::new().await;
@@ -197,14 +197,14 @@ async fn a_run_that_is_out_of_time_says_how_far_it_came() {
 }
 
 #[tokio::test]
-async fn an_item_that_takes_for_ever_does_not_take_those_before_it_along() {
+async fn an_item_that_hangs_does_not_discard_the_batches_before_it() {
     let bench = Bench::new().await;
     let (end, progress) = bench.run(Scripted { hangs_at: Some(4), ..Scripted::default() }, MINUTES).await;
     assert_eq!((end.unwrap(), progress.done), (RunEnd::OutOfTime, 2), "its batch is run again from its start");
 }
 
 #[tokio::test]
-async fn a_stop_skips_the_items_behind_it() {
+async fn after_a_stop_the_remaining_items_are_skipped() {
     let bench = Bench::new().await;
     let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
     let progress = bench.done(processor).await;
@@ -213,7 +213,7 @@ async fn a_stop_skips_the_items_behind_it() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
+async fn a_chunk_that_is_read_as_another_number_of_items_is_not_processed() {
     let read = Bench::new().await.items(4).await;
     assert!(matches!(read, Err(InputError::OtherItems { expected: 4, found: 5 })), "{read:?}");
 }

@@ -50,12 +50,12 @@ mod tests {
     }
 
     #[test]
-    fn without_an_authorizer_everything_is_local() {
+    fn without_an_authorizer_the_owner_is_local() {
         assert_eq!(owner_of(&request(None)).unwrap(), Owner("local".into()));
     }
 
     #[test]
-    fn an_authorizer_that_names_nobody_is_refused() {
+    fn a_token_without_a_valid_subject_is_rejected() {
         for authorizer in [
             json!({}),
             json!({"jwt": {"claims": {}}}),

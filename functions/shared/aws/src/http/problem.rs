@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_says_what_is_wrong_to_programs_and_to_people() {
+    fn a_problem_has_a_code_for_programs_and_a_detail_for_people() {
         let response = Problem::new(ProblemCode::InvalidJson, "line 3").place(3, 1).into_response();
         assert_eq!(response.status(), 400);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_a_503_that_says_when_to_come_back() {
+    fn an_outage_is_a_503_with_retry_after() {
         let response = Problem::from(PortError::unavailable("reading the job", "connection refused")).into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "5");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_our_fault_and_tells_no_internals() {
+    fn an_invalid_answer_of_a_port_is_a_500_without_internals() {
         let response = Problem::from(PortError::invalid("reading the job", "attribute `status`")).into_response();
         assert_eq!(response.status(), 500);
         assert!(!body(&response).to_string().contains("status`"));

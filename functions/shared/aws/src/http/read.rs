@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_whatever_parameters_its_type_has() {
+    fn json_is_read_regardless_of_the_parameters_of_its_content_type() {
         let body = r#"{"size": 3}"#;
         for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
             assert_eq!(read_json::<Wanted>(&request(content_type, body)).unwrap(), Wanted { size: 3 });
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_from_json_of_another_shape() {
+    fn invalid_json_is_distinguished_from_an_invalid_body() {
         let code = |body: &str| read_json::<Wanted>(&request("application/json", body)).unwrap_err().code();
         assert_eq!(code("{\"size\": 3"), "invalid_json");
         assert_eq!(code(""), "invalid_json");
@@ -124,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_too_long_is_not_read() {
+    fn a_body_over_the_limit_is_not_read() {
         let body = vec![b' '; JSON_MAX_BYTES + 1];
         assert_eq!(read_json::<Wanted>(&request("application/json", body)).unwrap_err().status(), 413);
     }
 
     #[test]
-    fn parameters_are_read_or_refused_by_name() {
+    fn an_invalid_parameter_is_rejected_and_a_missing_query_parameter_is_none() {
         let request = request("application/json", "")
             .with_path_parameters(
                 [("jobGuid".to_owned(), "x".to_owned())].into_iter().collect::<std::collections::HashMap<_, _>>(),

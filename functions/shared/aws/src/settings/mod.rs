@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_not_set_has_its_default() {
+    fn an_unset_setting_has_its_default() {
         assert_eq!(parsed("Example", None, 7_u64).unwrap(), 7);
         assert_eq!(parsed("Example", Some(" "), 7_u64).unwrap(), 7);
         assert_eq!(parsed("Example", Some(" 12 "), 7_u64).unwrap(), 12);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_says_which_one_what_it_is_and_what_it_must_be() {
+    fn the_error_for_an_invalid_setting_names_its_value_and_the_expected_one() {
         let error = parsed("ChunkMaxItems", Some("many"), 500_u32).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_resource_says_what_it_must_be() {
+    fn the_error_for_a_missing_resource_says_what_is_expected() {
         let missing = Resource { variable: "ROWMILL_SURELY_NOT_SET", expected: "the name of the jobs table" };
         let error = missing.read().unwrap_err();
         assert_eq!(error.to_string(), "ROWMILL_SURELY_NOT_SET is not set; it must be the name of the jobs table");
     }
 
     #[test]
-    fn a_group_lists_its_settings_and_those_of_its_groups_but_no_constants() {
+    fn a_group_lists_its_settings_including_nested_groups_but_no_constants() {
         let listed: Vec<_> = Example::settings().into_iter().map(|setting| (setting.variable(), setting)).collect();
         let setting = |group, parameter, default: &str| Setting { parameter, default: default.to_owned(), group };
         let expected = [

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_only_what_sqs_allows() {
+    fn a_message_group_has_only_characters_that_sqs_allows() {
         let of = |name: &str| group(&Owner(name.to_owned()));
         assert_eq!(of("auth0|5f7c"), "auth0|5f7c");
         assert_eq!(of("zoë of Rome"), "zo__of_Rome");

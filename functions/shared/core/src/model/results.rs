@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_columns_are_never_named_like_those_of_the_input() {
+    fn rowmill_columns_are_never_named_like_input_columns() {
         let input = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(failed_rows_columns(&input(&["a", "b"])), ["row", "code", "message", "column"]);
         let prefixed = failed_rows_columns(&input(&["code", "b"]));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_written_as_s3_writes_it() {
+    fn a_checksum_has_the_format_of_s3() {
         assert_eq!(crc64_text(0xae8b_1486_0a79_9888), "rosUhgp5mIg=");
     }
 }

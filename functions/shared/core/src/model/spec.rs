@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_borne_is_the_last_count_that_does_not_stop_the_job() {
+    fn a_job_is_stopped_if_failures_exceed_its_tolerance() {
         let counts = |succeeded, failed| Counts { succeeded, failed, skipped: 99 };
         let none = Tolerance { percent: None, count: None, minimum_items: None };
         assert!(!counts(0, 1_000_000).exceed(&none));

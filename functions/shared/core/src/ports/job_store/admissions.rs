@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_can_be_expected_as_often_as_jobs_have_been_ending() {
+    fn retry_after_is_derived_from_the_rate_at_which_jobs_end() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let full = |ends: &[i64]| Full {
             admission: Admission::SystemFull,
