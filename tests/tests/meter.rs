@@ -1,4 +1,4 @@
-//! What is counted in the SDK. A process of its own, since the counts belong to the process.
+//! The meter of SDK requests. This test has its own process, because the counts belong to the process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -49,7 +49,7 @@ impl State {
                     self.taken.push(entry);
                     answers.push(json!({"EventId": "e"}));
                 }
-                Some(code) => answers.push(json!({"ErrorCode": code, "ErrorMessage": "as told"})),
+                Some(code) => answers.push(json!({"ErrorCode": code, "ErrorMessage": "scripted"})),
             }
         }
         let failed = answers.iter().filter(|answer| answer["ErrorCode"].is_string()).count();

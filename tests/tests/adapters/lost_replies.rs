@@ -233,7 +233,7 @@ async fn after_a_lost_reply_to_a_claim_no_sweep_has_the_job_until_it_is_due_agai
     let job = new.job.job_guid;
     store.create(&new).await.unwrap();
     let claimed = store.wake_later(Due { job, at: at(5) }, at(65), 1).await.unwrap();
-    assert_eq!(claimed, None, "it cannot be told from another sweep's");
+    assert_eq!(claimed, None, "the claim may be that of another sweep");
     assert_eq!(store.job(job).await.unwrap(), Job { wake_at: Some(at(65)), recoveries: 1, ..new.job });
     let mut due = Vec::new();
     for shard in 0..WAKE_SHARDS {

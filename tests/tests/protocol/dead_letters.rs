@@ -16,8 +16,8 @@ use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
 
 use crate::chunks_of;
 
-/// The call that takes the job's lease while a completion's dead letter is settled: after those for the job, the letter
-/// and the totals.
+/// The call that takes the job's lease while a completion's dead letter is settled. The calls before it are for the job,
+/// the letter and the totals.
 const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {

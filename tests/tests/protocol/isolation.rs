@@ -182,7 +182,11 @@ async fn an_isolated_chunk_that_takes_longer_than_an_invocation_continues_in_the
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
-    assert_eq!(world.failed_rows(job).await, [7, 14, 21, 28, 35, 42, 49], "those of both invocations, each once");
+    assert_eq!(
+        world.failed_rows(job).await,
+        [7, 14, 21, 28, 35, 42, 49],
+        "the failures of both invocations, each once"
+    );
 }
 
 #[tokio::test]

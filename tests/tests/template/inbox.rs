@@ -1,4 +1,4 @@
-//! What is dropped under `inbox/`.
+//! The resources of the inbox.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn the_bucket_notifies_the_inbox_queue_of_drops_only() {
     let queues = notifications["QueueConfigurations"].as_array().unwrap();
     let [inbox] = queues.as_slice() else { panic!("{queues:?}") };
     assert_eq!((target(&inbox["Queue"]), &inbox["Event"]), ("InboxQueue", &json!("s3:ObjectCreated:*")));
-    // Problems lie under another prefix, or each would be a file again.
+    // Problem reports have another prefix; otherwise each would be received as a file.
     assert_eq!(inbox["Filter"]["S3Key"]["Rules"], json!([{ "Name": "prefix", "Value": "inbox/" }]));
     assert_eq!(notifications.as_object().unwrap().len(), 1);
 }

@@ -81,7 +81,7 @@ fn the_documented_parameters_match_the_template() {
     } else {
         assert!(
             document == expected,
-            "{DOCUMENT} is not what the template says: run `{WRITE}=1 cargo test --test template`"
+            "{DOCUMENT} does not match the template: run `{WRITE}=1 cargo test --test template`"
         );
     }
 }

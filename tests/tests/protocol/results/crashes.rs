@@ -146,7 +146,7 @@ async fn a_finished_but_unrecorded_file_is_not_left_out() {
             world.split().await;
             world.cancel(job).await;
             world.process_queued().await;
-            // More than one part of the file is stored, and as much is still missing.
+            // More than one part of the file is stored, and more than one is still missing.
             let mut message = world.take_completion();
             for _ in 0..45 {
                 world.completer.complete(&message, world.deadline_in(TIMES[1])).await.unwrap();
