@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::announce::Announcer;
 use crate::handler::handle;
 
-/// A bus that takes the events of some jobs, refuses those of others for the moment, and others for good.
+/// A bus that accepts the events of some jobs. For others it is unavailable, and others it rejects permanently.
 #[derive(Default)]
 struct Bus {
     away: Vec<u8>,
@@ -93,7 +93,7 @@ async fn an_invocation_that_publishes_no_event_fails() {
     let (answer, _) = handled(Bus { away: vec![1, 2], ..Bus::default() }, started([1, 2])).await;
     assert!(matches!(answer, Err(PortError::Unavailable { .. })), "{answer:?}");
     let (answer, _) = handled(Bus { away: vec![1], ..Bus::default() }, Vec::new()).await;
-    assert_eq!(answer.unwrap(), None, "nothing to tell is no failure");
+    assert_eq!(answer.unwrap(), None, "no event is not a failure");
 }
 
 #[tokio::test]

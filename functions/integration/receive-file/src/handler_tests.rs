@@ -11,7 +11,7 @@ use crate::notification::Notification;
 use crate::receive::problem_key;
 use crate::test_inbox::TestInbox;
 
-/// Delivers messages with this receive count. Returns the ids of those to deliver again.
+/// Delivers messages with this receive count. Returns the ids of the messages to deliver again.
 async fn deliver(inbox: &TestInbox, messages: Vec<Notification>, receive_count: u32) -> Vec<String> {
     let delivery = |(number, message)| Delivery {
         message_id: format!("m{number}"),

@@ -108,7 +108,7 @@ async fn a_later_change_of_the_sidecar_creates_no_second_job() {
     store(&inbox, &format!("{KEY}.job.json"), r#"{"metadata":{"late":true}}"#);
     assert_eq!(nothing(&inbox, &dropped).await, Reason::Before);
     store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"ann"}"#);
-    assert_eq!(received(&inbox, &dropped).await.owner, Owner("nobody".into()), "the upload stays whose it was");
+    assert_eq!(received(&inbox, &dropped).await.owner, Owner("nobody".into()), "the owner of the upload stays");
     assert_eq!(inbox.every_job().len(), 1);
 }
 

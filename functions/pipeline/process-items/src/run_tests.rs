@@ -21,16 +21,16 @@ use crate::prepared::Prepared;
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
 
-/// Does with each row what the script says, call by call, and with a row without a script what is good.
+/// Fails each row with the errors of its script, one a call. A row without a script succeeds.
 #[derive(Default)]
 struct Scripted {
     script: HashMap<u64, Vec<ItemError>>,
     calls: Mutex<HashMap<u64, usize>>,
     /// Stops the job at this row.
     stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
-    /// Takes so long for each row.
+    /// The time that each row takes.
     slow: Option<(Arc<ManualClock>, Duration)>,
-    /// Never comes to an end with this row.
+    /// Hangs at this row.
     hangs_at: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl Bench {
         progress
     }
 
-    /// The file as a chunk that was cut into so many items.
+    /// The file as a chunk with this number of items.
     async fn items(&self, items: u32) -> Result<Vec<InputItem>, InputError> {
         let objects = InMemoryObjects::default();
         let etag = objects.put("k", "text/csv", FILE.into(), None).await.unwrap();
@@ -176,7 +176,7 @@ async fn an_item_is_retried_until_its_transient_error_passes() {
     let then_bad = ItemError::permanent("bad", "not good");
     let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
     let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
-    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "what it says in the end counts");
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "the last error counts");
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ fn serve_schedule(
     function_name: &'static str,
     handler: Handler<(), Result<(), Error>>,
 ) -> LocalBoxFuture<'static, Served> {
-    // The payload does not matter: whoever may invoke the function makes it run, a person at a console too.
+    // The payload does not matter: everyone who may invoke the function can start it, also a person at a console.
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id));
         let work = handler(());

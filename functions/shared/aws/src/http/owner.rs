@@ -8,7 +8,7 @@ use super::Problem;
 /// no authorizer.
 ///
 /// # Errors
-/// 401 where there is an authorizer and it vouches for nobody in particular.
+/// 401 if there is an authorizer, but its token has no valid subject.
 pub fn owner_of(request: &Request) -> Result<Owner, Problem> {
     let authorizer = match request.request_context_ref() {
         Some(RequestContext::ApiGatewayV2(context)) => context.authorizer.as_ref(),

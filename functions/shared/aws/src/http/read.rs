@@ -7,7 +7,7 @@ use serde_json::error::Category;
 
 use super::Problem;
 
-/// How long a JSON body may be. What is longer is a file, and belongs into an upload.
+/// The maximum length of a JSON body. Longer content is a file and belongs into an upload.
 pub const JSON_MAX_BYTES: usize = 256 * 1024;
 
 /// A header's value, if it is there and is text.
@@ -69,7 +69,7 @@ pub fn path_parameter<T: FromStr>(request: &Request, name: &str) -> Result<T, Pr
     value.parse().map_err(|_| Problem::not_found(format!("`{value}` is not a {name}.")))
 }
 
-/// A parameter of the query, if it is there. `expected` says what it must be.
+/// A parameter of the query, if present. `expected` says what it must be.
 ///
 /// # Errors
 /// 400 (`invalid_query`).

@@ -49,7 +49,7 @@ pub enum StartError {
     Missing {
         /// The environment variable.
         name: String,
-        /// What it must hold.
+        /// The expected value.
         expected: &'static str,
     },
     /// A variable holds something else than it must.
@@ -57,9 +57,9 @@ pub enum StartError {
     Invalid {
         /// The environment variable.
         name: String,
-        /// What it holds.
+        /// Its value.
         value: String,
-        /// What it must hold.
+        /// The expected value.
         expected: &'static str,
     },
 }
@@ -78,7 +78,7 @@ pub trait SettingsGroup: Sized {
     /// [`StartError::Invalid`] if a variable does not hold a value of its setting's type.
     fn from_env() -> Result<Self, StartError>;
 
-    /// All settings of the group, those of groups inside it included.
+    /// All settings of the group, including nested groups.
     fn settings() -> Vec<Setting>;
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     crate::settings! {
-        /// A group with a setting of its own, a constant and a group inside it.
+        /// A group with a setting, a constant and a nested group.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Example {
             /// A setting.

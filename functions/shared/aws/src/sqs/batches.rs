@@ -29,7 +29,7 @@ pub fn batches(bodies: &[String]) -> Vec<Vec<usize>> {
     batches
 }
 
-/// The message group of an owner: the name cut to the maximum length, with every character replaced that SQS does not
+/// The message group of an owner: the name truncated to the maximum length, with every character replaced that SQS does not
 /// allow. Two owners may get the same group. They then share its fair share, which is harmless.
 pub fn group(owner: &Owner) -> String {
     let allowed = |c: char| c.is_ascii_graphic();

@@ -95,7 +95,7 @@ fn other_changes_of_a_row_have_no_event() {
     ] {
         assert_eq!(event_id(&before, &after), None, "{:?} to {:?}", before.status, after.status);
     }
-    assert_eq!(JobEvent::between(None, &waiting()), None, "created, and nobody has taken it up");
+    assert_eq!(JobEvent::between(None, &waiting()), None, "created, but not started");
 }
 
 #[test]

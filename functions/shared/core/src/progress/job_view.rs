@@ -147,7 +147,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
     }
 }
 
-/// The number of items in the part of the file that is cut so far. A redrive adds none.
+/// The number of items in the part of the file that is split so far. A redrive adds none.
 fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
     match &job.redrive {
         Some(redrive) => redrive.before.sum(),

@@ -305,7 +305,7 @@ mod tests {
         };
         let item = job_item("", &bare).unwrap();
         assert!(!item.contains_key("recoveries"), "rows from before there were recoveries have none");
-        assert!(!item.contains_key("wakeShard"), "an ended job is in no index of those to be woken");
+        assert!(!item.contains_key("wakeShard"), "an ended job is not in the wake index");
         assert_eq!(job_of("", item).unwrap(), bare);
     }
 

@@ -104,7 +104,7 @@ pub async fn a_redrive_starts_the_next_attempt_of_an_ended_job(store: &impl JobS
     assert_eq!((redriven.status, redriven.attempt, redriven.recoveries), (Status::Running, 2, 0));
     assert_eq!((redriven.split.tallies, redriven.split.done), (0, false));
     assert_eq!((&redriven.stop, redriven.finished_at, redriven.expires_at), (&None, None, None));
-    assert_eq!((redriven.counts, redriven.completions), (ended.counts, 1), "what was done stays");
+    assert_eq!((redriven.counts, redriven.completions), (ended.counts, 1), "the counts stay");
     assert_eq!((redriven.created_at, redriven.started_at), (ended.created_at, ended.started_at));
 
     let mut due = Vec::new();
@@ -210,7 +210,7 @@ pub async fn a_job_that_has_changed_since_it_was_read_is_not_redriven(store: &im
 
     let redriven = store.redrive(&next(&first, 8)).await.unwrap();
     let by_another = store.redrive(&NewAttempt { ceilings: ONE, ..next(&first, 9) }).await;
-    assert_eq!(moved(by_another), redriven, "that it moved on is said before that there is no room");
+    assert_eq!(moved(by_another), redriven, "a changed job is reported before a full ceiling");
     let second = ended(store, job, 40).await;
     assert_eq!(moved(store.redrive(&next(&first, 9)).await), second, "that attempt is past");
     store.redrive(&next(&second, 9)).await.unwrap();

@@ -123,5 +123,5 @@ pub async fn a_paused_composition_stores_its_state_and_releases_the_lease(store:
     store.pause_composition(job, 1, run(1), run(9), at(4)).await.unwrap();
     let seen = store.job(job).await.unwrap();
     assert_eq!((seen.composing, seen.lease, seen.moved_at), (Some(run(9)), None, at(4)));
-    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "whoever paused holds nothing");
+    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "a paused run has no lease");
 }

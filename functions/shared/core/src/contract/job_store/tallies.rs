@@ -24,11 +24,11 @@ pub async fn a_tally_reads_back_and_is_put_once(store: &impl JobStore) {
     let committed = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap();
     let other = Tally { stored_by: Some(run(2)), ..tally(0, 3) };
     assert_eq!(store.put_tally(guid(1), &other).await.unwrap(), *committed.tally(), "the first one counts as it is");
-    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), *committed.tally(), "what was counted stays");
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), *committed.tally(), "the counts stay");
     let stored = Tally { stored_by: Some(run(2)), ..tally(1, 3) };
     assert_eq!(store.put_tally(guid(1), &stored).await.unwrap(), stored);
     assert_eq!(store.tally(guid(1), 1, 1).await.unwrap(), stored);
-    assert!(matches!(store.tally(guid(2), 1, 0).await, Err(PortError::NotFound)), "another job has tallies of its own");
+    assert!(matches!(store.tally(guid(2), 1, 0).await, Err(PortError::NotFound)), "each job has its own tallies");
 }
 
 pub async fn a_range_of_tallies_is_in_order_and_leaves_out_missing_ones(store: &impl JobStore) {
@@ -156,7 +156,7 @@ pub async fn a_tally_that_has_changed_since_it_was_read_is_not_closed(store: &im
     let put = tally(0, 3);
     store.put_tally(guid(1), &put).await.unwrap();
     let moved = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
-    assert_eq!(store.skip_rest(guid(1), &put, at(9)).await.unwrap(), moved, "a chunk was committed meanwhile");
+    assert_eq!(store.skip_rest(guid(1), &put, at(9)).await.unwrap(), moved, "a chunk was committed in between");
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), moved);
     assert!(matches!(store.skip_rest(guid(2), &put, at(9)).await, Err(PortError::NotFound)));
 }

@@ -145,7 +145,7 @@ mod tests {
             admission: Admission::SystemFull,
             recent_ends: ends.iter().map(|second| at(*second)).collect(),
         };
-        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "nobody knows");
+        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "the rate is unknown");
         assert_eq!(full(&[99]).retry_after_seconds(at(100), 30, 300), 30);
         assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(90), 30, 300), 10);
         assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(150), 30, 300), 40, "it has been quiet since");
