@@ -194,7 +194,7 @@ impl Splitter {
         let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
         index
             .next_record()
-            .ok_or_else(|| PortError::invalid("going on with a dataset", "the chunk index does not say where"))
+            .ok_or_else(|| PortError::invalid("resuming the split of a dataset", "the chunk index has no next record"))
     }
 
     /// Stops the job at the tally it cannot get past.

@@ -193,7 +193,7 @@ impl DeadLetters {
             Ok(items) => fail_rest(&items[checkpoint.done as usize..], &mut counts, &mut run_output),
             Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
             Err(error) => {
-                tracing::error!(job.id = %message.job_guid, %error, "a chunk given up cannot even be read");
+                tracing::error!(job.id = %message.job_guid, %error, "the rows of a chunk that was given up cannot be read");
                 fail_unread(message, checkpoint.done, &mut counts, &mut run_output);
             }
         }

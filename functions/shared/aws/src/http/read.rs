@@ -24,7 +24,7 @@ pub fn content_type(request: &Request) -> Option<String> {
 /// Reads the body as JSON.
 ///
 /// # Errors
-/// 415 where it does not say that it is JSON, 413 where it is over [`JSON_MAX_BYTES`], 400 where it is no JSON
+/// 415 if its content type is not JSON, 413 if it is longer than [`JSON_MAX_BYTES`], 400 if it is not JSON
 /// (`invalid_json`, with line and column) or not what is expected (`invalid_body`).
 pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
     let content_type = content_type(request).unwrap_or_default();

@@ -15,7 +15,7 @@ impl MultipartObjects for S3Objects {
         const DOING: &str = "beginning an upload in parts";
         let request = self.client.create_multipart_upload().bucket(&self.bucket).key(key).content_type(content_type);
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        output.upload_id.ok_or_else(|| PortError::invalid(DOING, "S3 gave the upload no name"))
+        output.upload_id.ok_or_else(|| PortError::invalid(DOING, "the answer has no upload id"))
     }
 
     async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
