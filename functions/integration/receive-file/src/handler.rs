@@ -89,7 +89,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     let problem = problem.with("fileGuid", uploaded).with("droppedAt", drop.at.to_string());
     tracing::warn!(file, code = problem.code(), "file refused");
     inbox.receiver.tell(drop, problem.to_json().into()).await.map_err(|error| {
-        tracing::warn!(file, error = &error as &dyn Error, "problem report not stored, will be retried");
+        tracing::warn!(file, error = &error as &dyn Error, "problem report not stored yet, to be tried again");
         OUTAGE_PAUSE
     })
 }
