@@ -38,7 +38,7 @@
 //! 5. Reproduce the cause in `tests/protocol`, which can crash at a given call ([`faults::Faults::plan`]) or let another
 //!    run overtake ([`faults::Faults::freeze`]). Fix it there, then run the seed again.
 //!
-//! A trace of more than 4,000 lines is cut at its beginning. A fix usually changes what later seeds do, so run many of them:
+//! A trace shows its last 4,000 lines. A fix usually changes what later seeds do, so run many of them:
 //! `cargo run --bin simulate -- --seeds 100000`. `ROWMILL_SEEDS` sets the number of seeds of the test itself.
 
 #![warn(missing_docs)]

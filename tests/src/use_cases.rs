@@ -108,7 +108,7 @@ pub struct Limits {
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The test defaults, close to those of the deployed functions.
+/// The test defaults, close to the defaults of the deployed functions.
 impl Default for Limits {
     fn default() -> Self {
         Self {

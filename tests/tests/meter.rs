@@ -1,4 +1,4 @@
-//! What is counted in the SDK. A process of its own, since the counts belong to the process.
+//! The meter of SDK requests. This test has its own process, because the counts belong to the process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl HttpConnector for Scripted {
 }
 
 #[tokio::test]
-async fn every_attempt_is_counted_and_what_dynamodb_charges() {
+async fn every_request_and_its_consumed_capacity_are_counted() {
     let connector = SharedHttpConnector::new(Scripted::default());
     let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
     let config = aws_config::defaults(BehaviorVersion::latest())

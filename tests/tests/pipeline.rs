@@ -83,7 +83,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
 }
 
 #[tokio::test]
-async fn an_unterminated_quote_ends_the_job_as_failed_and_what_was_done_counts() {
+async fn an_unterminated_quote_fails_the_job_and_earlier_items_count() {
     let world = World::new(small_chunks(2));
     let file = world.store_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
@@ -108,7 +108,7 @@ async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_or_replaced_stops_the_job() {
+async fn a_missing_or_replaced_file_stops_the_job() {
     for replace in [false, true] {
         let world = World::new(small_chunks(2));
         let file = world.store_csv(files::plain_csv(50)).await;
@@ -129,7 +129,7 @@ async fn a_file_that_is_gone_or_replaced_stops_the_job() {
 
 /// A tally is counted, but its messages were never sent and no splitter will send them: the job must still end.
 #[tokio::test]
-async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
+async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
     let cases = [(false, Death::Before), (false, Death::After), (true, Death::Before), (true, Death::After)];
     for (source_is_gone, death) in cases {
         for call in 0..40 {
@@ -168,7 +168,7 @@ async fn a_job_that_is_stopped_behind_a_splitter_that_died_still_ends() {
 }
 
 #[tokio::test]
-async fn a_record_that_takes_longer_than_an_invocation_to_find_stops_the_job() {
+async fn a_record_that_cannot_be_found_within_an_invocation_stops_the_job() {
     let world = World::new(small_chunks(1));
     let job = world.validate_csv(format!("a\n1\n\"{}", "x".repeat(10_000))).await;
     let message = world.splits.take().remove(0);
@@ -179,7 +179,7 @@ async fn a_record_that_takes_longer_than_an_invocation_to_find_stops_the_job() {
 }
 
 #[tokio::test]
-async fn a_page_of_failed_items_is_bounded_in_bytes_too() {
+async fn a_page_of_failed_items_is_limited_in_bytes() {
     let limits = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
     let world = World::new(Limits { chunks: limits, ..Limits::default() });
     let row = format!("{},ragged,row\n", "x".repeat(1 << 20));
@@ -199,7 +199,7 @@ async fn a_page_of_failed_items_is_bounded_in_bytes_too() {
 }
 
 #[tokio::test]
-async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
+async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
     let world = World::new(small_chunks(1));
     let file = world.store_csv(files::plain_csv(1000)).await;
     let job = world.create("validate", file, json!({})).await.unwrap();
@@ -217,7 +217,7 @@ async fn a_split_that_runs_out_of_time_goes_on_in_the_next_invocation() {
 }
 
 #[tokio::test]
-async fn the_later_of_two_rows_with_one_key_wins_in_whatever_order_chunks_run() {
+async fn the_later_of_two_rows_with_one_key_wins_regardless_of_the_order_of_chunks() {
     let world = World::new(small_chunks(1));
     let file = world.store_csv("key,value\na,1\nb,2\na,3\nc,4\na,5\n").await;
     let job = world.create("import", file, json!({ "dataset": "d", "key": ["key"] })).await.unwrap();

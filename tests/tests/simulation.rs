@@ -49,7 +49,7 @@ const CORNERS: [&str; 24] = [
 ];
 
 #[test]
-fn a_seed_is_the_whole_run() {
+fn a_seed_determines_the_whole_run() {
     for seed in 0..50 {
         assert!(
             trace(seed, Broken::Nothing) == trace(seed, Broken::Nothing),

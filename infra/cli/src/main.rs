@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_and_every_option_says_what_it_is_for() {
+    fn every_command_and_option_has_a_help_text() {
         let mut rowmill = Rowmill::command();
         rowmill.build();
         for command in rowmill.get_subcommands() {

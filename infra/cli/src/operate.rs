@@ -324,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn aws_gets_arm64_by_cargo_lambda_unless_told_otherwise() {
+    fn the_default_for_aws_is_arm64_built_by_cargo_lambda() {
         assert_eq!(compiler_of(&[]), (Compiler::CargoLambda(Architecture::Arm64), "arm64".into()));
         let asked = compiler_of(&["--parameter", "Architecture=x86_64"]);
         assert_eq!(asked, (Compiler::CargoLambda(Architecture::X86_64), "x86_64".into()));
     }
 
     #[test]
-    fn a_local_endpoint_gets_this_machines_processor_by_plain_cargo() {
+    fn the_default_for_a_local_endpoint_is_the_processor_of_this_machine_built_by_cargo() {
         let here = Architecture::of_this_machine().unwrap();
         for url in ["http://localhost:4566", "http://127.0.0.1:1", "http://[::1]:1"] {
             let plain = (Compiler::Cargo { release: false }, here.name().to_owned());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_a_name_and_a_value_that_may_hold_anything() {
+    fn a_parameter_is_a_name_and_any_value() {
         assert_eq!(parse_parameter("A=b=c"), Ok(("A".into(), "b=c".into())));
         assert_eq!(parse_parameter("A="), Ok(("A".into(), String::new())));
         assert!(parse_parameter("A").is_err() && parse_parameter("=b").is_err());

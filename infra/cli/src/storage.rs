@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_s3_error_document_is_shown_in_its_own_words() {
+    fn the_message_of_an_s3_error_document_is_shown() {
         let body = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message>\
                     <RequestId>1</RequestId></Error>";
         assert_eq!(reason(body), "AccessDenied: Request has expired");

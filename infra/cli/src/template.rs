@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_without_a_binary_is_named() {
+    fn the_error_for_a_function_without_a_binary_names_it() {
         let template = Template::parse("Resources:\n  F:\n    Type: AWS::Serverless::Function\n").unwrap();
         assert_eq!(
             template.functions().unwrap_err().to_string(),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_drives_a_terminal_gets_through() {
+    fn control_characters_for_the_terminal_are_escaped() {
         let hostile = "a\u{1b}[2Jb\u{9b}31m\u{202e}c\r\n\0\u{7f}\u{2028}é漢";
         let safe = escape_controls(hostile);
         let expected = r"a\u{1b}[2Jb\u{9b}31m\u{202e}c\r\n\u{0}\u{7f}\u{2028}é漢";
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_fits_its_width_in_columns_not_bytes() {
+    fn a_truncated_text_fits_its_width_in_columns() {
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
         assert!(measure_text_width(&cut("漢字漢字", 5)) <= 5);

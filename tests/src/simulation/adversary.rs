@@ -79,8 +79,8 @@ impl Adversary {
 
     fn failure(&mut self, kind: CallKind) -> &'static str {
         match (kind, self.rng.bool()) {
-            (CallKind::Transaction, true) => "TransactionConflict, however often it is tried",
-            (_, true) => "throttled, however often it is tried",
+            (CallKind::Transaction, true) => "TransactionConflict at every try",
+            (_, true) => "throttled at every try",
             _ => "no connection",
         }
     }

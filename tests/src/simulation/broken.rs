@@ -33,7 +33,7 @@ pub(super) async fn commit_anyway(
     Ok(Committed::Won(store.tally(job, chunk.attempt, chunk.tally).await?))
 }
 
-/// Folds the tally as it will be after this commit, if this commit is its last.
+/// If this commit is the last one of the tally, folds the tally as if it were already committed.
 pub(super) async fn close_before(jobs: &GatedJobs, job: JobGuid, commit: &Commit) -> Result<(), PortError> {
     let chunk = commit.chunk;
     let mut tally = jobs.store.tally(job, chunk.attempt, chunk.tally).await?;

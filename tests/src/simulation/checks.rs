@@ -1,4 +1,4 @@
-//! The checks that compare what the store says with what the oracle knows.
+//! The checks that compare the store with the records of the oracle.
 
 use std::future::Future;
 
@@ -13,54 +13,59 @@ use super::oracle::{JobRecord, Shown, TallyRecord};
 /// The result of a check: the violation, if there is one.
 pub type Checked = Result<(), String>;
 
-/// The answer of an in-memory port, which answers at once.
+/// The answer of an in-memory port, which never waits.
 ///
 /// # Panics
-/// If it does not.
+/// If it waits.
 pub fn now<T>(answer: impl Future<Output = T>) -> T {
-    answer.now_or_never().expect("ports in memory answer at once")
+    answer.now_or_never().expect("in-memory ports never wait")
 }
 
-/// Whether this holds; what is wrong, if not.
+/// `Ok` if this holds, or `what` is wrong.
 pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// Whether a tally says what its commits say.
+/// Checks that a tally has the counts of its commits.
 pub fn check_tally(tally: &Tally, record: &TallyRecord) -> Checked {
     let (items, expected) = (record.items(), record.chunks.len());
     ensure((tally.items, tally.expected as usize) == (items, expected), || {
-        format!("{} items in {} chunks, cut were {items} in {expected}", tally.items, tally.expected)
+        format!("{} items in {} chunks, but {items} in {expected} were split", tally.items, tally.expected)
     })?;
     let (counts, done) = (record.counts(), record.done());
     ensure((tally.counts, tally.done as usize) == (counts, done), || {
-        format!("{} done and {:?}, its commits say {done} and {counts:?}", tally.done, tally.counts)
+        format!("{} done and {:?}, but its commits have {done} and {counts:?}", tally.done, tally.counts)
     })?;
-    ensure(tally.counts.sum() <= tally.items, || format!("more counted than there is: {:?}", tally.counts))?;
+    ensure(tally.counts.sum() <= tally.items, || format!("more items counted than it has: {:?}", tally.counts))?;
     let marks = tally.marks.iter().flatten().count();
-    ensure(marks == record.committed.iter().flatten().count(), || format!("{marks} marks"))
-}
-
-/// Whether totals are the sums of the closed tallies.
-pub fn check_totals(totals: &Totals, record: &JobRecord) -> Checked {
-    let (mut items, mut counts) = (0, Counts::default());
-    for number in &totals.closed {
-        let tally = record.tallies.get(&(totals.attempt, *number)).ok_or("totals of a tally nobody cut")?;
-        ensure(tally.is_closed(), || format!("tally {number} is in the totals and not closed"))?;
-        (items, counts) = (items + tally.items(), counts + tally.counts());
-    }
-    ensure((totals.items, totals.counts) == (items, counts), || {
-        format!("totals {} {:?}, its closed tallies say {items} {counts:?}", totals.items, totals.counts)
+    ensure(marks == record.committed.iter().flatten().count(), || {
+        format!("{marks} marks, which are not one for each commit")
     })
 }
 
-/// Whether a job as it is shown agrees with what its commits said, and goes forward only.
+/// Checks that the totals are the sums of the closed tallies.
+pub fn check_totals(totals: &Totals, record: &JobRecord) -> Checked {
+    let (mut items, mut counts) = (0, Counts::default());
+    for number in &totals.closed {
+        let tally = record.tallies.get(&(totals.attempt, *number)).ok_or("totals of a tally without a chunk index")?;
+        ensure(tally.is_closed(), || format!("tally {number} is in the totals, but not closed"))?;
+        (items, counts) = (items + tally.items(), counts + tally.counts());
+    }
+    ensure((totals.items, totals.counts) == (items, counts), || {
+        format!(
+            "totals of {} items {:?}, but its closed tallies have {items} items {counts:?}",
+            totals.items, totals.counts
+        )
+    })
+}
+
+/// Checks that the shown job agrees with its commits, and that its progress never goes back.
 pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked {
     let counts = Counts { succeeded: view.items_succeeded, failed: view.items_failed, skipped: view.items_skipped };
     if job.status != Status::Waiting {
-        ensure(counts == record.counts, || format!("shown as {counts:?}, its commits say {:?}", record.counts))?;
+        ensure(counts == record.counts, || format!("shown as {counts:?}, but its commits have {:?}", record.counts))?;
     }
-    ensure(view.item_progress == counts.sum(), || format!("progress {} of {counts:?}", view.item_progress))?;
+    ensure(view.item_progress == counts.sum(), || format!("progress {}, but counts {counts:?}", view.item_progress))?;
     ensure(view.item_progress <= view.item_count, || {
         format!("progress {} of {} items", view.item_progress, view.item_count)
     })?;
@@ -74,10 +79,14 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         })?,
         false => ensure(shown.progress == before.progress, || format!("shown as {shown:?} after {before:?}"))?,
     }
-    ensure(job.attempt == 1 || shown.progress == before.progress, || "the sum moved in a redrive".into())?;
+    ensure(job.attempt == 1 || shown.progress == before.progress, || {
+        "the sum of the counts changed in a redrive".into()
+    })?;
     let ended = if job.status.is_terminal() { job.attempt } else { job.attempt - 1 };
     ensure(job.completions == ended, || format!("{} completions in attempt {}", job.completions, job.attempt))?;
     let code = job.stop.as_ref().map(|stop| stop.code);
     ensure(code != Some(StopCode::AuditFailed), || "its audit failed".into())?;
-    ensure(job.wake_at.is_some() != job.status.is_terminal(), || format!("looked at again: {:?}", job.wake_at))
+    ensure(job.wake_at.is_some() != job.status.is_terminal(), || {
+        format!("status and wake time disagree: {:?}", job.wake_at)
+    })
 }

@@ -1,4 +1,4 @@
-//! What must hold when a commit wins: its counts are those of its rows, and each row ended in a way that it may end.
+//! What must hold when a commit wins: it has the counts of its rows, and each row has an outcome that its kind allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use super::invariants::Invariants;
 use super::oracle::{JobRecord, Row, RowEnd};
 use super::trace::{chunk_name, job_name};
 
-/// What a commit says of its rows.
+/// The rows of a commit.
 struct ChunkEnds {
     ends: Vec<(u64, RowEnd)>,
-    /// The rows of its run output, with their codes.
+    /// The failed rows of its run output, with their codes.
     listed: Vec<(u64, String)>,
 }
 
@@ -34,14 +34,14 @@ impl Invariants {
             let known = &mut *known;
             let record = known.jobs.get_mut(&job).ok_or("a commit of an unknown job")?;
             let tally = record.tallies.get(&(chunk.attempt, chunk.tally)).ok_or("a commit without a chunk index")?;
-            let before = tally.committed.get(usize::from(chunk.index)).ok_or("a commit of no chunk")?;
+            let before = tally.committed.get(usize::from(chunk.index)).ok_or("a commit of an unknown chunk")?;
             match before {
                 Some((mark, ..)) if mark.run == commit.mark.run => return Ok(()),
-                Some((mark, ..)) => return Err(format!("{}: committed before, by {}", name(), mark.run)),
+                Some((mark, ..)) => return Err(format!("{}: already committed by {}", name(), mark.run)),
                 None => {}
             }
             ensure(!tally.rest_skipped, || format!("{}: its tally was closed without it", name()))?;
-            ensure(!row.is_past(chunk.attempt), || format!("{}: its attempt is past", name()))?;
+            ensure(!row.is_past(chunk.attempt), || format!("{}: its attempt has ended", name()))?;
             let rows = tally.rows[usize::from(chunk.index)].clone();
             let ends = self
                 .ends(job, &row, commit, &rows, record, &known.processed)
@@ -64,7 +64,7 @@ impl Invariants {
         self.job_moved(job)
     }
 
-    /// How each row of a commit ended, after the check that it may end so.
+    /// The outcome of each row of a commit. Checks that the row may have this outcome.
     fn ends(
         &self,
         job: JobGuid,
@@ -92,7 +92,7 @@ impl Invariants {
         })?;
         let codes: BTreeMap<u64, &str> = run_output.failed.iter().map(|item| (item.row, item.code.as_str())).collect();
         let stray = codes.keys().find(|number| !rows.iter().any(|row| row.number == **number));
-        ensure(stray.is_none(), || format!("row {stray:?} is none of the chunk"))?;
+        ensure(stray.is_none(), || format!("row {stray:?} is not in the chunk"))?;
         let (mut counts, mut ends) = (Counts::default(), Vec::new());
         for row in rows {
             let number = row.number;
@@ -110,16 +110,16 @@ impl Invariants {
                 let output = run_output.outputs.iter().filter(|output| output.row == number).count();
                 ensure(output == 1, || format!("row {number} succeeded with {output} outputs"))?;
                 let was_processed = processed.contains(&(job, number));
-                ensure(was_processed, || format!("row {number} counts as succeeded and was never processed"))?;
+                ensure(was_processed, || format!("row {number} counts as succeeded, but was never processed"))?;
                 ensure(row.kind.can_succeed() && row.keeps.is_none(), || format!("row {number} succeeded: {row:?}"))?;
                 ends.push((number, RowEnd::Succeeded));
             }
         }
-        ensure(counts == commit.counts, || format!("it counts {:?}, its rows say {counts:?}", commit.counts))?;
+        ensure(counts == commit.counts, || format!("it counts {:?}, but its rows have {counts:?}", commit.counts))?;
         Ok(ChunkEnds { ends, listed })
     }
 
-    /// Checks that a row may fail with this code: because of its own content, or of the adversary's faults at its chunk.
+    /// Checks that a row may fail with this code: because of its content, or because of the faults at its chunk.
     fn may_fail(&self, job: JobGuid, chunk: ChunkAddress, row: &Row, code: &str, record: &JobRecord) -> Checked {
         let deaths = record.deaths.get(&chunk).copied().unwrap_or(0);
         let is_right = match (&row.keeps, code) {

@@ -58,9 +58,9 @@ impl Invariants {
         let listed =
             now(list_failed(store, objects, job)).map_err(|error| format!("listing its failed items: {error}"))?;
         ensure(listed.len() as u64 == view.items_failed, || {
-            format!("{} failed items are listed, {} are counted", listed.len(), view.items_failed)
+            format!("{} failed items are listed, but {} are counted", listed.len(), view.items_failed)
         })?;
-        ensure(listed == expected, || format!("listed as failed: {listed:?}; failed: {expected:?}"))?;
+        ensure(listed == expected, || format!("{listed:?} are listed as failed, but {expected:?} failed"))?;
         let ends = record.ends.clone();
         drop(known);
         self.results_tell(job, &expected, &ends)?;
@@ -90,7 +90,7 @@ impl Invariants {
         let manifest =
             now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
         let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
-        ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest says {}", manifest.job))?;
+        ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest has the job {}", manifest.job))?;
         if !failed.is_empty() {
             let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();

@@ -3,7 +3,7 @@
 use rowmill_core::model::ids::{FileGuid, Owner};
 use serde_json::{Value, json};
 
-/// What the item of a row does.
+/// How the item of a row behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It succeeds.

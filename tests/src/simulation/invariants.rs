@@ -1,7 +1,7 @@
-//! What must hold after every step, and what the simulation itself knows of the jobs.
+//! What must hold after every step, and the simulation's own records of the jobs.
 //!
-//! The checks of an object that is put are in `object_checks`, those of a commit in `commit_checks`, those at the end of a
-//! run in [`ending`](super::ending).
+//! The other checks are in `object_checks` (an object is put), `commit_checks` (a commit wins) and
+//! [`ending`](super::ending) (the run ends).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ use super::oracle::{JobRecord, RowEnd};
 use super::queues::{Body, Delivery};
 use super::trace::{chunk_name, job_name};
 
-/// Places that runs got to, and how often.
+/// The places that runs reached, and how often.
 pub type Reached = BTreeMap<String, u64>;
 
-/// The checks, with the oracle's own knowledge of the jobs.
+/// The checks, with the oracle's own records of the jobs.
 pub struct Invariants {
     pub(super) store: Arc<InMemoryJobStore>,
     pub(super) objects: Arc<InMemoryObjects>,
@@ -35,14 +35,14 @@ pub(super) struct Known {
     pub(super) reached: Reached,
     files: BTreeMap<FileGuid, Arc<SimulatedFile>>,
     pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
-    /// The rows that were processed well, however often.
+    /// The rows that were processed successfully, once or more.
     pub(super) processed: BTreeSet<(JobGuid, u64)>,
-    /// The chunks that invocations run item by item, and whether they are at an item.
+    /// The isolated chunks by invocation, and whether the invocation is processing an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
 }
 
 impl Invariants {
-    /// The checks of a world with this store and bucket.
+    /// The checks of a world with this store, bucket and ceilings.
     pub fn new(store: Arc<InMemoryJobStore>, objects: Arc<InMemoryObjects>, ceilings: Ceilings) -> Self {
         Self { store, objects, ceilings, known: Mutex::default() }
     }
@@ -51,27 +51,27 @@ impl Invariants {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a run got somewhere worth knowing.
+    /// Counts that a run reached this place.
     pub fn reach(&self, place: impl Into<String>) {
         *self.known().reached.entry(place.into()).or_default() += 1;
     }
 
-    /// Where the run got, and how often.
+    /// Takes the places that the run reached.
     pub fn take_reached(&self) -> Reached {
         std::mem::take(&mut self.known().reached)
     }
 
-    /// A file that jobs may be created on.
+    /// A file was uploaded: jobs may be created over it.
     pub fn uploaded(&self, file: Arc<SimulatedFile>) {
         self.known().files.insert(file.file_guid, file);
     }
 
-    /// A row was processed well.
+    /// A row was processed successfully.
     pub fn processed(&self, job: JobGuid, row: u64) {
         self.known().processed.insert((job, row));
     }
 
-    /// This invocation runs the chunk item by item, from now on or no more.
+    /// This invocation starts to run an isolated chunk (`Some`), or has finished it (`None`).
     pub fn isolates(&self, task: u64, chunk: Option<(JobGuid, ChunkAddress)>) {
         match chunk {
             Some((job, chunk)) => self.known().isolated.insert(task, (job, chunk, false)),
@@ -79,7 +79,7 @@ impl Invariants {
         };
     }
 
-    /// An invocation begins with an item, or has ended it: of an isolated chunk never two at once.
+    /// An invocation begins or ends an item. An isolated chunk never has two items in processing at once.
     pub fn at_item(&self, task: u64, begins: bool) -> Checked {
         let mut known = self.known();
         let known = &mut *known;
@@ -87,17 +87,19 @@ impl Invariants {
         *at_item = begins;
         let (job, chunk) = (*job, *chunk);
         let at_it = known.isolated.values().filter(|other| **other == (job, chunk, true)).count();
-        ensure(at_it <= 1, || format!("{} {} is isolated and run twice at once", job_name(job), chunk_name(chunk)))
+        ensure(at_it <= 1, || {
+            format!("{} {} is isolated, but two invocations process it at once", job_name(job), chunk_name(chunk))
+        })
     }
 
-    /// An invocation that was at this chunk came to a bad end.
+    /// An invocation died while it processed this chunk.
     pub fn died_at(&self, job: JobGuid, chunk: ChunkAddress) {
         if let Some(record) = self.known().jobs.get_mut(&job) {
             *record.deaths.entry(chunk).or_default() += 1;
         }
     }
 
-    /// The rows of a job that have failed, and how.
+    /// The numbers of the failed rows of a job.
     pub fn failed_rows(&self, job: JobGuid) -> Vec<u64> {
         let known = self.known();
         let ends = known.jobs.get(&job).map(|record| record.ends.iter());
@@ -118,7 +120,7 @@ impl Invariants {
         self.slots()
     }
 
-    /// Slots taken are those of the jobs that have not ended, and no ceiling is passed.
+    /// The slots taken equal the number of active jobs, and no ceiling is exceeded.
     pub fn slots(&self) -> Checked {
         let mut active: BTreeMap<String, i64> = BTreeMap::new();
         let jobs = self.store.every_job();
@@ -130,18 +132,20 @@ impl Invariants {
         }
         for (scope, count) in active {
             let noted = self.store.active(&scope);
-            ensure(noted == count, || format!("{count} jobs of {scope} have not ended, {noted} slots are taken"))?;
+            ensure(noted == count, || format!("{count} jobs of {scope} are active, but {noted} slots are taken"))?;
             let ceiling = match scope.split('#').next() {
                 Some("owner") => self.ceilings.owner,
                 Some("type") => self.ceilings.job_type,
                 _ => self.ceilings.system,
             };
-            ensure(count <= i64::from(ceiling), || format!("{count} jobs of {scope} where {ceiling} may be active"))?;
+            ensure(count <= i64::from(ceiling), || {
+                format!("{count} jobs of {scope} are active, more than the ceiling of {ceiling}")
+            })?;
         }
         Ok(())
     }
 
-    /// A chunk's message was sent: its tally counts, and no more chunks are in flight than may be.
+    /// A chunk's message was sent: its tally is counted, and the chunks in flight fit into the job's window.
     pub fn sent(&self, message: &ChunkMessage) -> Checked {
         let (guid, address) = (message.job_guid, message.address);
         let job = now(self.store.job(guid)).map_err(|error| error.to_string())?;
@@ -149,14 +153,14 @@ impl Invariants {
             return Ok(());
         }
         let name = || format!("{} {}", job_name(guid), chunk_name(address));
-        ensure(address.tally < job.split.tallies, || format!("{} is sent and its tally does not count yet", name()))?;
+        ensure(address.tally < job.split.tallies, || format!("{} is sent, but its tally is not counted yet", name()))?;
         let mut known = self.known();
         let known = &mut *known;
         let record = known.jobs.get_mut(&guid).ok_or("a message of an unknown job")?;
         let tally = record.tallies.get(&(address.attempt, address.tally)).ok_or("a message without a chunk index")?;
         let chunk = tally.chunks.get(usize::from(address.index));
         ensure(chunk == Some(&message.chunk), || {
-            format!("{} is sent as {:?}, cut as {chunk:?}", name(), message.chunk)
+            format!("{} is sent as {:?}, but split as {chunk:?}", name(), message.chunk)
         })?;
         if !record.sent.insert(address) {
             *known.reached.entry("chunk sent again".to_owned()).or_default() += 1;
@@ -167,11 +171,11 @@ impl Invariants {
         record.in_flight.insert(address.number());
         let Some(width) = record.width else { return Ok(()) };
         ensure(record.in_flight.len() <= width as usize, || {
-            format!("{} is in flight beside {:?}, where {width} may be", name(), record.in_flight)
+            format!("{} is sent: chunks {:?} are in flight, more than the window of {width}", name(), record.in_flight)
         })
     }
 
-    /// A stopped job's tally may have been closed without its rest.
+    /// A tally may have been closed without its rest. Only the tally of a stopped job may.
     pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
@@ -203,7 +207,7 @@ impl Invariants {
         self.job_moved(job)
     }
 
-    /// A tally says what its commits say.
+    /// A tally has the counts of its commits.
     pub fn tally_moved(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
         let known = self.known();
@@ -215,7 +219,7 @@ impl Invariants {
         check_tally(&tally, of_tally).map_err(|what| format!("{} tally {attempt}/{number}: {what}", job_name(job)))
     }
 
-    /// A tally was folded: it is closed, and the totals are the sums of those that are.
+    /// A tally was folded: it is closed, and the totals are the sums of the folded tallies.
     pub fn folded(&self, job: JobGuid, tally: &Tally) -> Checked {
         let totals = now(self.store.totals(job, tally.attempt)).map_err(|error| error.to_string())?;
         {
@@ -226,7 +230,7 @@ impl Invariants {
         self.job_moved(job)
     }
 
-    /// A dead letter is acknowledged: it is on record.
+    /// A dead letter was acknowledged: it is recorded.
     pub fn dead_letter_settled(&self, delivery: &Delivery) -> Checked {
         let job = match &delivery.body {
             Body::Split(message) => message.job_guid,
@@ -235,10 +239,10 @@ impl Invariants {
         };
         let letters = now(self.store.dead_letters(job, usize::MAX)).map_err(|error| error.to_string())?;
         let id = format!("m{}", delivery.id);
-        ensure(letters.iter().any(|letter| letter.message_id == id), || format!("{id} is settled without a record"))
+        ensure(letters.iter().any(|letter| letter.message_id == id), || format!("{id} is settled, but not recorded"))
     }
 
-    /// Another attempt has begun.
+    /// A redrive started the next attempt.
     pub fn redriven(&self, job: JobGuid) -> Checked {
         if let Some(record) = self.known().jobs.get_mut(&job) {
             let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
@@ -250,7 +254,7 @@ impl Invariants {
         self.job_moved(job)
     }
 
-    /// A job as it is shown agrees with what its commits said, and goes forward only.
+    /// The shown job agrees with its commits, and its progress never goes back.
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let view = now(job_view::read(&*self.store, &row)).map_err(|error| error.to_string())?;

@@ -14,18 +14,17 @@ use super::oracle::{JobRecord, Row, TallyRecord, rows_of_file, rows_of_redrive};
 use super::trace::{chunk_name, job_name};
 
 impl Invariants {
-    /// An object was put. A chunk index must fit the file and be the same whoever puts it; a run output that a mark names
-    /// must not change.
+    /// An object was put. A chunk index must fit the file and never change. A run output that a mark names must not change.
     pub fn object_put(&self, key: &str, bytes: &[u8]) -> Checked {
         let parts: Vec<&str> = key.split('/').collect();
         let ["results", job, attempt, what, tally, ref rest @ ..] = parts[..] else { return Ok(()) };
         let (Ok(job), Ok(attempt)) = (job.parse(), attempt.parse()) else { return Ok(()) };
         match (what, rest) {
             ("chunks", []) => {
-                let tally = tally.trim_end_matches(".json").parse().map_err(|_| format!("a strange key: {key}"))?;
+                let tally = tally.trim_end_matches(".json").parse().map_err(|_| format!("an unexpected key: {key}"))?;
                 self.index_put(job, attempt, tally, bytes)
             }
-            ("failed", [index, run]) => {
+            ("segments", [index, run]) => {
                 let (Ok(tally), Ok(index)) = (tally.parse(), index.parse()) else { return Ok(()) };
                 self.run_output_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
             }
@@ -39,10 +38,10 @@ impl Invariants {
         let record = known.jobs.get_mut(&job).ok_or("a chunk index of an unknown job")?;
         if let Some(before) = record.tallies.get(&(attempt, tally)) {
             return ensure(before.chunks == index.chunks, || {
-                format!("{} tally {attempt}/{tally} was cut otherwise before", job_name(job))
+                format!("{} tally {attempt}/{tally} was split in another way before", job_name(job))
             });
         }
-        // Put by a late run of an attempt that has ended: its tally never counts, and no function reads it.
+        // A late run of an ended attempt put it: its tally is never counted, and no function reads it.
         if now(self.store.job(job)).map_err(|error| error.to_string())?.is_past(attempt) {
             return Ok(());
         }
@@ -82,7 +81,7 @@ impl Invariants {
         let run_output = RunOutput::from_bytes(bytes).map_err(|error| error.to_string())?;
         let failed = run_output.failed.into_iter().map(|item| (item.row, item.code));
         ensure(failed.eq(rows.iter().cloned()), || {
-            format!("{} {} is committed by {run}, and its run output changes", job_name(job), chunk_name(chunk))
+            format!("{} {} was committed by {run}, but its run output changes", job_name(job), chunk_name(chunk))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How invocations end, and what follows: messages are acknowledged or come back, clients try again.
+//! What follows the end of an invocation: its message is acknowledged or returns to its queue, or the client retries.
 
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::ChunkAddress;
@@ -49,8 +49,8 @@ impl Run {
         self.world.invariants.reach(reply.place(invocation.function));
         let failures = self.world.hub.take_failures(task);
         if let (Reply::Failed(why), false) = (&reply, invocation.zombie) {
-            // One failed call is an outage, not a death: it must not be held against the item at hand. With two the note
-            // that says which item that is may have been left behind.
+            // One failed call is an outage and must not count as a death of the current item. After two, the note that names
+            // this item may have stayed.
             if failures > 1 || why.contains("took too long") {
                 self.died_at(invocation.chunk());
             }
@@ -78,7 +78,7 @@ impl Run {
         }
     }
 
-    /// The message comes back, now or later.
+    /// The message returns to its queue, at once or after its visibility timeout.
     fn failed(&mut self, delivery: &Delivery) {
         if let Some(after) = self.adversary.gives_back_after() {
             self.world.queues.give_back(delivery, self.world.hub.now() + after);

@@ -206,7 +206,7 @@ impl Run {
             return true;
         };
         if self.adversary.drops(self.step) {
-            self.world.hub.tell(None, || format!("message m{id} reaches nobody: {}", delivery.body.brief()));
+            self.world.hub.tell(None, || format!("message m{id} is dropped: {}", delivery.body.brief()));
             return true;
         }
         if self.adversary.duplicates(self.step, Function::of_queue(delivery.queue)) {
@@ -266,7 +266,7 @@ impl Run {
         true
     }
 
-    /// Nothing can go on now: advances the clock to the next time at which something can.
+    /// Nothing can continue now: advances the clock to the next time at which something can.
     fn wait(&mut self) {
         let now = self.world.hub.now();
         let is_ready = |task| self.tasks.iter().any(|(number, about)| number == task && about.stalled_until <= now);
@@ -287,7 +287,7 @@ impl Run {
         }
     }
 
-    /// Ends the invocations whose time is up, except those that go on as zombies.
+    /// Ends the invocations whose time is up. Some continue as zombies.
     fn time_out(&mut self) {
         let now = self.world.hub.now();
         let late: Vec<u64> = self
@@ -300,7 +300,7 @@ impl Run {
             self.world.invariants.reach("time out");
             if self.adversary.keeps_zombie(self.step) {
                 self.world.invariants.reach("zombie");
-                self.world.hub.tell(Some(task), || "times out and goes on as a ZOMBIE".into());
+                self.world.hub.tell(Some(task), || "times out and continues as a ZOMBIE".into());
                 let sleeps = self.adversary.zombie_sleeps();
                 let Some(invocation) = self.tasks.about_mut(task) else { continue };
                 invocation.zombie = true;

@@ -37,7 +37,7 @@ const DEADLINE_SECONDS: u64 = 3 * 86_400;
 
 /// The whole pipeline, with the simulation between the functions and their ports.
 pub struct World {
-    /// What the gates share.
+    /// The state that the gates share.
     pub hub: Hub,
     /// The jobs' rows, without a gate.
     pub store: Arc<InMemoryJobStore>,

@@ -175,7 +175,7 @@ impl World {
     /// Creates a job.
     ///
     /// # Errors
-    /// Those of the use case.
+    /// The errors of the use case.
     pub async fn create(&self, job_type: &str, file_guid: FileGuid, params: Value) -> Result<Job, CreateJobError> {
         self.request(json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await
     }
@@ -191,7 +191,7 @@ impl World {
     /// Creates a job from the body of the request.
     ///
     /// # Errors
-    /// Those of the use case.
+    /// The errors of the use case.
     pub async fn request(&self, request: Value) -> Result<Job, CreateJobError> {
         let request: CreateJobRequest = serde_json::from_value(request).expect("a request");
         self.creator.create(&Self::owner(), &request, None).await
@@ -206,7 +206,7 @@ impl World {
     /// Redrives a job, with a corrected file if there is one.
     ///
     /// # Errors
-    /// Those of the use case.
+    /// The errors of the use case.
     pub async fn redrive(&self, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
         let request = RedriveRequest { file_guid, deadline_seconds: None };
         self.redriver.redrive(&Self::owner(), job, &request).await

@@ -1,4 +1,4 @@
-//! What a client sees of a job.
+//! The views of a job that a client gets.
 
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;

@@ -75,7 +75,7 @@ fn upsert(key: &str, fields: Value) -> Upsert {
 }
 
 #[tokio::test]
-async fn a_record_that_dynamodb_refuses_does_not_take_the_others_with_it() {
+async fn a_record_that_dynamodb_rejects_does_not_fail_the_others() {
     let server = Server::start().await;
     let store = Viewed::new(&server).await;
     let upserts = [
@@ -96,7 +96,7 @@ async fn a_record_that_dynamodb_refuses_does_not_take_the_others_with_it() {
 }
 
 #[tokio::test]
-async fn many_big_records_are_written_in_requests_of_bearable_size() {
+async fn many_large_records_are_written_in_several_requests() {
     let server = Server::start().await;
     let store = Viewed::new(&server).await;
     let upserts: Vec<_> = (0..40).map(|n| upsert(&n.to_string(), json!({"text": "x".repeat(300_000)}))).collect();

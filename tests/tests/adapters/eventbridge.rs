@@ -49,7 +49,7 @@ impl State {
                     self.taken.push(entry);
                     answers.push(json!({"EventId": "e"}));
                 }
-                Some(code) => answers.push(json!({"ErrorCode": code, "ErrorMessage": "as told"})),
+                Some(code) => answers.push(json!({"ErrorCode": code, "ErrorMessage": "scripted"})),
             }
         }
         let failed = answers.iter().filter(|answer| answer["ErrorCode"].is_string()).count();
@@ -169,7 +169,7 @@ async fn an_entry_names_its_bus_its_source_and_its_time() {
 }
 
 #[tokio::test]
-async fn ten_events_go_in_a_request_in_their_order() {
+async fn a_request_has_ten_events_in_their_order() {
     let fake = FakeEventBridge::default();
     assert_eq!(ends(&fake.bus().await.publish(&events(23)).await), "p".repeat(23));
     assert_eq!(fake.request_sizes(), [10, 10, 3]);
@@ -177,7 +177,7 @@ async fn ten_events_go_in_a_request_in_their_order() {
 }
 
 #[tokio::test]
-async fn entries_refused_for_the_moment_are_put_again_and_no_others() {
+async fn only_entries_with_a_transient_error_are_put_again() {
     let fake = FakeEventBridge::refusing([None, Some("ThrottlingException"), None, Some("InternalFailure")]);
     assert_eq!(ends(&fake.bus().await.publish(&events(4)).await), "pppp");
     assert_eq!(fake.request_sizes(), [4, 2]);
@@ -185,14 +185,14 @@ async fn entries_refused_for_the_moment_are_put_again_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_wrong_is_not_put_again_and_the_others_are_published() {
+async fn an_invalid_entry_is_not_put_again_and_the_others_are_published() {
     let fake = FakeEventBridge::refusing([None, Some("MalformedDetail"), Some("ThrottlingException")]);
     assert_eq!(ends(&fake.bus().await.publish(&events(3)).await), "pip");
     assert_eq!(fake.request_sizes(), [3, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bus_that_keeps_refusing_is_unavailable_for_those_events_alone() {
+async fn a_bus_that_keeps_refusing_is_unavailable_for_the_refused_events_only() {
     let always = [None].into_iter().chain(std::iter::repeat_n(Some("InternalFailure"), 100));
     let fake = FakeEventBridge::refusing(always);
     assert_eq!(ends(&fake.bus().await.publish(&events(2)).await), "pu");
@@ -200,7 +200,7 @@ async fn a_bus_that_keeps_refusing_is_unavailable_for_those_events_alone() {
 }
 
 #[tokio::test]
-async fn an_outage_that_outlasts_the_tries_is_told_of_each_event() {
+async fn an_outage_longer_than_the_retries_is_reported_for_each_event() {
     let fake = FakeEventBridge::default();
     fake.0.lock().unwrap().outage = 4;
     let results = fake.bus().await.publish(&events(12)).await;

@@ -108,7 +108,7 @@ async fn a_function_that_is_throttled_or_not_ready_is_busy() {
 }
 
 #[tokio::test]
-async fn what_lambda_does_not_allow_is_refused() {
+async fn a_call_that_lambda_does_not_allow_is_refused() {
     for (status, code) in
         [(403, "AccessDeniedException"), (404, "ResourceNotFoundException"), (413, "RequestTooLargeException")]
     {
@@ -118,7 +118,7 @@ async fn what_lambda_does_not_allow_is_refused() {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_and_no_connection_are_no_answer() {
+async fn a_timeout_and_a_failed_connection_are_no_answer() {
     let (end, invocations) = call(Reply::Hang, Duration::from_millis(100)).await;
     let error = end.unwrap_err();
     assert!(matches!(&error, TargetError::Unreachable { detail, .. } if detail.contains("within")), "{error}");

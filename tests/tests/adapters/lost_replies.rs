@@ -113,7 +113,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
 }
 
 #[tokio::test]
-async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
+async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
     let server = Server::start().await;
     let (jobs, admission) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
@@ -159,7 +159,7 @@ async fn a_job_whose_every_reply_is_lost_once_lives_as_any_other() {
 }
 
 #[tokio::test]
-async fn a_record_whose_reply_was_lost_is_settled() {
+async fn a_record_is_written_or_superseded_if_the_reply_is_lost() {
     let server = Server::start().await;
     let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await);
     for (row, key) in [(1, "a"), (2, "a"), (3, "b")] {
@@ -172,7 +172,7 @@ async fn a_record_whose_reply_was_lost_is_settled() {
 }
 
 #[tokio::test]
-async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
+async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     let server = Server::start().await;
     let (jobs, admission) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
@@ -207,7 +207,7 @@ async fn a_redrive_whose_every_reply_is_lost_once_begins_one_attempt() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_whose_every_reply_is_lost_once_moves_once_at_a_time() {
+async fn a_checkpoint_moves_one_revision_at_a_time_if_every_reply_is_lost_once() {
     let server = Server::start().await;
     let (jobs, _) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
@@ -225,7 +225,7 @@ async fn a_checkpoint_whose_every_reply_is_lost_once_moves_once_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_claim_whose_reply_was_lost_is_nobodys_until_the_job_is_due_again() {
+async fn after_a_lost_reply_to_a_claim_no_sweep_has_the_job_until_it_is_due_again() {
     let server = Server::start().await;
     let (jobs, admission) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
@@ -233,7 +233,7 @@ async fn a_claim_whose_reply_was_lost_is_nobodys_until_the_job_is_due_again() {
     let job = new.job.job_guid;
     store.create(&new).await.unwrap();
     let claimed = store.wake_later(Due { job, at: at(5) }, at(65), 1).await.unwrap();
-    assert_eq!(claimed, None, "it cannot be told from another sweep's");
+    assert_eq!(claimed, None, "the claim may be that of another sweep");
     assert_eq!(store.job(job).await.unwrap(), Job { wake_at: Some(at(65)), recoveries: 1, ..new.job });
     let mut due = Vec::new();
     for shard in 0..WAKE_SHARDS {
@@ -244,7 +244,7 @@ async fn a_claim_whose_reply_was_lost_is_nobodys_until_the_job_is_due_again() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_whose_every_reply_is_lost_once_is_recorded_once() {
+async fn a_dead_letter_is_recorded_once_if_every_reply_is_lost_once() {
     let server = Server::start().await;
     let (jobs, _) = server.job_tables().await;
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);

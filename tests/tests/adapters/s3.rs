@@ -182,7 +182,7 @@ async fn length_type_and_checksum_are_part_of_the_signature() {
         assert!(signed.contains(name), "{name} is not among {signed}");
     }
     assert!(signed.contains("x-amz-checksum-sha256") || query.contains("x-amz-checksum-sha256="), "{}", request.url);
-    assert!(!query.contains("crc32"), "no checksum of a body nobody has yet: {}", request.url);
+    assert!(!query.contains("crc32"), "a checksum of an unknown body: {}", request.url);
     let part = server.presign_part("uploads/a", "m", 1, 5, HOUR).await.unwrap();
     assert!(part.url.split("X-Amz-SignedHeaders=").nth(1).unwrap().contains("content-length"));
     assert!(!part.url.to_ascii_lowercase().contains("crc32"), "{}", part.url);
@@ -211,7 +211,7 @@ async fn a_request_signed_for_one_object_stores_no_other() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_is_unavailable() {
+async fn a_missing_bucket_is_unavailable() {
     let server = Server::start().await;
     let elsewhere =
         S3Objects::new(Clients::new(config("http://127.0.0.1:9", https_client()).await).s3(), "files".to_owned());

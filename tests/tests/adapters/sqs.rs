@@ -162,7 +162,7 @@ async fn the_queue_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn ten_messages_go_in_a_request() {
+async fn a_request_has_ten_messages() {
     let fake = FakeSqs::default();
     fake.queue().await.send(&messages(64, "me")).await.unwrap();
     assert_eq!(fake.request_sizes(), [4, 10, 10, 10, 10, 10, 10]);
@@ -172,7 +172,7 @@ async fn ten_messages_go_in_a_request() {
 }
 
 #[tokio::test]
-async fn entries_refused_for_the_moment_are_sent_again_and_no_others() {
+async fn only_entries_with_a_transient_error_are_sent_again() {
     let fake = FakeSqs::refusing([None, Some(false), None, Some(false), Some(false), None]);
     fake.queue().await.send(&messages(4, "me")).await.unwrap();
     assert_eq!(attempts(&fake.taken()), [0, 1, 2, 3]);
@@ -180,7 +180,7 @@ async fn entries_refused_for_the_moment_are_sent_again_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_wrong_is_not_sent_again() {
+async fn an_invalid_entry_is_not_sent_again() {
     let fake = FakeSqs::refusing([Some(true)]);
     let sent = fake.queue().await.send(&messages(1, "me")).await;
     assert!(matches!(sent, Err(PortError::Invalid { .. })), "{sent:?}");

@@ -69,7 +69,7 @@ async fn all_slots_are_back(stack: &LocalStack) {
 }
 
 #[test]
-fn fifty_clients_at_once_never_have_more_jobs_than_the_ceiling() {
+fn fifty_concurrent_clients_never_have_more_jobs_than_the_ceiling() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
         let file = stack.upload("text/csv", "id\n1\n2\n").await;
@@ -122,7 +122,7 @@ fn a_hundred_requests_with_one_key_create_one_job() {
 }
 
 #[test]
-fn a_full_type_is_503_a_full_owner_429_and_a_known_key_gets_its_job_all_the_same() {
+fn a_full_type_is_503_a_full_owner_429_and_a_known_key_still_gets_its_job() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
         // The item takes longer than any invocation, so the job stays active until it is cancelled.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::stack::{alone_on_the_stack, on_the_stack};
 
 #[test]
-fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
+fn a_chunk_that_takes_longer_than_an_invocation_continues_in_the_next() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
         let mut csv = "id,ms\n".to_owned();
@@ -41,7 +41,7 @@ fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
 }
 
 #[test]
-fn a_split_that_takes_longer_than_an_invocation_goes_on_in_the_next() {
+fn a_split_that_takes_longer_than_an_invocation_continues_in_the_next() {
     on_the_stack(async |chaos| {
         let stack = &chaos.stack;
         let rows = 40_000;

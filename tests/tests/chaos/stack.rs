@@ -76,7 +76,7 @@ impl ChaosStack {
         let endpoint = FunctionsEndpoint::new(move |emulator| {
             let proxy = Arc::new(FaultProxy::start(emulator, http_client(), seed()));
             let url = proxy.url().to_owned();
-            *started.lock().expect("nobody panics with it") = Some(proxy);
+            *started.lock().expect("no thread panics while it holds the lock") = Some(proxy);
             url
         });
         let options = StackOptions {
@@ -85,7 +85,8 @@ impl ChaosStack {
             ..options(state_dir, &parameters)
         };
         let stack = LocalStack::up(&options).await;
-        let proxy = proxy.lock().expect("nobody panics with it").take().expect("the emulator was started");
+        let proxy =
+            proxy.lock().expect("no thread panics while it holds the lock").take().expect("the emulator was started");
         // Longer than the timeout of the function that reads the queue.
         let hide = |queues: &'static [&str], seconds| stack.hide_messages_for(queues, Duration::from_secs(seconds));
         hide(&["ItemsQueueUrl", "IsolateQueueUrl"], 4).await;

@@ -19,7 +19,7 @@
 //! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the
 //! writes of other jobs.
 //!
-//! Every job ends: [`no_run_goes_round_in_circles`] shows that no path returns to an earlier state, so every path
+//! Every job ends: [`no_path_returns_to_an_earlier_state`] shows that no path returns to an earlier state, so every path
 //! reaches a state in which nothing moves. In that state the job must have ended, after at most one sweep per dead
 //! invocation and per lease that expired while its holder was alive.
 
@@ -97,7 +97,7 @@ fn two_tallies_are_counted_exactly_under_two_crashes_and_a_duplicate() {
 }
 
 #[test]
-fn a_lost_reply_and_a_lease_that_runs_out_too_early_do_no_harm() {
+fn two_tallies_are_counted_exactly_under_a_lost_reply_and_an_early_lease_expiry() {
     explore(TWO_TALLIES, Budget { lost_replies: 1, zombies: 1, sweeps: 2, ..CRASH });
 }
 
@@ -107,14 +107,14 @@ fn a_split_that_hands_over_loses_nothing() {
 }
 
 #[test]
-fn a_sweep_that_comes_too_early_does_no_harm() {
+fn two_tallies_are_counted_exactly_under_an_early_sweep() {
     explore(TWO_TALLIES, Budget { early_sweeps: 1, duplicates: 1, ..CALM });
     explore(TWO_TALLIES, Budget { early_sweeps: 1, cancels: 1, ..CALM });
     explore(TWO_TALLIES, Budget { early_sweeps: 1, ..CRASH });
 }
 
 #[test]
-fn a_chain_of_one_chunk_at_a_time_never_breaks_and_never_forks() {
+fn a_window_of_one_chunk_never_stalls_and_never_widens() {
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, ..CALM });
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, CRASH);
     explore(Programs { width: Some(1), ..TWO_TALLIES }, Budget { duplicates: 1, cancels: 1, ..CRASH });
@@ -128,7 +128,7 @@ fn a_redrive_counts_its_items_once_more_and_no_others() {
 
 #[test]
 #[ignore = "takes some minutes and some gigabytes"]
-fn three_chunks_are_counted_exactly_whatever_happens_at_once() {
+fn small_jobs_are_counted_exactly_under_all_events_at_once() {
     explore(THREE_CHUNKS, Budget { duplicates: 1, cancels: 1, ..CRASH });
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, cancels: 1, ..CRASH });
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, cancels: 1, ..CRASH });
@@ -165,7 +165,7 @@ fn a_message_before_its_tally_counts_is_caught() {
 }
 
 #[test]
-fn no_run_goes_round_in_circles() {
+fn no_path_returns_to_an_earlier_state() {
     let budget = Budget { duplicates: 1, ..CRASH };
     for programs in [TWO_TALLIES, Programs { width: Some(1), ..TWO_TALLIES }] {
         let protocol = Protocol { programs, budget };

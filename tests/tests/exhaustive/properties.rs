@@ -4,7 +4,7 @@ use stateright::Property;
 
 use crate::model::{Protocol, has_ended};
 use crate::programs::Chunk;
-use crate::rows::{Accounts, Counts, Status, Tally, merged};
+use crate::rows::{AttemptRows, Counts, Status, Tally, merged};
 use crate::tasks::{Message, State, Who, Work};
 
 /// Every mark is set at most once, and every tally is folded at most once.
@@ -59,14 +59,14 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
     properties
 }
 
-fn every_attempt(state: &State, holds: fn(&Accounts) -> bool) -> bool {
+fn every_attempt(state: &State, holds: fn(&AttemptRows) -> bool) -> bool {
     state.rows.attempts.iter().all(holds)
 }
 
-fn is_counted_once(accounts: &Accounts) -> bool {
+fn is_counted_once(attempt: &AttemptRows) -> bool {
     let once = |times: &u8| *times <= 1;
-    let tallies = accounts.tallies.iter().flatten();
-    accounts.totals.closed.iter().all(once)
+    let tallies = attempt.tallies.iter().flatten();
+    attempt.totals.closed.iter().all(once)
         && tallies.clone().all(|tally| tally.done <= tally.expected && tally.marks.iter().all(once))
 }
 
@@ -77,9 +77,9 @@ fn tallies_add_up(protocol: &Protocol, state: &State) -> bool {
         let items_marked = marked.map(|(chunk, _)| chunk.items).sum();
         tally.counts.sum() == if tally.is_closed() { tally.items } else { items_marked }
     };
-    state.rows.attempts.iter().enumerate().all(|(attempt, accounts)| {
-        let chunks = protocol.programs.chunks(attempt).chunks(chunks_per_tally);
-        accounts
+    state.rows.attempts.iter().enumerate().all(|(number, attempt)| {
+        let chunks = protocol.programs.chunks(number).chunks(chunks_per_tally);
+        attempt
             .tallies
             .iter()
             .zip(chunks)
@@ -87,16 +87,16 @@ fn tallies_add_up(protocol: &Protocol, state: &State) -> bool {
     })
 }
 
-fn totals_add_up(accounts: &Accounts) -> bool {
+fn totals_add_up(attempt: &AttemptRows) -> bool {
     let mut sum = Counts::default();
-    for (tally, times) in accounts.tallies.iter().zip(accounts.totals.closed) {
+    for (tally, times) in attempt.tallies.iter().zip(attempt.totals.closed) {
         match tally {
             Some(tally) if times > 0 && tally.is_closed() => sum += tally.counts,
             _ if times > 0 => return false,
             _ => {}
         }
     }
-    sum == accounts.totals.counts
+    sum == attempt.totals.counts
 }
 
 /// The chunks of the current attempt that have a message, waiting or in flight.
@@ -126,10 +126,10 @@ fn at_most_w_are_in_flight(protocol: &Protocol, state: &State) -> bool {
 /// stopped one has all dispatched items.
 fn is_exact(protocol: &Protocol, state: &State) -> bool {
     let job = &state.rows.job;
-    let accounts = &state.rows.attempts[job.attempt];
+    let attempt = &state.rows.attempts[job.attempt];
     let counted = usize::from(job.tallies);
-    let tallies = || accounts.tallies.iter().take(counted).flatten();
-    let folded = accounts.totals.closed.iter().take(counted).all(|times| *times == 1);
+    let tallies = || attempt.tallies.iter().take(counted).flatten();
+    let folded = attempt.totals.closed.iter().take(counted).all(|times| *times == 1);
     let all_closed = tallies().all(Tally::is_closed) && tallies().count() == counted && folded;
     let sum = tallies().fold(Counts::default(), |sum, tally| sum + tally.counts);
     let planned = protocol.programs.chunks(job.attempt).iter().fold(Counts::default(), |sum, chunk| {

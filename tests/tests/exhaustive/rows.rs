@@ -130,7 +130,7 @@ impl Totals {
 
 /// The rows of one attempt.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub struct Accounts {
+pub struct AttemptRows {
     pub tallies: [Option<Tally>; TALLIES],
     pub totals: Totals,
 }
@@ -139,7 +139,7 @@ pub struct Accounts {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rows {
     pub job: Job,
-    pub attempts: [Accounts; ATTEMPTS],
+    pub attempts: [AttemptRows; ATTEMPTS],
     pub slots: u8,
 }
 

@@ -16,8 +16,8 @@ use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
 
 use crate::chunks_of;
 
-/// The call that takes the job's lease while a completion's dead letter is settled: after those for the job, the letter
-/// and the totals.
+/// The call that takes the job's lease while a completion's dead letter is settled. The calls before it are for the job,
+/// the letter and the totals.
 const LEASE_CALL: u64 = 3;
 
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
@@ -31,7 +31,7 @@ async fn leased(world: &World, job: JobGuid) {
 }
 
 #[tokio::test]
-async fn a_split_that_always_failed_stops_its_job_and_gives_its_slots_back() {
+async fn a_dead_letter_of_a_split_stops_its_job_and_returns_its_slots() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 9).await;
     leased(&world, job).await;
@@ -56,7 +56,7 @@ async fn a_split_that_always_failed_stops_its_job_and_gives_its_slots_back() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_of_a_split_that_got_further_since_stops_nothing() {
+async fn a_dead_letter_of_a_split_that_has_progressed_since_is_obsolete() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 150).await;
     let deadline = world.deadline_in(Duration::from_secs(10));
@@ -68,7 +68,7 @@ async fn a_dead_letter_of_a_split_that_got_further_since_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
+async fn after_a_split_is_given_up_its_dispatched_items_count() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 150).await;
     let deadline = world.deadline_in(Duration::from_secs(10));
@@ -83,7 +83,7 @@ async fn a_split_given_up_after_its_first_tally_keeps_what_was_dispatched() {
 }
 
 #[tokio::test]
-async fn a_completion_that_always_failed_ends_its_job_with_its_counts() {
+async fn a_dead_letter_of_a_completion_ends_its_job_with_its_counts() {
     let world = World::new(chunks_of(4));
     let (job, split) = created(&world, 9).await;
     world.splitter.split(&split, world.deadline()).await.unwrap();
@@ -115,7 +115,7 @@ async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
 }
 
 #[tokio::test]
-async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_got_further() {
+async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_progressed() {
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
     world.clock.advance(world.limits.completion_patience);
@@ -129,7 +129,7 @@ async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_got_furt
 }
 
 #[tokio::test]
-async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_settled() {
+async fn a_dead_letter_does_not_end_a_job_whose_composition_progresses_meanwhile() {
     for call in 0.. {
         let world = Arc::new(World::new(chunks_of(1)));
         let (job, [_, message]) = composing(&world).await;
@@ -156,7 +156,7 @@ async fn a_letter_does_not_end_a_job_whose_composition_gets_further_while_it_is_
 }
 
 #[tokio::test]
-async fn a_composition_on_which_every_try_fails_ends_its_job_however_often_it_is_tried() {
+async fn a_composition_that_always_fails_ends_its_job_despite_recent_tries() {
     let world = World::new(chunks_of(1));
     let (job, [_, lost]) = composing(&world).await;
     // The job has had no sign of life: the sweep resends its completion, which continues the composition.

@@ -86,7 +86,7 @@ async fn a_poison_item_fails_alone_and_not_its_chunk() {
 }
 
 #[tokio::test]
-async fn too_many_poison_items_give_their_chunk_up() {
+async fn a_chunk_with_too_many_poison_items_is_given_up() {
     let world = scripted(7);
     let job = run(&world, "good hang hang good hang good bad").await;
     let expected = [(2, "poison"), (3, "poison"), (5, "poison"), (6, "dead_letter"), (7, "dead_letter")];
@@ -96,7 +96,7 @@ async fn too_many_poison_items_give_their_chunk_up() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
+async fn an_isolated_chunk_that_fails_again_is_given_up_from_the_failing_item_on() {
     let world = scripted(4);
     let job = run(&world, "good bad busy good good").await;
     let expected = [(2, "bad"), (3, "dead_letter"), (4, "dead_letter")];
@@ -110,7 +110,7 @@ async fn a_chunk_that_fails_alone_too_is_given_up_from_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_chunk_whose_file_is_gone_is_not_given_up_but_its_job_stopped() {
+async fn a_missing_file_stops_the_job_instead_of_giving_up_the_chunk() {
     let world = scripted(4);
     let job = create(&world, "busy good").await;
     world.split().await;
@@ -163,7 +163,7 @@ impl ItemProcessor for Slow {
 }
 
 #[tokio::test]
-async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() {
+async fn an_isolated_chunk_that_takes_longer_than_an_invocation_continues_in_the_next() {
     let world = World::with_job_type(chunks_of(100), |clock| Some(Arc::new(Slow(clock.clone()))));
     let rows: String = (1..=50).map(|row| format!("{row}\n")).collect();
     let file = world.store_csv(format!("n\n{rows}")).await;
@@ -182,11 +182,15 @@ async fn a_chunk_that_takes_longer_than_an_invocation_goes_on_in_the_next_one() 
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
-    assert_eq!(world.failed_rows(job).await, [7, 14, 21, 28, 35, 42, 49], "those of both invocations, each once");
+    assert_eq!(
+        world.failed_rows(job).await,
+        [7, 14, 21, 28, 35, 42, 49],
+        "the failures of both invocations, each once"
+    );
 }
 
 #[tokio::test]
-async fn a_crash_at_any_call_of_an_isolated_run_lists_what_it_counts() {
+async fn an_isolated_run_lists_the_failures_it_counts_after_a_crash_at_any_call() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = scripted(6);

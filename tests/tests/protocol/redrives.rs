@@ -26,7 +26,7 @@ async fn partly_failed(world: &World) -> JobGuid {
 }
 
 #[tokio::test]
-async fn what_fails_again_fails_once() {
+async fn an_item_that_fails_in_every_attempt_is_counted_once() {
     for chunk in [1, 2, 5] {
         let world = World::new(chunks_of(chunk));
         let job = partly_failed(&world).await;
@@ -48,7 +48,7 @@ async fn what_fails_again_fails_once() {
 }
 
 #[tokio::test]
-async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_failure() {
+async fn corrected_rows_replace_failed_ones_and_the_others_stay_failed() {
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
     let corrected = world.store_csv("a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
@@ -71,7 +71,7 @@ async fn corrected_rows_take_the_place_of_failed_ones_and_the_others_keep_their_
 }
 
 #[tokio::test]
-async fn a_corrected_file_that_does_not_fit_starts_nothing() {
+async fn an_unusable_corrected_file_starts_no_attempt() {
     let world = World::new(chunks_of(2));
     let job = partly_failed(&world).await;
     let stranger = world.store_csv("a,b,row\n9,9,3\n9,9,2\n9,9,77\n").await;
@@ -86,7 +86,7 @@ async fn a_corrected_file_that_does_not_fit_starts_nothing() {
 }
 
 #[tokio::test]
-async fn only_an_ended_job_of_ones_own_is_redriven_and_only_where_there_is_room() {
+async fn only_an_ended_job_of_the_owner_is_redriven_and_only_below_the_ceilings() {
     let mut limits = chunks_of(2);
     limits.ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
     let world = World::new(limits);
@@ -107,7 +107,7 @@ async fn only_an_ended_job_of_ones_own_is_redriven_and_only_where_there_is_room(
 }
 
 #[tokio::test]
-async fn what_a_cancelled_redrive_does_not_get_to_keeps_its_failure() {
+async fn items_that_a_cancelled_redrive_did_not_process_stay_failed() {
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
     let corrected = world.store_csv("a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
@@ -169,7 +169,7 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
 }
 
 #[tokio::test]
-async fn what_failed_is_known_without_the_objects_of_attempts_that_are_done_over() {
+async fn failed_items_can_be_read_after_the_objects_of_earlier_attempts_expired() {
     let world = World::new(chunks_of(1));
     let job = partly_failed(&world).await;
     for attempt in 2..4 {
@@ -205,7 +205,7 @@ async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
 }
 
 #[tokio::test]
-async fn failures_far_apart_are_cut_alike_wherever_cutting_is_resumed() {
+async fn sparse_failures_are_split_in_the_same_way_wherever_the_split_resumes() {
     // One failed item in each of 2,100 chunks: more chunks than the items of one tally may come from.
     let rows: String = (0..2100).map(|_| "ragged\n").collect();
     let file = format!("a,b\n{rows}");

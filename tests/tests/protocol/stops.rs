@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::chunks_of;
 
 #[tokio::test]
-async fn a_cancelled_job_keeps_what_was_done_and_lists_the_rest_as_skipped() {
+async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     world.split().await;

@@ -67,7 +67,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
 }
 
 #[tokio::test]
-async fn recoveries_without_effect_become_rarer() {
+async fn recoveries_without_effect_become_less_frequent() {
     let world = World::new(chunks_of(1));
     let file = world.store_csv(files::plain_csv(3)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 259_200 })).await.job_guid;
@@ -86,7 +86,7 @@ async fn recoveries_without_effect_become_rarer() {
 }
 
 #[tokio::test]
-async fn a_job_that_may_still_be_queued_is_only_looked_at() {
+async fn a_job_whose_messages_may_still_be_queued_is_not_recovered() {
     let world = World::new(chunks_of(1));
     let file = world.store_csv(files::plain_csv(3)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
@@ -100,7 +100,7 @@ async fn a_job_that_may_still_be_queued_is_only_looked_at() {
 }
 
 #[tokio::test]
-async fn a_sweep_looks_at_no_more_jobs_than_it_may_and_the_next_one_goes_on() {
+async fn a_sweep_stops_at_its_limit_of_jobs_and_the_next_one_continues() {
     let mut limits = chunks_of(1);
     limits.ceilings = Ceilings { owner: 300, job_type: 300, system: 300 };
     let world = World::new(limits);

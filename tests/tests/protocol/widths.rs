@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::chunks_of;
 
 #[tokio::test]
-async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
+async fn no_more_chunks_are_in_flight_than_max_concurrency() {
     for width in [1, 3, 64, 70, 100] {
         let world = World::new(chunks_of(1));
         let file = world.store_csv(files::plain_csv(150)).await;
@@ -35,7 +35,7 @@ async fn no_more_chunks_are_in_flight_than_the_job_may_have() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_call_breaks_no_chain() {
+async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = World::new(chunks_of(1));

@@ -1,17 +1,17 @@
-//! What an operator is told of.
+//! The alarms.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{LEFT_TO_PEOPLE, is_dead_letter_queue, properties, target, template};
+use crate::{WITHOUT_READER, is_dead_letter_queue, properties, target, template};
 
 const ALARM: &str = "AWS::CloudWatch::Alarm";
 
 const HOUR_SECONDS: u64 = 60 * 60;
 
-/// Over how many seconds an alarm looks at its metric.
-fn looks_at(alarm: &Value) -> u64 {
+/// The number of seconds over which an alarm evaluates its metric.
+fn evaluation_seconds(alarm: &Value) -> u64 {
     alarm["Period"].as_u64().unwrap() * alarm["EvaluationPeriods"].as_u64().unwrap()
 }
 
@@ -22,26 +22,29 @@ fn seconds_of(rate: &Value) -> u64 {
 }
 
 #[test]
-fn every_alarm_is_told_to_the_topic_if_there_is_one() {
+fn every_alarm_notifies_the_topic_if_it_is_set() {
     let template = template();
     let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
     for (name, alarm) in template.resources_of(ALARM) {
         let alarm = &alarm["Properties"];
         assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{name}");
-        assert!(alarm["AlarmDescription"].as_str().unwrap().contains(". "), "{name} says what is wrong and what of it");
+        assert!(
+            alarm["AlarmDescription"].as_str().unwrap().contains(". "),
+            "{name} says what is wrong and what follows"
+        );
     }
 }
 
 #[test]
-fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread() {
+fn a_dead_letter_that_is_unsettled_for_an_hour_raises_an_alarm() {
     let template = template();
     let queues = template.resources_of("AWS::SQS::Queue").map(|(name, _)| name);
-    for name in queues.filter(|name| is_dead_letter_queue(name) && !LEFT_TO_PEOPLE.contains(name)) {
+    for name in queues.filter(|name| is_dead_letter_queue(name) && !WITHOUT_READER.contains(name)) {
         let of_queue = |suffix: &str| {
             let alarm = properties(&template, &format!("{}{suffix}", name.replace("DeadLetterQueue", "DeadLetters")));
             let dimension = &alarm["Dimensions"][0];
             assert_eq!((&dimension["Name"], target(&dimension["Value"])), (&json!("QueueName"), name));
-            assert_eq!(alarm["TreatMissingData"], "notBreaching", "SQS says nothing of a queue at rest");
+            assert_eq!(alarm["TreatMissingData"], "notBreaching", "SQS reports no metrics of an idle queue");
             alarm
         };
         let unread = of_queue("Unread");
@@ -54,14 +57,14 @@ fn a_dead_letter_that_is_not_done_after_an_hour_raises_an_alarm_read_or_unread()
             (&unsettled["MetricName"], &unsettled["Threshold"]),
             (&json!("ApproximateNumberOfMessagesNotVisible"), &json!(0))
         );
-        assert_eq!(looks_at(unsettled), HOUR_SECONDS);
+        assert_eq!(evaluation_seconds(unsettled), HOUR_SECONDS);
     }
 }
 
 #[test]
-fn a_dead_letter_that_is_left_to_people_raises_an_alarm_at_once() {
+fn a_dead_letter_in_a_queue_without_reader_raises_an_alarm_at_once() {
     let template = template();
-    for name in LEFT_TO_PEOPLE {
+    for name in WITHOUT_READER {
         let alarm = properties(&template, &name.replace("DeadLetterQueue", "GivenUp"));
         assert_eq!(target(&alarm["Dimensions"][0]["Value"]), name);
         let waits = (&json!("ApproximateNumberOfMessagesVisible"), &json!(0));
@@ -71,7 +74,7 @@ fn a_dead_letter_that_is_left_to_people_raises_an_alarm_at_once() {
 }
 
 #[test]
-fn files_that_are_not_received_and_events_that_are_not_published_raise_an_alarm() {
+fn unreceived_files_and_unpublished_events_raise_an_alarm() {
     let template = template();
     let metric = |name: &str, of: &str, metric: &str, threshold: u64| {
         let alarm = properties(&template, name);
@@ -80,7 +83,7 @@ fn files_that_are_not_received_and_events_that_are_not_published_raise_an_alarm(
     };
     metric("InboxUnread", "InboxQueue", "ApproximateAgeOfOldestMessage", HOUR_SECONDS);
     metric("ReceivingFails", "ReceiveFileFunction", "Errors", 0);
-    // In milliseconds; it grows whatever the function answers, as its errors do not.
+    // In milliseconds. It grows with every kind of failure; not every kind counts as an error of the function.
     metric("AnnouncementsBehind", "AnnounceJobFunction", "IteratorAge", 15 * 60 * 1000);
 }
 
@@ -90,7 +93,7 @@ fn a_sweep_that_does_not_run_or_fails_raises_an_alarm() {
     let missing = properties(&template, "SweepMissing");
     assert_eq!((&missing["MetricName"], &missing["TreatMissingData"]), (&json!("Invocations"), &json!("breaching")));
     let rate = &properties(&template, "SweepSchedule")["ScheduleExpression"];
-    assert!(seconds_of(rate) < looks_at(missing), "{rate} would be taken for none");
+    assert!(seconds_of(rate) < evaluation_seconds(missing), "{rate} would raise the alarm");
     let failing = properties(&template, "SweepFailing");
     assert_eq!((&failing["MetricName"], &failing["TreatMissingData"]), (&json!("Errors"), &json!("notBreaching")));
     let watched: BTreeSet<&str> = [missing, failing].map(|alarm| target(&alarm["Dimensions"][0]["Value"])).into();

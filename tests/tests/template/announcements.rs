@@ -12,7 +12,7 @@ fn job(status: Status, attempt: u32) -> Job {
     Job { status, attempt, ..fixtures::job() }
 }
 
-/// Whether a pattern of plain values, each a list of those allowed, fits a record.
+/// Whether a record matches a pattern. Each value of the pattern is a list of allowed values.
 fn fits(pattern: &Value, record: &Value) -> bool {
     match pattern {
         Value::Object(fields) => fields.iter().all(|(name, pattern)| fits(pattern, &record[name])),
@@ -29,7 +29,7 @@ fn patterns() -> Vec<Value> {
 }
 
 #[test]
-fn exactly_the_moves_that_are_told_of_invoke_the_function() {
+fn only_transitions_with_an_event_invoke_the_function() {
     let patterns = patterns();
     let passes = |row: &str, from: Status, to: Status| {
         let image = |status: Status| json!({ "status": { "S": status.as_str() } });
@@ -37,28 +37,28 @@ fn exactly_the_moves_that_are_told_of_invoke_the_function() {
             json!({ "dynamodb": { "Keys": { "row": { "S": row } }, "OldImage": image(from), "NewImage": image(to) } });
         patterns.iter().any(|pattern| fits(pattern, &record))
     };
-    let mut told = 0;
+    let mut events = 0;
     for from in Status::ALL {
-        assert!(!passes("job", from, from), "{from:?} moves nowhere");
+        assert!(!passes("job", from, from), "{from:?} does not change");
         for by in Transition::ALL {
             let Some(to) = by.apply(from) else { continue };
             let attempt = if by == Transition::Redrive { 2 } else { 1 };
             let event = JobEvent::between(Some(&job(from, 1)), &job(to, attempt));
             assert_eq!(passes("job", from, to), event.is_some(), "{from:?} to {to:?}");
-            told += usize::from(event.is_some());
+            events += usize::from(event.is_some());
             assert!(!passes("tally#1#0", from, to));
         }
     }
-    assert_eq!(told, 7, "taken up, three ends, three redrives");
+    assert_eq!(events, 7, "the start, three ends, three redrives");
 }
 
 #[test]
-fn what_cannot_be_told_is_tried_for_as_long_as_the_stream_has_it_and_then_put_on_record() {
+fn a_failed_publication_is_retried_until_the_stream_expires_and_then_recorded() {
     let template = template();
     let source = properties(&template, "AnnouncementsEventSource");
     assert_eq!(source["EventSourceArn"], json!({ "Fn::GetAtt": ["JobsTable", "StreamArn"] }));
     assert_eq!(target(&source["FunctionName"]), "AnnounceJobFunction");
-    assert_eq!(source["StartingPosition"], "TRIM_HORIZON", "nothing is lost where the mapping is made anew");
+    assert_eq!(source["StartingPosition"], "TRIM_HORIZON", "nothing is lost if the mapping is created again");
     assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
     assert_eq!((&source["BisectBatchOnFunctionError"], &source["MaximumRetryAttempts"]), (&json!(true), &json!(-1)));
     let age = source["MaximumRecordAgeInSeconds"].as_u64().unwrap();

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{properties, target, template, workspace};
 
 #[test]
-fn every_function_runs_its_own_binary_on_the_chosen_processor_traced_and_with_a_log_that_ends() {
+fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retention() {
     let template = template();
     let globals = &template.document()["Globals"]["Function"];
     assert_eq!((&globals["Runtime"], &globals["Handler"]), (&json!("provided.al2023"), &json!("bootstrap")));

@@ -28,7 +28,7 @@ fn the_document_has_the_routes_of_the_table() {
 }
 
 #[test]
-fn routes_lead_to_their_functions_and_take_the_authorizer_where_there_is_one() {
+fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     let template = template();
     let mut routes = BTreeMap::new();
     for (name, route) in template.resources_of("AWS::ApiGatewayV2::Route") {

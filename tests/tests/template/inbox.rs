@@ -1,4 +1,4 @@
-//! What is dropped under `inbox/`.
+//! The resources of the inbox.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,19 @@ const LONGEST_PAUSE_SECONDS: u64 = 900;
 const FIRST_PAUSE_SECONDS: u64 = 10;
 
 #[test]
-fn the_bucket_tells_the_inbox_queue_of_what_is_dropped_there_and_of_nothing_else() {
+fn the_bucket_notifies_the_inbox_queue_of_drops_only() {
     let template = template();
     let notifications = &properties(&template, "Bucket")["NotificationConfiguration"];
     let queues = notifications["QueueConfigurations"].as_array().unwrap();
     let [inbox] = queues.as_slice() else { panic!("{queues:?}") };
     assert_eq!((target(&inbox["Queue"]), &inbox["Event"]), ("InboxQueue", &json!("s3:ObjectCreated:*")));
-    // Problems lie under another prefix, or each would be a file again.
+    // Problem reports have another prefix; otherwise each would be received as a file.
     assert_eq!(inbox["Filter"]["S3Key"]["Rules"], json!([{ "Name": "prefix", "Value": "inbox/" }]));
     assert_eq!(notifications.as_object().unwrap().len(), 1);
 }
 
 #[test]
-fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
+fn the_permission_to_send_to_the_queue_exists_before_the_bucket() {
     let template = template();
     assert_eq!(template.document()["Resources"]["Bucket"]["DependsOn"], "InboxQueuePolicy");
     let policy = properties(&template, "InboxQueuePolicy");
@@ -35,7 +35,7 @@ fn the_bucket_may_send_to_the_queue_before_it_is_there_itself() {
 }
 
 #[test]
-fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
+fn a_dropped_file_waits_for_a_slot_until_it_expires() {
     let template = template();
     let deliveries = &properties(&template, "InboxQueue")["RedrivePolicy"]["maxReceiveCount"];
     let deliveries = number(&template, deliveries);
@@ -44,7 +44,7 @@ fn a_file_waits_for_a_slot_as_long_as_it_may_start_a_job() {
 }
 
 #[test]
-fn what_reads_uploads_reads_the_inbox() {
+fn every_function_that_reads_uploads_can_read_the_inbox() {
     let template = template();
     for (name, role) in template.resources_of("AWS::IAM::Role") {
         let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();

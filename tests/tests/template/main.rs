@@ -22,7 +22,7 @@ use serde_json::Value;
 const DAY_SECONDS: u64 = 86_400;
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("`tests` has a parent folder").to_owned()
 }
 
 fn template() -> Template {
@@ -41,26 +41,26 @@ fn target(value: &Value) -> &str {
 fn default_of(template: &Template, parameter: &str) -> u64 {
     template.document()["Parameters"][parameter]["Default"]
         .as_u64()
-        .unwrap_or_else(|| panic!("{parameter} is no number"))
+        .unwrap_or_else(|| panic!("{parameter} is not a number"))
 }
 
-/// A number in a property: as it is written, or the default of the parameter it refers to.
+/// A number in a property: the literal, or the default of the parameter that it refers to.
 fn number(template: &Template, value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| default_of(template, target(value)))
 }
 
-/// All numbers that a property may be: the one that is written, or those its parameter allows.
+/// All numbers that a property may have: the literal, or all allowed values of its parameter.
 fn numbers(template: &Template, value: &Value) -> Vec<u64> {
     value.as_u64().map_or_else(|| allowed(template, target(value)), |number| vec![number])
 }
 
-/// All values a parameter may have.
+/// All allowed values of a parameter.
 fn allowed_values<'a>(template: &'a Template, parameter: &str) -> &'a [Value] {
     let values = template.document()["Parameters"][parameter]["AllowedValues"].as_array();
-    values.unwrap_or_else(|| panic!("{parameter} allows anything"))
+    values.unwrap_or_else(|| panic!("{parameter} has no allowed values"))
 }
 
-/// All values a parameter may have, which are numbers.
+/// All allowed values of a parameter of numbers.
 fn allowed(template: &Template, parameter: &str) -> Vec<u64> {
     allowed_values(template, parameter).iter().map(|value| value.as_u64().unwrap()).collect()
 }
@@ -69,7 +69,7 @@ fn maximum_of(template: &Template, parameter: &str) -> u64 {
     template.document()["Parameters"][parameter]["MaxValue"].as_u64().unwrap()
 }
 
-/// What a `!FindInMap [map, !Ref parameter, key]` gives for a value of the parameter.
+/// The result of `!FindInMap [map, !Ref parameter, key]` for a value of the parameter.
 fn mapped(template: &Template, find_in_map: &Value, value: u64) -> u64 {
     let [map, _, key] = [0, 1, 2].map(|index| &find_in_map["Fn::FindInMap"][index]);
     let found = &template.document()["Mappings"][map.as_str().unwrap()][value.to_string()][key.as_str().unwrap()];
@@ -90,14 +90,14 @@ impl<'a> EventSource<'a> {
     }
 }
 
-/// The mappings of queues; that of the jobs table's stream is a case of its own.
+/// The event source mappings of queues, without the one of the stream of the jobs table.
 fn event_sources(template: &Template) -> Vec<EventSource<'_>> {
     let sources = template.resources_of("AWS::Lambda::EventSourceMapping").map(|(_, source)| &source["Properties"]);
     sources.filter(|source| source["EventSourceArn"]["Fn::GetAtt"][1] == "Arn").map(EventSource::of).collect()
 }
 
 /// Dead-letter queues that no function reads: an alarm calls a person.
-const LEFT_TO_PEOPLE: [&str; 2] = ["InboxDeadLetterQueue", "AnnouncementsDeadLetterQueue"];
+const WITHOUT_READER: [&str; 2] = ["InboxDeadLetterQueue", "AnnouncementsDeadLetterQueue"];
 
 fn is_dead_letter_queue(queue: &str) -> bool {
     queue.ends_with("DeadLetterQueue")

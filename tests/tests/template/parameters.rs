@@ -56,7 +56,7 @@ fn table(template: &Template) -> String {
 }
 
 #[test]
-fn every_parameter_is_described_and_under_a_heading() {
+fn every_parameter_has_a_description_and_a_heading() {
     let template = template();
     let parameters = template.document()["Parameters"].as_object().unwrap();
     for (name, parameter) in parameters {
@@ -70,7 +70,7 @@ fn every_parameter_is_described_and_under_a_heading() {
 }
 
 #[test]
-fn the_documented_parameters_are_those_of_the_template() {
+fn the_documented_parameters_match_the_template() {
     let (path, table) = (workspace().join(DOCUMENT), table(&template()));
     let document = fs::read_to_string(&path).unwrap_or_else(|_| format!("{BEGIN}\n{END}\n"));
     let (before, rest) = document.split_once(BEGIN).unwrap_or_else(|| panic!("{DOCUMENT} has no line {BEGIN}"));
@@ -81,7 +81,7 @@ fn the_documented_parameters_are_those_of_the_template() {
     } else {
         assert!(
             document == expected,
-            "{DOCUMENT} is not what the template says: run `{WRITE}=1 cargo test --test template`"
+            "{DOCUMENT} does not match the template: run `{WRITE}=1 cargo test --test template`"
         );
     }
 }

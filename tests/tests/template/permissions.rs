@@ -1,4 +1,4 @@
-//! What the functions may do.
+//! The permissions of the functions.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::{event_sources, properties, target, template};
 
-/// Exactly the bus that is told of jobs.
+/// The event bus for the events of jobs.
 const EVENT_BUS: &str = "arn:AWS::Partition}:events:AWS::Region}:AWS::AccountId}:event-bus/EventBusName}";
 
-/// What a function may do besides its log and its traces, as (action, resource).
+/// The permissions of a function besides its log and its traces, as (action, resource).
 fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
     match package {
         "upload" => vec![
@@ -173,7 +173,7 @@ fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
 }
 
-/// (action, resource) of every statement of a role, those among them that are there on a condition.
+/// (action, resource) of every statement of a role, including the conditional statements.
 pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
     let mut granted = BTreeSet::new();
     assert_eq!(role["ManagedPolicyArns"], Value::Null, "managed policies grant on every resource");
@@ -192,7 +192,7 @@ pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_function_may_do_what_it_does_and_no_more() {
+fn every_role_has_exactly_the_expected_permissions() {
     let template = template();
     let sources = event_sources(&template);
     for function in template.functions().unwrap() {
@@ -224,14 +224,14 @@ fn no_two_functions_share_a_role() {
 }
 
 #[test]
-fn process_items_may_invoke_the_functions_that_are_named_and_nothing_where_none_is() {
+fn process_items_may_invoke_the_configured_functions_only() {
     let template = template();
     let role = properties(&template, "ProcessItemsRole");
     let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
     let conditional: Vec<&Value> = statements.iter().filter_map(|statement| statement.get("Fn::If")).collect();
     let [condition] = &conditional[..] else { panic!("one statement depends on a condition") };
     assert_eq!((&condition[0], &condition[2]["Ref"]), (&"HasInvokeTargets".into(), &"AWS::NoValue".into()));
-    assert_eq!(condition[1]["Resource"]["Ref"], "InvokeTargetArns", "exactly those");
+    assert_eq!(condition[1]["Resource"]["Ref"], "InvokeTargetArns", "the configured functions only");
     let parameter = &template.document()["Parameters"]["InvokeTargetArns"];
     assert_eq!((&parameter["Type"], &parameter["Default"]), (&"CommaDelimitedList".into(), &"".into()));
 }

@@ -6,7 +6,7 @@ use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Value, json};
 
 use crate::{
-    EventSource, LEFT_TO_PEOPLE, default_of, event_sources, is_dead_letter_queue, mapped, number, numbers, properties,
+    EventSource, WITHOUT_READER, default_of, event_sources, is_dead_letter_queue, mapped, number, numbers, properties,
     target, template,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const LONGEST_RETENTION_SECONDS: u64 = 1_209_600;
 
 #[test]
-fn every_queue_has_its_dead_letter_queue_and_keeps_messages_as_long_as_sqs_can() {
+fn every_queue_has_a_dead_letter_queue_and_the_longest_retention() {
     let template = template();
     let mut dead_letters_of = BTreeMap::new();
     for (name, queue) in template.resources_of("AWS::SQS::Queue") {
@@ -40,7 +40,7 @@ fn every_queue_has_its_dead_letter_queue_and_keeps_messages_as_long_as_sqs_can()
 }
 
 #[test]
-fn every_queue_is_read_by_its_function_dead_letter_queues_included() {
+fn every_queue_including_dead_letter_queues_is_read_by_its_function() {
     let template = template();
     let sources = event_sources(&template);
     let readers: BTreeMap<&str, &str> = sources.iter().map(|source| (source.queue, source.function)).collect();
@@ -56,13 +56,13 @@ fn every_queue_is_read_by_its_function_dead_letter_queues_included() {
     ]);
     assert_eq!(readers, expected);
     let queues = template.resources_of("AWS::SQS::Queue").map(|(name, _)| name);
-    let queues: BTreeSet<&str> = queues.filter(|name| !LEFT_TO_PEOPLE.contains(name)).collect();
-    assert_eq!(queues, readers.into_keys().collect(), "nobody reads the others");
+    let queues: BTreeSet<&str> = queues.filter(|name| !WITHOUT_READER.contains(name)).collect();
+    assert_eq!(queues, readers.into_keys().collect(), "a queue has no reader");
     assert_eq!(sources.len(), queues.len(), "no queue has two readers");
 }
 
 #[test]
-fn a_message_stays_invisible_for_six_time_limits_of_its_function_whatever_the_limit() {
+fn the_visibility_timeout_is_six_times_every_allowed_time_limit() {
     let template = template();
     for source in event_sources(&template) {
         let (queue, function) = (source.queue, source.function);
@@ -80,7 +80,7 @@ fn a_message_stays_invisible_for_six_time_limits_of_its_function_whatever_the_li
 }
 
 #[test]
-fn all_deliveries_of_a_message_fit_twice_into_the_default_deadline() {
+fn the_default_deadline_is_more_than_twice_the_time_of_all_deliveries() {
     let template = template();
     // A dropped file has no job yet, so no deadline runs.
     let of_jobs = |source: &&EventSource| !is_dead_letter_queue(source.queue) && source.queue != "InboxQueue";
@@ -95,7 +95,7 @@ fn all_deliveries_of_a_message_fit_twice_into_the_default_deadline() {
 }
 
 #[test]
-fn batches_are_answered_message_by_message_and_workers_are_capped_where_the_queue_is_read() {
+fn batches_report_failed_messages_and_workers_are_capped_at_the_event_source() {
     let template = template();
     for EventSource { queue, function, properties: source } in event_sources(&template) {
         assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{queue}");

@@ -1,5 +1,5 @@
-//! Functions whose own messages lead back to them. Lambda takes that for a loop, and stops it after some 16 turns, unless
-//! the function is exempt from it.
+//! Functions whose own messages lead back to them. Lambda detects this as a recursive loop and stops it after about 16
+//! invocations, unless the function is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::permissions::granted;
 use crate::{event_sources, properties, target, template};
 
-/// Which functions each function that reads a queue may wake: through the queues it may send to, and through their
+/// The functions that each reader of a queue can invoke: through the queues it may send to, and through their
 /// dead-letter queues.
 fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
     let sources = event_sources(template);
@@ -29,7 +29,7 @@ fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
     readers.into_iter().map(|function| (function.to_owned(), woken_by(function))).collect()
 }
 
-/// Whether what a function sends can come back to it.
+/// Whether the messages of a function can lead back to it.
 fn comes_back(function: &str, wakes: &BTreeMap<String, BTreeSet<String>>) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![function]);
     while let Some(next) = open.pop() {
@@ -43,7 +43,7 @@ fn comes_back(function: &str, wakes: &BTreeMap<String, BTreeSet<String>>) -> boo
 }
 
 #[test]
-fn exactly_the_functions_whose_messages_come_back_to_them_may_be_invoked_in_a_loop() {
+fn recursion_is_allowed_for_functions_that_receive_their_own_messages_only() {
     let template = template();
     let wakes = wakes(&template);
     let coming_back: BTreeSet<&str> = wakes.keys().map(String::as_str).filter(|f| comes_back(f, &wakes)).collect();

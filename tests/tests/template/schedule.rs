@@ -8,7 +8,7 @@ use sweep::limits::SweepLimits;
 use crate::{properties, target, template};
 
 #[test]
-fn the_sweep_runs_every_minute_and_a_failed_one_leaves_it_to_the_next() {
+fn the_sweep_runs_every_minute_without_retries() {
     let template = template();
     let schedule = properties(&template, "SweepSchedule");
     assert_eq!(
@@ -30,7 +30,7 @@ fn the_sweep_runs_every_minute_and_a_failed_one_leaves_it_to_the_next() {
 }
 
 #[test]
-fn the_sweep_has_the_time_limit_that_its_code_counts_on() {
+fn the_sweep_has_the_time_limit_that_its_code_assumes() {
     let template = template();
     let timeout = properties(&template, "SweepFunction")["Timeout"].as_u64().unwrap();
     assert_eq!(Duration::from_secs(timeout), sweep::limits::TIMEOUT);

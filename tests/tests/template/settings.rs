@@ -68,7 +68,7 @@ fn resources() -> BTreeMap<String, String> {
     resources.collect()
 }
 
-/// The constants `settings::NAME` of resources in a source text, as variables. The admission table is a case of its own.
+/// The constants `settings::NAME` of resources in a source text, as variables. The admission table is checked separately.
 fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<String> {
     let names = text.split("settings::").skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -77,10 +77,10 @@ fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<St
     // Types and functions have small letters.
     let is_constant = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_ascii_lowercase());
     let names = names.filter(|name| *name != "ADMISSION_TABLE" && is_constant(name));
-    names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is no resource")).clone()).collect()
+    names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is not a resource")).clone()).collect()
 }
 
-/// The variables that each adapter of the runtime reads, those of the adapters that it calls included.
+/// The variables that each adapter of the runtime reads, including the adapters that it calls.
 fn adapters(resources: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<String>> {
     let runtime = source("functions/shared/aws/src/runtime.rs");
     let mut adapters = BTreeMap::new();
@@ -129,7 +129,7 @@ fn every_setting_is_declared_in_one_group() {
 }
 
 #[test]
-fn every_function_gets_the_settings_its_code_reads_and_no_other() {
+fn every_function_gets_exactly_the_settings_that_its_code_reads() {
     let (groups, resources) = (groups(), resources());
     let adapters = adapters(&resources);
     let mut groups_read = BTreeSet::new();
@@ -153,11 +153,11 @@ fn every_function_gets_the_settings_its_code_reads_and_no_other() {
         let given: BTreeSet<String> = environment(&function.logical_id).into_keys().collect();
         assert_eq!(given, read, "{package}: given by the template, and read by the code");
     }
-    assert_eq!(groups_read, groups.into_keys().collect(), "nobody reads the others");
+    assert_eq!(groups_read, groups.into_keys().collect(), "no function reads some group");
 }
 
 #[test]
-fn settings_are_read_from_the_environment_in_start_only() {
+fn only_start_reads_settings_from_the_environment() {
     for function in template().functions().unwrap() {
         let folder = workspace().join(folder_of(&function.package)).join("src");
         for file in fs::read_dir(&folder).unwrap() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{DAY_SECONDS, allowed, mapped, maximum_of, properties, target, template};
 
 #[test]
-fn objects_outlive_what_is_promised_of_them_by_the_longest_deadline_and_a_day() {
+fn objects_are_kept_for_their_retention_plus_the_longest_deadline_plus_a_day() {
     let template = template();
     let rules = properties(&template, "Bucket")["LifecycleConfiguration"]["Rules"].as_array().unwrap();
     let rule = |id: &str| rules.iter().find(|rule| rule["Id"] == id).unwrap_or_else(|| panic!("no rule {id}"));
@@ -29,7 +29,7 @@ fn objects_outlive_what_is_promised_of_them_by_the_longest_deadline_and_a_day() 
 }
 
 #[test]
-fn tables_are_on_demand_expire_rows_and_can_be_restored_and_followed() {
+fn tables_are_on_demand_with_expiry_point_in_time_recovery_and_a_stream() {
     let template = template();
     let tables: Vec<_> = template.resources_of("AWS::DynamoDB::Table").collect();
     assert_eq!(tables.len(), 4);

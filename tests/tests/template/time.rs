@@ -1,21 +1,24 @@
-//! Figures of time that must fit each other.
+//! Times that must fit each other.
 
 use rowmill::template::Template;
 use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
 
-/// A limit below this is for tests, and says so.
-const SHORTEST_IN_EARNEST: u64 = 60;
+/// A shorter limit is for tests only.
+const SHORTEST_IN_PRODUCTION: u64 = 60;
 
 #[test]
-fn limits_of_time_are_within_what_the_protocol_counts_on() {
+fn time_limits_are_within_the_assumptions_of_the_protocol() {
     let template = template();
     for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
     {
-        let in_earnest = |seconds: &u64| *seconds >= SHORTEST_IN_EARNEST;
-        assert!(allowed(&template, limit).iter().all(|seconds| in_earnest(seconds) || *seconds <= 10), "{limit}");
-        assert!(in_earnest(&default_of(&template, limit)), "{limit}");
+        let is_for_production = |seconds: &u64| *seconds >= SHORTEST_IN_PRODUCTION;
+        assert!(
+            allowed(&template, limit).iter().all(|seconds| is_for_production(seconds) || *seconds <= 10),
+            "{limit}"
+        );
+        assert!(is_for_production(&default_of(&template, limit)), "{limit}");
     }
     assert!(allowed(&template, "ProcessTimeoutSeconds").iter().all(|seconds| *seconds <= 120));
     assert_eq!(maximum_of(&template, "MaximumDeadlineSeconds"), 3 * DAY_SECONDS);
@@ -23,7 +26,7 @@ fn limits_of_time_are_within_what_the_protocol_counts_on() {
 }
 
 #[test]
-fn a_job_whose_functions_are_at_work_is_not_taken_for_a_dead_one() {
+fn a_job_with_a_running_function_is_not_stale() {
     let template = template();
     for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
     {
@@ -34,21 +37,21 @@ fn a_job_whose_functions_are_at_work_is_not_taken_for_a_dead_one() {
 }
 
 #[test]
-fn what_runs_when_a_job_is_stopped_has_the_time_to_commit() {
+fn the_grace_of_a_stop_is_longer_than_a_run() {
     let template = template();
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
-    assert!(default_of(&template, "StopGraceSeconds") > longest, "whichever limit is chosen");
+    assert!(default_of(&template, "StopGraceSeconds") > longest, "for every allowed limit");
 }
 
 #[test]
-fn no_margin_is_as_long_as_its_time_limit_whatever_is_chosen() {
+fn every_margin_is_shorter_than_its_time_limit() {
     let template = template();
     for (limit, margin) in
         [("SplitTimeoutSeconds", "SplitMarginSeconds"), ("ProcessTimeoutSeconds", "ProcessMarginSeconds")]
     {
         for seconds in allowed(&template, limit) {
             let longest = longest_beside(&template, margin, limit, seconds);
-            assert!(longest < seconds, "{margin} may be {longest} beside a limit of {seconds}");
+            assert!(longest < seconds, "{margin} may be {longest} with a limit of {seconds}");
         }
         let chosen = default_of(&template, margin);
         assert!(chosen <= longest_beside(&template, margin, limit, default_of(&template, limit)));

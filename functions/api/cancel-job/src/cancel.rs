@@ -22,7 +22,7 @@ pub enum CancelError {
     #[error("There is no job {0}, or it has expired.")]
     Unknown(JobGuid),
     /// It has ended.
-    #[error("The job cannot be cancelled any more: it has ended, with status `{}`.", .0.as_str())]
+    #[error("The job has ended with status `{}`, so it cannot be cancelled.", .0.as_str())]
     Ended(Status),
     /// A port failed.
     #[error(transparent)]

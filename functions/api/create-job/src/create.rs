@@ -167,7 +167,7 @@ fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<()
         None => Ok(()),
         Some(name) => {
             let name: String = name.chars().take(64).collect();
-            let message = format!("`{}` has no such param. Its params are {}.", request.job_type, known.join(", "));
+            let message = format!("is not a param of `{}`. Its params are {}.", request.job_type, known.join(", "));
             Err(ParamsError::new(format!("params.{name}"), message))
         }
     }

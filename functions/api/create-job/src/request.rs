@@ -113,7 +113,7 @@ mod tests {
     const GUID: &str = "00000000-0000-4000-8000-000000000001";
 
     #[test]
-    fn the_fingerprint_knows_values_and_not_their_order() {
+    fn the_fingerprint_depends_on_values_but_not_on_their_order() {
         let json = |params: &str| format!(r#"{{"jobType":"import","fileGuid":"{GUID}","params":{params}}}"#);
         let one = request(&json(r#"{"a":1,"b":{"c":2,"d":[3,4]}}"#));
         let same = request(&json(r#"{"b":{"d":[3,4],"c":2},"a":1}"#));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_checked_and_named() {
+    fn an_error_for_a_value_out_of_bounds_names_its_field() {
         let with = |extra: &str| request(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}"{extra}}}"#));
         let field = |extra: &str| check(&with(extra), 100).err().map(|error| error.field);
         assert_eq!(field(""), None);

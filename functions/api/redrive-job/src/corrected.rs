@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_order_and_in_the_form_of_the_input() {
+    fn corrections_are_sorted_and_have_the_format_of_the_input() {
         let read = csv("\u{feff}a;b;row;code\n\"x;y\";2;9;bad\n1;\"q\"\"\";3;\n").unwrap();
         assert_eq!(read, [(3, "1;\"q\"\"\"".to_owned()), (9, "\"x;y\";2".to_owned())]);
         let json = b"{\"row\":4,\"code\":\"x\",\"record\":{\"b\":1.50,\"a\":[1]}}\n\n{\"row\":2,\"record\":{}}";
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_rows_file_can_be_handed_back_as_it_is() {
+    fn a_failed_rows_file_is_a_valid_corrected_file() {
         let read = csv("a;b;row;code;message;column\n'=1+1;-2;1;x;y;b\n;;2;row_too_long;z;\n").unwrap();
         assert_eq!(
             read,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_the_input_named_like_ours_are_told_apart() {
+    fn input_columns_named_like_rowmill_columns_are_distinguished() {
         let mut spec = spec(Format::Csv);
         spec.head.columns = vec!["a".into(), "row".into()];
         let read = read_corrected(b"a;row;rowmill_row;rowmill_code\n1;2;7;x\n", &spec).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn an_error_says_what_is_wrong_and_where() {
         assert!(csv("a;b\n1;2\n").unwrap_err().contains("header"));
         assert!(csv("row;a;b\n").unwrap_err().contains("header"));
         assert!(csv("a;b;row;reason\n").unwrap_err().contains("header"));

@@ -50,7 +50,7 @@ fn job_change(change: RowChange) -> Option<(String, JobChange)> {
     match change.job() {
         Ok(change) => change.map(|change| (place, change)),
         Err(error) => {
-            tracing::error!(error = &error as &dyn Error, change.number = place, "change not understood, never told");
+            tracing::error!(error = &error as &dyn Error, change.number = place, "invalid change, never published");
             None
         }
     }

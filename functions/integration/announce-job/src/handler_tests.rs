@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::announce::Announcer;
 use crate::handler::handle;
 
-/// A bus that takes the events of some jobs, refuses those of others for the moment, and others for good.
+/// A bus that accepts the events of some jobs. For others it is unavailable, and others it rejects permanently.
 #[derive(Default)]
 struct Bus {
     away: Vec<u8>,
@@ -73,7 +73,7 @@ fn running(numbers: impl IntoIterator<Item = u8>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_change_is_told_in_its_order() {
+async fn changes_are_published_in_their_order() {
     let mut changes = started([1, 2]);
     changes.push(change(1, image(1, "running"), image(1, "failed")));
     let (answer, taken) = handled(Bus::default(), changes).await;
@@ -82,22 +82,22 @@ async fn each_change_is_told_in_its_order() {
 }
 
 #[tokio::test]
-async fn the_stream_is_read_again_from_the_first_change_that_could_not_be_told() {
+async fn the_batch_is_retried_from_the_first_change_that_was_not_published() {
     let (answer, taken) = handled(Bus { away: vec![2, 4], ..Bus::default() }, started(1..=5)).await;
     assert_eq!(answer.unwrap().as_deref(), Some("s2"));
     assert_eq!(taken, running([1, 3, 5]));
 }
 
 #[tokio::test]
-async fn an_invocation_that_gets_nothing_told_fails() {
+async fn an_invocation_that_publishes_no_event_fails() {
     let (answer, _) = handled(Bus { away: vec![1, 2], ..Bus::default() }, started([1, 2])).await;
     assert!(matches!(answer, Err(PortError::Unavailable { .. })), "{answer:?}");
     let (answer, _) = handled(Bus { away: vec![1], ..Bus::default() }, Vec::new()).await;
-    assert_eq!(answer.unwrap(), None, "nothing to tell is no failure");
+    assert_eq!(answer.unwrap(), None, "no event is not a failure");
 }
 
 #[tokio::test]
-async fn what_can_never_be_told_holds_nothing_up() {
+async fn a_change_that_can_never_be_published_blocks_no_other() {
     let mut changes = started(1..=3);
     changes.insert(0, change(4, image(4, "waiting"), image(4, "unheard-of")));
     let (answer, taken) = handled(Bus { wrong: vec![2], ..Bus::default() }, changes).await;

@@ -20,7 +20,7 @@ const OUTAGE_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause before a message is delivered again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// What the function works with.
+/// The parts of the function.
 pub struct Inbox {
     /// The use case.
     pub receiver: Receiver,
@@ -89,7 +89,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     let problem = problem.with("fileGuid", uploaded).with("droppedAt", drop.at.to_string());
     tracing::warn!(file, code = problem.code(), "file refused");
     inbox.receiver.tell(drop, problem.to_json().into()).await.map_err(|error| {
-        tracing::warn!(file, error = &error as &dyn Error, "problem not told yet, to be tried again");
+        tracing::warn!(file, error = &error as &dyn Error, "problem report not stored yet, to be tried again");
         OUTAGE_PAUSE
     })
 }

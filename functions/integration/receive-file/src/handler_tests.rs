@@ -11,7 +11,7 @@ use crate::notification::Notification;
 use crate::receive::problem_key;
 use crate::test_inbox::TestInbox;
 
-/// Delivers messages with this receive count. Returns the ids of those to deliver again.
+/// Delivers messages with this receive count. Returns the ids of the messages to deliver again.
 async fn deliver(inbox: &TestInbox, messages: Vec<Notification>, receive_count: u32) -> Vec<String> {
     let delivery = |(number, message)| Delivery {
         message_id: format!("m{number}"),
@@ -24,7 +24,7 @@ async fn deliver(inbox: &TestInbox, messages: Vec<Notification>, receive_count: 
 }
 
 #[tokio::test]
-async fn the_same_notification_twice_is_one_job_and_both_are_acknowledged() {
+async fn a_repeated_notification_creates_one_job_and_is_acknowledged() {
     let inbox = TestInbox::new();
     let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
     let messages = vec![inbox.notification(&dropped), inbox.notification(&dropped)];
@@ -35,7 +35,7 @@ async fn the_same_notification_twice_is_one_job_and_both_are_acknowledged() {
 }
 
 #[tokio::test]
-async fn the_test_event_and_other_buckets_notifications_are_acknowledged() {
+async fn the_test_event_and_notifications_of_other_buckets_are_acknowledged() {
     let inbox = TestInbox::new();
     let test = serde_json::from_value(json!({ "Service": "Amazon S3", "Event": "s3:TestEvent" })).unwrap();
     let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
@@ -46,7 +46,7 @@ async fn the_test_event_and_other_buckets_notifications_are_acknowledged() {
 }
 
 #[tokio::test]
-async fn what_cannot_become_a_job_is_told_as_the_api_would_and_acknowledged() {
+async fn an_unusable_file_gets_the_problem_of_the_api_and_is_acknowledged() {
     let inbox = TestInbox::new();
     let notes = [(REQUEST_NOTE, r#"{"params":{"delimeter":"|"}}"#)];
     for (key, bytes, notes, status, code) in [
@@ -75,7 +75,7 @@ async fn what_cannot_become_a_job_is_told_as_the_api_would_and_acknowledged() {
 }
 
 #[tokio::test]
-async fn at_a_ceiling_the_message_comes_back_later_and_later_and_in_the_end_is_a_job() {
+async fn at_a_ceiling_the_message_is_retried_less_and_less_often_until_a_slot_is_free() {
     let inbox = TestInbox::with_ceiling(0);
     let dropped = inbox.drop_file("inbox/validate/a.csv", "a\n1\n", &[], 1);
     let message = inbox.notification(&dropped);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_before_it_was_escaped() {
+    fn an_escaped_key_is_decoded() {
         let key = |escaped: &str| record(escaped, "1").drop().map(|drop| drop.key);
         assert_eq!(key("inbox/import/plain.csv").unwrap(), "inbox/import/plain.csv");
         assert_eq!(key("inbox/import/a+b%2Bc%26d%3De.csv").unwrap(), "inbox/import/a b+c&d=e.csv");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_told_with_its_place_in_time() {
+    fn a_record_has_the_bucket_etag_and_time_of_the_drop() {
         let drop = record("inbox/import/a.csv", "0A1B").drop().unwrap();
         assert_eq!(drop.etag, "\"d41d8cd98f00b204e9800998ecf8427e\"");
         assert_eq!(drop.at.to_string(), "2025-06-15T15:06:40.123Z");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_drop_makes_the_same_upload_and_any_other_another() {
+    fn the_upload_guid_is_derived_from_the_drop() {
         let guid = |key: &str, sequencer: &str| record(key, sequencer).drop().unwrap().file_guid();
         let drop = guid("inbox/import/a.csv", "1");
         assert_eq!(drop, guid("inbox/import/a.csv", "1"));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_event_is_told_apart_and_anything_else_is_not_understood() {
+    fn the_test_event_is_recognised_and_other_messages_are_invalid() {
         let test = r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2014-10-13T15:57:02.089Z",
             "Bucket":"files","RequestId":"5582815E1AEA5ADF","HostId":"8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3eKxsPzbB9wrR"}"#;
         let read = |text: &str| serde_json::from_str::<Notification>(text);

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_says_the_job_type_and_the_name() {
+    fn the_key_contains_the_job_type_and_the_file_name() {
         assert_eq!(job_type_and_name("inbox/import/orders.csv"), Some(("import", "orders.csv")));
         assert_eq!(job_type_and_name("inbox/import/2025/06/orders.csv"), Some(("import", "orders.csv")));
         assert_eq!(job_type_and_name("inbox/orders.csv"), None);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_lies_beside_the_inbox_as_its_file_lies_in_it() {
+    fn the_key_of_a_problem_report_follows_from_the_key_of_the_file() {
         assert_eq!(problem_key("inbox/import/2025/a.csv"), "inbox-problems/import/2025/a.csv.json");
         assert_eq!(problem_key("inbox/a.csv"), "inbox-problems/a.csv.json");
         let long = format!("inbox/import/{}", "x".repeat(1011));

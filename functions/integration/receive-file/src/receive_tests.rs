@@ -39,7 +39,7 @@ fn store(inbox: &TestInbox, key: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn a_dropped_file_becomes_an_upload_where_it_lies_and_a_job() {
+async fn a_dropped_file_becomes_an_upload_without_a_copy_and_a_job() {
     let inbox = TestInbox::new();
     let dropped = inbox.drop_file(KEY, "a;b\n1;2\n", &[], 1);
     let job = received(&inbox, &dropped).await;
@@ -56,7 +56,7 @@ async fn a_dropped_file_becomes_an_upload_where_it_lies_and_a_job() {
 }
 
 #[tokio::test]
-async fn the_same_drop_is_one_job_and_the_next_one_on_its_key_another() {
+async fn a_drop_creates_one_job_and_another_drop_under_its_key_a_second_one() {
     let inbox = TestInbox::new();
     let first = inbox.drop_file(KEY, "a\n1\n", &[], 1);
     let job = received(&inbox, &first).await;
@@ -72,7 +72,7 @@ async fn the_same_drop_is_one_job_and_the_next_one_on_its_key_another() {
 }
 
 #[tokio::test]
-async fn notes_say_whose_it_is_and_what_is_wanted() {
+async fn job_notes_set_the_owner_and_the_request() {
     let inbox = TestInbox::new();
     let request = r#"{"params":{"delimiter":"|"},"deadlineSeconds":60,"maxConcurrency":2,"tolerance":{"count":3},
         "metadata":{"order":7}}"#;
@@ -86,7 +86,7 @@ async fn notes_say_whose_it_is_and_what_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_sidecar_says_it_as_well_and_notes_come_before_it() {
+async fn notes_on_the_object_have_precedence_over_a_sidecar() {
     let inbox = TestInbox::new();
     store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"größe","metadata":{"from":"sidecar"}}"#);
     let plain = inbox.drop_file(KEY, "a\n", &[], 1);
@@ -101,19 +101,19 @@ async fn a_sidecar_says_it_as_well_and_notes_come_before_it() {
 }
 
 #[tokio::test]
-async fn a_sidecar_that_changes_later_makes_no_second_job_of_the_same_drop() {
+async fn a_later_change_of_the_sidecar_creates_no_second_job() {
     let inbox = TestInbox::new();
     let dropped = inbox.drop_file(KEY, "a\n", &[], 1);
     received(&inbox, &dropped).await;
     store(&inbox, &format!("{KEY}.job.json"), r#"{"metadata":{"late":true}}"#);
     assert_eq!(nothing(&inbox, &dropped).await, Reason::Before);
     store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"ann"}"#);
-    assert_eq!(received(&inbox, &dropped).await.owner, Owner("nobody".into()), "the upload stays whose it was");
+    assert_eq!(received(&inbox, &dropped).await.owner, Owner("nobody".into()), "the owner of the upload stays");
     assert_eq!(inbox.every_job().len(), 1);
 }
 
 #[tokio::test]
-async fn a_drop_that_met_a_ceiling_becomes_its_first_owner_s_job_though_a_sidecar_names_another_since() {
+async fn a_drop_refused_at_a_ceiling_keeps_its_first_owner() {
     let mut inbox = TestInbox::with_ceiling(0);
     let dropped = inbox.drop_file(KEY, "a\n", &[], 1);
     assert!(matches!(refused(&inbox, &dropped).await, ReceiveError::Create(CreateJobError::Full(_))));
@@ -125,7 +125,7 @@ async fn a_drop_that_met_a_ceiling_becomes_its_first_owner_s_job_though_a_sideca
 }
 
 #[tokio::test]
-async fn no_sidecar_is_looked_for_that_no_key_is_long_enough_to_name() {
+async fn no_sidecar_is_read_if_its_key_would_be_too_long() {
     let inbox = TestInbox::new();
     let mut owners = Vec::new();
     for (sequence, bytes) in [(1, 1015), (2, 1016), (3, 1024)] {
@@ -137,7 +137,7 @@ async fn no_sidecar_is_looked_for_that_no_key_is_long_enough_to_name() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_or_no_more_the_file_is_passed_over() {
+async fn sidecars_folders_and_replaced_files_are_ignored() {
     let inbox = TestInbox::new();
     let sidecar = inbox.drop_file("inbox/validate/a.csv.job.json", "{}", &[], 1);
     assert_eq!(nothing(&inbox, &sidecar).await, Reason::Sidecar);
@@ -153,14 +153,14 @@ async fn what_is_no_file_or_no_more_the_file_is_passed_over() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_a_job_as_any_other() {
+async fn an_empty_file_becomes_a_job() {
     let inbox = TestInbox::new();
     let job = received(&inbox, &inbox.drop_file(KEY, "", &[], 1)).await;
     assert_eq!(job.data_bytes, 0);
 }
 
 #[tokio::test]
-async fn what_cannot_become_a_job_is_refused_for_what_it_is() {
+async fn the_error_says_why_a_file_cannot_become_a_job() {
     let inbox = TestInbox::new();
     let nowhere = inbox.drop_file("inbox/a.csv", "a\n", &[], 1);
     assert!(matches!(refused(&inbox, &nowhere).await, ReceiveError::NoJobType));
@@ -179,7 +179,7 @@ async fn what_cannot_become_a_job_is_refused_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn job_notes_that_cannot_be_read_are_refused_with_their_place() {
+async fn the_error_for_invalid_job_notes_names_their_place() {
     let inbox = TestInbox::new();
     let refused_for = async |note: &str, text: &str| {
         let error = refused(&inbox, &inbox.drop_file(KEY, "a\n", &[(note, text)], 1)).await;
@@ -205,7 +205,7 @@ async fn job_notes_that_cannot_be_read_are_refused_with_their_place() {
 }
 
 #[tokio::test]
-async fn a_sidecar_that_cannot_be_read_is_refused_with_its_name() {
+async fn the_error_for_an_invalid_sidecar_names_it() {
     let inbox = TestInbox::new();
     let sidecar = format!("{KEY}.job.json");
     let long = format!("{{\"metadata\":{{\"x\":\"{}\"}}}}", "x".repeat(256 * 1024));
@@ -217,7 +217,7 @@ async fn a_sidecar_that_cannot_be_read_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_job_with_the_owner_of_a_note_takes_that_owner_s_slots() {
+async fn a_job_takes_a_slot_of_the_owner_in_its_notes() {
     let inbox = TestInbox::with_ceiling(1);
     received(&inbox, &inbox.drop_file("inbox/validate/1.csv", "a\n", &[(OWNER_NOTE, "ann")], 1)).await;
     let second = inbox.drop_file("inbox/validate/2.csv", "a\n", &[(OWNER_NOTE, "ann")], 2);

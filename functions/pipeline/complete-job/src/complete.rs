@@ -160,7 +160,7 @@ impl Completer {
         let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let counts = job.merged(totals.counts);
-        // Each try has a name of its own: a write whose reply was lost may have named the files of an earlier try.
+        // Each try has its own id: a write whose reply was lost may have named the files of an earlier try.
         let name = self.entropy.run_id();
         let composition = self.composer.compose(&job, &spec, counts, name, slot).await?;
         if !composition.is_whole() {
@@ -176,7 +176,7 @@ impl Completer {
                 Ok(()) => return Ok(CompletionEnd::Ended(completion.status)),
                 // Our own transaction, whose reply was lost, or another run's: the job has ended either way.
                 Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
-                // Stopped meanwhile: end it as its stop says.
+                // The job was stopped in the meantime: end it as its stop says.
                 Err(WriteLost::Condition(now)) => job = *now,
                 Err(WriteLost::Port(error)) => return Err(error),
             }

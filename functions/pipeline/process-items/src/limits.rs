@@ -6,7 +6,7 @@ rowmill_aws::settings! {
     /// The limits of a run.
     #[derive(Clone, Copy, Debug)]
     pub struct RunLimits {
-        /// How often an item with a transient error is tried again before the chunk goes back to the queue.
+        /// How often an item with a transient error is tried again before the chunk returns to its queue.
         pub transient_retries: u32 = 4;
         /// The first wait before such a retry. Each further one is twice as long.
         pub backoff: Duration = Duration::from_millis(200);

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 /// How many jobs are kept; the least recently used one is dropped first.
 const JOBS_KEPT: usize = 32;
 
-/// What is needed to process a job's items.
+/// A job that is ready for its items: its spec, columns and processor.
 pub struct Prepared {
     /// The job's spec.
     pub spec: Spec,

@@ -169,13 +169,13 @@ impl ChunkProcessor {
     async fn hand_over(&self, delivery: &Delivery<'_>, progress: Progress) -> Result<ChunkEnd, RunError> {
         let (message, checkpoint) = (delivery.message, &delivery.checkpoint);
         if progress.done == checkpoint.done {
-            return Err(RunError::TryAgain("its time was up before anything was done".into()));
+            return Err(RunError::TryAgain("its time was up before any item was done".into()));
         }
         let run_output = self.put_run_output(message, &progress.run_output).await?;
         let (done, counts) = (progress.done, progress.counts);
         let moved = Checkpoint { done, counts, run_output, ..checkpoint.moved(delivery.run, self.clock.now()) };
         if let CheckpointMoved::Lost(_) = self.move_checkpoint(message, &moved).await? {
-            // Another run has got as far, and may have died right after: send the message once more.
+            // Another run has made the same progress, and may have died right after: send the message once more.
             tracing::debug!(job.id = %message.job_guid, "another run moved the checkpoint");
         }
         let next = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
@@ -196,8 +196,8 @@ impl ChunkProcessor {
         Ok(result)
     }
 
-    /// Stores a run output under a name of its own, if it is not empty. Returns that name. A run output never changes,
-    /// since a run that was given up may have named it in a checkpoint or a mark.
+    /// Stores a run output under a new id, if it is not empty. Returns the id. A run output never changes, because a run
+    /// that was given up may have named it in a checkpoint or a mark.
     pub(crate) async fn put_run_output(
         &self,
         message: &ChunkMessage,
@@ -249,7 +249,7 @@ impl ChunkProcessor {
                 progress.skip(&items[progress.done as usize..]);
                 self.commit_progress(delivery, &prepared, progress).await
             }
-            // The finished items cannot be told from the rest any more.
+            // The finished items can no longer be distinguished from the rest.
             Err(RunError::Input(InputError::SourceChanged(_) | InputError::OtherItems { .. })) => {
                 self.skip_all(delivery).await
             }
@@ -257,7 +257,7 @@ impl ChunkProcessor {
         }
     }
 
-    /// Stops a job that cannot go on, and only then skips the chunk.
+    /// Stops a job that cannot continue, and only then skips the chunk.
     async fn stop_and_skip(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<ChunkEnd, RunError> {
         let message = delivery.message;
         self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
@@ -302,7 +302,7 @@ impl ChunkProcessor {
 }
 
 fn misread(job: &Job, chunk: &Chunk, at: Timestamp) -> Stop {
-    let message = "rows are read otherwise than they were cut; please report this, with the file if you can";
+    let message = "rows are read differently than they were split; please report this error, with the file if possible";
     let (row, offset) = job.redrive.is_none().then_some((chunk.first_row, chunk.offset)).unzip();
     Stop { row, offset, ..Stop::because(StopCode::AuditFailed, message, at) }
 }

@@ -100,8 +100,8 @@ pub enum RunError {
     /// The chunk's items cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Items kept failing with transient errors, or no item was done in time: the chunk goes back to the queue.
-    #[error("the chunk goes back to the queue: {0}")]
+    /// Items kept failing with transient errors, or no item was done in time: the chunk returns to its queue.
+    #[error("the chunk returns to its queue: {0}")]
     TryAgain(String),
     /// A port is unavailable.
     #[error(transparent)]

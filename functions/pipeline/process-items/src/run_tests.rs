@@ -21,16 +21,16 @@ use crate::prepared::Prepared;
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
 
-/// Does with each row what the script says, call by call, and with a row without a script what is good.
+/// Fails each row with the errors of its script, one a call. A row without a script succeeds.
 #[derive(Default)]
 struct Scripted {
     script: HashMap<u64, Vec<ItemError>>,
     calls: Mutex<HashMap<u64, usize>>,
     /// Stops the job at this row.
     stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
-    /// Takes so long for each row.
+    /// The time that each row takes.
     slow: Option<(Arc<ManualClock>, Duration)>,
-    /// Never comes to an end with this row.
+    /// Hangs at this row.
     hangs_at: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl Bench {
         progress
     }
 
-    /// The file as a chunk that was cut into so many items.
+    /// The file as a chunk with this number of items.
     async fn items(&self, items: u32) -> Result<Vec<InputItem>, InputError> {
         let objects = InMemoryObjects::default();
         let etag = objects.put("k", "text/csv", FILE.into(), None).await.unwrap();
@@ -171,23 +171,23 @@ async fn a_permanent_error_fails_its_item_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_transient_error_is_tried_again_until_it_passes() {
+async fn an_item_is_retried_until_its_transient_error_passes() {
     let flaky = ItemError::transient("busy", "not now");
     let then_bad = ItemError::permanent("bad", "not good");
     let script = HashMap::from([(3, vec![flaky.clone(), then_bad])]);
     let progress = Bench::new().await.done(Scripted { script, ..Scripted::default() }).await;
-    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "what it says in the end counts");
+    assert_eq!((progress.counts.succeeded, progress.counts.failed), (4, 1), "the last error counts");
 }
 
 #[tokio::test]
-async fn a_chunk_whose_items_keep_failing_for_a_passing_reason_goes_back_uncounted() {
+async fn a_chunk_with_lasting_transient_errors_returns_to_its_queue_uncounted() {
     let script = HashMap::from([(3, vec![ItemError::transient("busy", "not now")])]);
     let (end, _) = Bench::new().await.run(Scripted { script, ..Scripted::default() }, MINUTES).await;
     assert!(matches!(end, Err(RunError::TryAgain(_))), "{end:?}");
 }
 
 #[tokio::test]
-async fn a_run_that_is_out_of_time_says_how_far_it_came() {
+async fn a_run_that_runs_out_of_time_reports_its_progress() {
     let (end, progress) = Bench::new().await.run(Scripted::default(), Duration::ZERO).await;
     assert_eq!((end.unwrap(), progress), (RunEnd::OutOfTime, Progress::default()));
     let bench = Bench::new().await;
@@ -197,14 +197,14 @@ async fn a_run_that_is_out_of_time_says_how_far_it_came() {
 }
 
 #[tokio::test]
-async fn an_item_that_takes_for_ever_does_not_take_those_before_it_along() {
+async fn an_item_that_hangs_does_not_discard_the_batches_before_it() {
     let bench = Bench::new().await;
     let (end, progress) = bench.run(Scripted { hangs_at: Some(4), ..Scripted::default() }, MINUTES).await;
     assert_eq!((end.unwrap(), progress.done), (RunEnd::OutOfTime, 2), "its batch is run again from its start");
 }
 
 #[tokio::test]
-async fn a_stop_skips_the_items_behind_it() {
+async fn after_a_stop_the_remaining_items_are_skipped() {
     let bench = Bench::new().await;
     let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
     let progress = bench.done(processor).await;
@@ -213,7 +213,7 @@ async fn a_stop_skips_the_items_behind_it() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_read_as_other_items_than_were_cut_are_not_processed() {
+async fn a_chunk_that_is_read_as_another_number_of_items_is_not_processed() {
     let read = Bench::new().await.items(4).await;
     assert!(matches!(read, Err(InputError::OtherItems { expected: 4, found: 5 })), "{read:?}");
 }

@@ -156,7 +156,8 @@ impl RedriveCut {
             self.read_bytes -= text_bytes(&failed);
             self.ready.last_row = failed.row;
             let item = self.with_correction(failed);
-            serde_json::to_writer(&mut input, &item).map_err(|error| PortError::invalid("cutting a redrive", error))?;
+            serde_json::to_writer(&mut input, &item)
+                .map_err(|error| PortError::invalid("splitting a redrive", error))?;
             input.push(b'\n');
             items += 1;
         }

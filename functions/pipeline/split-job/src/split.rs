@@ -57,7 +57,7 @@ pub struct Splitter {
 /// How an invocation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitEnd {
-    /// The file is cut to its end, or the job was stopped.
+    /// The file is split to its end, or the job was stopped.
     Finished,
     /// Time was up. A message for the next invocation is sent.
     Continued,
@@ -194,7 +194,7 @@ impl Splitter {
         let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
         index
             .next_record()
-            .ok_or_else(|| PortError::invalid("going on with a dataset", "the chunk index does not say where"))
+            .ok_or_else(|| PortError::invalid("resuming the split of a dataset", "the chunk index has no next record"))
     }
 
     /// Stops the job at the tally it cannot get past.
@@ -263,10 +263,9 @@ impl Splitter {
     }
 }
 
-const SCANNER_CHANGED: &str =
-    "another version of Rowmill began to cut the file, and this one would cut it otherwise; create a new job";
+const SCANNER_CHANGED: &str = "another version of Rowmill started to split the file, and this version would split it differently; create a new job";
 
-const SPLIT_TIMEOUT: &str = "64 chunks could not be cut from here within the time limit of split-job; look for a quote that is \
+const SPLIT_TIMEOUT: &str = "64 chunks could not be split from here within the time limit of split-job; look for a quote that is \
      never closed, or raise SplitTimeoutSeconds";
 
 fn too_long() -> String {

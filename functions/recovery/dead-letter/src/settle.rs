@@ -94,7 +94,7 @@ impl DeadMessage {
 /// How a dead letter ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeadLetterEnd {
-    /// Another run has done the work, or it is not needed any more.
+    /// Another run has done the work, or it is no longer needed.
     Obsolete,
     /// The items of its chunk run one at a time from now on.
     Isolated,
@@ -193,7 +193,7 @@ impl DeadLetters {
             Ok(items) => fail_rest(&items[checkpoint.done as usize..], &mut counts, &mut run_output),
             Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
             Err(error) => {
-                tracing::error!(job.id = %message.job_guid, %error, "a chunk given up cannot even be read");
+                tracing::error!(job.id = %message.job_guid, %error, "the rows of a chunk that was given up cannot be read");
                 fail_unread(message, checkpoint.done, &mut counts, &mut run_output);
             }
         }
@@ -212,7 +212,7 @@ impl DeadLetters {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.take_lease(job, run).await?;
-        let said = "every try to cut the file failed; the logs of split-job say why";
+        let said = "every try to split the file failed; see the logs of split-job for the cause";
         let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
         let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         if job.split.dispatched < job.split.tallies {
@@ -244,7 +244,7 @@ impl DeadLetters {
             self.jobs.release(job.job_guid, run).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let said = "every try to end the job failed; the logs of complete-job say why";
+        let said = "every try to end the job failed; see the logs of complete-job for the cause";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
         let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
         let Some(completion) = Completion::of(&job, totals.counts, None, self.clock.now(), self.retention) else {
@@ -253,7 +253,9 @@ impl DeadLetters {
         match self.jobs.complete(&completion).await {
             Ok(()) => Ok(DeadLetterEnd::JobStopped),
             Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => Ok(DeadLetterEnd::Obsolete),
-            Err(WriteLost::Condition(_)) => Err(PortError::unavailable("ending the job", "it moved on meanwhile")),
+            Err(WriteLost::Condition(_)) => {
+                Err(PortError::unavailable("ending the job", "it has changed since it was read"))
+            }
             Err(WriteLost::Port(error)) => Err(error),
         }
     }

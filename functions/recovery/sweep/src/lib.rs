@@ -1,4 +1,4 @@
-//! `sweep`: sends again what a crash lost, and stops jobs that are overdue.
+//! `sweep`: recovers jobs after a crash, and stops jobs past their deadline.
 //!
 //! Called by a schedule. [`sweep`] is the use case, [`handler`] maps the tick to it, [`limits`] has the limits,
 //! [`mod@start`] builds the adapters.

@@ -18,7 +18,7 @@ rowmill_aws::settings! {
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
         /// How many jobs a sweep looks at.
         pub jobs_max: usize = 100;
-        /// How long a sweep goes on to further jobs. Shorter than an invocation, so that the last job is finished.
+        /// How long a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));
         /// How many open tallies of a job a recovery sends again, 64 chunks each.
         pub tallies_max: u32 = 4;

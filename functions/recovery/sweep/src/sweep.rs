@@ -1,4 +1,4 @@
-//! The sweep: looks at every job that has not ended from time to time, and sends again what a crash lost.
+//! The sweep: checks every active job from time to time, and sends messages again that a crash lost.
 //!
 //! Each job row says when the sweep is due (`wakeAt`). Of several sweeps one claims the job, by moving that time on. A
 //! message that the sweep sends again may still be in its queue: every receiver accepts a message any number of times.
@@ -49,7 +49,7 @@ pub struct Sweeper {
     pub limits: SweepLimits,
 }
 
-/// What a sweep did, as metrics.
+/// The metrics of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Swept {
     /// Jobs that were claimed and looked at.
@@ -115,7 +115,7 @@ impl Sweeper {
         swept.looked_at += 1;
         let (next, recoveries) = self.bring_forward(job, swept).await?;
         let claimed = Due { job: due.job, at: claimed_until };
-        // Refused if the job was stopped or has ended meanwhile: its row says when it is due then.
+        // Refused if the job was stopped or has ended since: then its row says when it is due.
         self.jobs.wake_later(claimed, next, recoveries).await?;
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Sweeper {
         Ok((chunks.len() + isolated.len()) as u64)
     }
 
-    /// Ends a stopped job, whatever is still queued of it: chunks that are not committed by now do not count.
+    /// Ends a stopped job even if it has messages in queues: chunks that are not committed by now do not count.
     async fn end_stopped(
         &self,
         job: &Job,

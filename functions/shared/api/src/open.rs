@@ -123,7 +123,7 @@ mod tests {
     use crate::status::StopCode;
 
     #[test]
-    fn an_unknown_word_is_kept_and_a_known_one_is_recognised() {
+    fn an_unknown_value_is_kept_and_a_known_one_is_recognised() {
         let known: Open<StopCode> = serde_json::from_str("\"cancelled\"").unwrap();
         assert_eq!(known, StopCode::Cancelled);
         let newer: Open<StopCode> = serde_json::from_str("\"out_of_moon\"").unwrap();

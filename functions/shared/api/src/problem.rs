@@ -84,7 +84,7 @@ problem_codes! {
     NoResults = "no_results" [404],
     /// The job has not ended. Wait until it has, or cancel it.
     JobActive = "job_active" [409],
-    /// The job has ended and cannot be cancelled any more. `jobStatus` says how it ended.
+    /// The job has ended, so it cannot be cancelled. `jobStatus` says how it ended.
     JobEnded = "job_ended" [409],
     /// The job has no failed items to process again.
     NothingToRedrive = "nothing_to_redrive" [409],
@@ -120,11 +120,11 @@ problem_codes! {
     InvalidCorrectedFile = "invalid_corrected_file" [422],
     /// The corrected file has rows that did not fail. `detail` names them.
     RowsNotFailed = "rows_not_failed" [422],
-    /// The caller has as many active jobs as one owner may have. Try again after `Retry-After`.
+    /// The limit of active jobs of the owner is reached. Try again after `Retry-After`.
     OwnerFull = "owner_full" [429],
-    /// The job type has as many active jobs as one type may have. Try again after `Retry-After`.
+    /// The limit of active jobs of the job type is reached. Try again after `Retry-After`.
     JobTypeFull = "job_type_full" [503],
-    /// The system has as many active jobs as it may have. Try again after `Retry-After`.
+    /// The limit of active jobs of the system is reached. Try again after `Retry-After`.
     SystemFull = "system_full" [503],
     /// A service that Rowmill needs is unavailable. Try again after `Retry-After`.
     Unavailable = "unavailable" [503],

@@ -35,7 +35,7 @@ pub struct CreateJobRequest {
     /// How many failed items the job tolerates before it is stopped. Any number, if left out.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// How many chunks of the job may be in flight at the same time. As many as there are workers, if left out.
+    /// How many chunks of the job may be in flight at the same time. Default: the number of workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_concurrency: Option<u32>,

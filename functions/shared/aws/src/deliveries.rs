@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_message_is_taken_and_those_that_fail_are_delivered_again() {
+    async fn each_message_is_handled_and_failed_ones_are_delivered_again() {
         let delivery = |number: u128| Delivery {
             message_id: format!("m{number}"),
             message: JobGuid(Uuid::from_u128(number)),

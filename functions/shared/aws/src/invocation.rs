@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_has_the_form_that_the_bench_reads() {
+    fn the_line_has_the_format_that_the_bench_reads() {
         let line = Finished {
             timestamp: Timestamp::UNIX_EPOCH,
             level: "INFO",
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_read_from_what_the_kernel_says() {
+    fn the_peak_memory_is_parsed_from_the_status_of_the_process() {
         assert_eq!(parse_peak_rss("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2048 * 1024));
         assert_eq!(parse_peak_rss("Name:\tx\n"), None);
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_throws_has_failed_and_its_message_is_not_told() {
+    fn a_function_that_throws_has_failed_and_its_message_is_not_reported() {
         let thrown = json!({ "errorType": "KeyError", "errorMessage": "'row content'" }).to_string();
         let error = answer(output(Some("Unhandled"), &thrown)).unwrap_err();
         assert!(matches!(error, TargetError::Failed { .. }));
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_too_large_for_lambda_is_a_bad_one() {
+    fn an_answer_that_is_too_large_for_lambda_is_bad() {
         let too_large = json!({ "errorType": "Function.ResponseSizeTooLarge", "errorMessage": "exceeded" }).to_string();
         assert!(matches!(answer(output(Some("Unhandled"), &too_large)), Err(TargetError::BadAnswer { .. })));
     }
 
     #[test]
-    fn what_a_function_returns_is_its_answer() {
+    fn the_payload_of_a_function_is_its_answer() {
         assert_eq!(answer(output(None, "{}")).unwrap(), b"{}");
     }
 }

@@ -57,7 +57,7 @@ pub struct Capacity {
     pub write: f64,
 }
 
-/// What came together.
+/// The sums.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Used {
     /// Requests sent.
@@ -74,7 +74,7 @@ static SQS: AtomicU64 = AtomicU64::new(0);
 static READ_HALVES: AtomicU64 = AtomicU64::new(0);
 static WRITE_HALVES: AtomicU64 = AtomicU64::new(0);
 
-/// What came together in this process since this was last asked.
+/// Takes the sums of this process since the last call.
 pub fn take() -> Used {
     let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
     #[expect(clippy::cast_precision_loss, reason = "an invocation does not use 2^53 units")]

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_has_the_form_that_cloudwatch_reads() {
+    fn the_line_has_the_format_that_cloudwatch_reads() {
         let metrics = [("JobsDue", Unit::Count, 3), ("OldestDue", Unit::Seconds, 61)];
         let expected = json!({
             "_aws": {

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn pauses_come_to_an_end() {
+    async fn the_number_of_pauses_is_limited() {
         let mut pauses = Pauses::new(2, Duration::from_millis(1));
         assert!(pauses.wait().await);
         assert!(pauses.wait().await);

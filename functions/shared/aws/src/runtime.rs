@@ -31,7 +31,7 @@ pub async fn start(function_name: &'static str) -> Result<Runtime, StartError> {
     Ok(Runtime { function_name, clients: Clients::from_environment().await })
 }
 
-/// What a function runs on: its adapters and the loop that calls its handler.
+/// The environment of a function: its adapters and the loop that calls its handler.
 #[derive(Debug)]
 pub struct Runtime {
     function_name: &'static str,

@@ -167,7 +167,7 @@ fn serve_schedule(
     function_name: &'static str,
     handler: Handler<(), Result<(), Error>>,
 ) -> LocalBoxFuture<'static, Served> {
-    // The payload does not matter: whoever may invoke the function makes it run, a person at a console too.
+    // The payload does not matter: everyone who may invoke the function can start it, also a person at a console.
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id));
         let work = handler(());
@@ -285,7 +285,7 @@ mod tests {
     const GOOD: &str = r#"{"jobGuid":"01890a5d-ac96-774b-bcce-b302099a8057","attempt":1,"owner":"local"}"#;
 
     #[test]
-    fn a_message_that_cannot_be_read_is_reported_and_the_others_are_handed_over() {
+    fn an_unreadable_message_is_reported_as_failed_and_the_others_are_handled() {
         let received = Received::<CompletionMessage>::new(event(&[GOOD, "{", GOOD]), Timestamp::MAX);
         let ids: Vec<_> = received.batch.deliveries.iter().map(|delivery| delivery.message_id.as_str()).collect();
         assert_eq!(ids, ["m0", "m2"]);
@@ -295,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_read_again_from_the_change_that_is_named() {
+    fn the_answer_names_the_change_from_which_the_stream_is_retried() {
         let answer = |from: Option<&str>| serde_json::to_value(StreamResponse::again_from(from.map(str::to_owned)));
         assert_eq!(answer(None).unwrap(), json!({"batchItemFailures": []}));
         assert_eq!(answer(Some("7")).unwrap(), json!({"batchItemFailures": [{"itemIdentifier": "7"}]}));
     }
 
     #[test]
-    fn the_answer_names_each_failed_message_once_and_no_message_of_another_batch() {
+    fn the_answer_names_each_failed_message_of_the_batch_once() {
         let ids = ["m0", "m1", "m2"].map(str::to_owned).into();
         let response = answer(&ids, vec!["m1".into()], vec!["m2".into(), "m1".into(), "other".into(), "m2".into()]);
         let failed: Vec<_> =

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_sort_by_the_time_they_were_created() {
+    fn job_guids_sort_by_creation_time() {
         let at = |ms| SystemEntropy.job_guid(Timestamp::from_millisecond(ms).unwrap());
         let guids = [at(1_700_000_000_000), at(1_700_000_000_001), at(1_700_000_100_000)];
         assert!(guids.is_sorted());
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn two_names_are_never_the_same() {
+    fn two_drawn_identifiers_are_never_equal() {
         let now = SystemClock.now();
         assert_ne!(SystemEntropy.job_guid(now), SystemEntropy.job_guid(now));
         assert_ne!(SystemEntropy.run_id(), SystemEntropy.run_id());

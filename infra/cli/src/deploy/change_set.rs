@@ -291,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_what_failed_and_not_what_was_given_up() {
+    fn the_cause_is_a_failed_resource_and_not_a_cancelled_one() {
         assert!(is_cause(&event(ResourceStatus::CreateFailed, "Bucket name is taken")));
         assert!(!is_cause(&event(ResourceStatus::CreateFailed, "Resource creation cancelled")));
         assert!(!is_cause(&event(ResourceStatus::CreateComplete, "")));
     }
 
     #[test]
-    fn an_empty_change_set_is_no_refusal() {
+    fn an_empty_change_set_is_not_an_error() {
         let plain =
             "The submitted information didn't contain changes. Submit different information to create a change set.";
         assert!(is_no_change(plain) && is_no_change("No updates are to be performed."));

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_api_without_an_issuer_of_tokens_is_open() {
+    fn an_api_without_a_token_issuer_is_open() {
         let is_open = |parameters: &[(&str, &str)]| {
             let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             Deployed { outputs: BTreeMap::new(), parameters, changed: true }.is_open()

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_with_an_executable_of_its_own_is_not_built() {
+    fn a_function_with_a_given_executable_is_not_built() {
         let functions = || vec!["split-job".to_owned(), "sweep".to_owned()];
         let mut options = StackOptions::for_workspace(Path::new("/w"));
         assert_eq!(options.to_build(functions()).unwrap(), (functions(), vec![]));

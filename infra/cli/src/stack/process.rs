@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_with_the_recorded_number_and_other_arguments_is_not_ours() {
+    async fn a_process_with_the_recorded_id_but_other_arguments_is_not_ours() {
         let mut child = Command::new("sleep").arg("30").process_group(0).spawn().unwrap();
         let ours = record_of(&child, &["30"]);
         // Between fork and exec the child still has this test's arguments.

@@ -42,7 +42,7 @@ fn an_export_is_a_job_without_a_file_whose_output_is_fetched() {
 }
 
 #[test]
-fn what_an_export_does_not_say_is_the_apis_to_decide() {
+fn an_export_sends_no_params_that_were_not_given() {
     let (url, sent) = recorded(exported());
     let out = tempfile::tempdir().unwrap();
     let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
@@ -53,7 +53,7 @@ fn what_an_export_does_not_say_is_the_apis_to_decide() {
 }
 
 #[test]
-fn an_export_that_fails_fetches_nothing() {
+fn a_failed_export_fetches_nothing() {
     let (url, out) = (api(job("failed", None, 0, 0)), tempfile::tempdir().unwrap());
     let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -62,7 +62,7 @@ fn an_export_that_fails_fetches_nothing() {
 }
 
 #[test]
-fn a_filter_that_is_none_is_found_before_anything_is_sent() {
+fn an_invalid_filter_is_rejected_before_anything_is_sent() {
     let (url, sent) = recorded(exported());
     let filter = file("no JSON");
     let output =

@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_exit_code_tells_how_the_job_went() {
+fn the_exit_code_follows_from_the_outcome() {
     let code = |job: Value| run(&api(job), "a\n1\n", &[]).status.code();
     assert_eq!(code(job("completed", Some("succeeded"), 2, 0)), Some(0));
     assert_eq!(code(job("completed", Some("partial"), 1, 1)), Some(3));
@@ -56,7 +56,7 @@ fn an_empty_file_is_run_like_any_other() {
 }
 
 #[test]
-fn failed_rows_are_shown_and_cannot_drive_the_terminal() {
+fn failed_rows_are_shown_with_control_characters_escaped() {
     let output = run(&api(job("completed", Some("partial"), 1, 1)), "a\n1\n2\n", &[]);
     let shown = text(&output.stdout);
     assert!(shown.contains("Job complete") && shown.contains("ragged_row"), "{shown}");
@@ -64,7 +64,7 @@ fn failed_rows_are_shown_and_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn a_program_reads_json_lines_of_which_the_last_is_the_job() {
+fn with_json_the_last_line_is_the_job() {
     let output = run(&api(job("completed", Some("succeeded"), 2, 0)), "a\n1\n2\n", &["--json"]);
     let shown = text(&output.stdout);
     let lines: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -73,7 +73,7 @@ fn a_program_reads_json_lines_of_which_the_last_is_the_job() {
 }
 
 #[test]
-fn an_upload_puts_its_guid_alone_on_standard_output() {
+fn an_upload_writes_only_its_guid_to_standard_output() {
     let (file, url) = (file("a\n1\n"), api(Value::Null));
     let output = rowmill(&["upload", file.1.to_str().unwrap(), "--url", &url]).output().unwrap();
     assert_eq!(text(&output.stdout), format!("{GUID}\n"), "{}", text(&output.stderr));
@@ -90,7 +90,7 @@ fn a_job_is_cancelled_and_shown() {
 }
 
 #[test]
-fn a_redrive_sends_the_corrected_file_first_and_watches_if_told_to() {
+fn a_redrive_uploads_the_corrected_file_first_and_watches_on_request() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 5, 0));
     let corrected = file("row,a\n2,1\n");
     let path = corrected.1.to_str().unwrap();
@@ -107,7 +107,7 @@ fn a_redrive_sends_the_corrected_file_first_and_watches_if_told_to() {
 }
 
 #[test]
-fn a_redrive_with_a_corrected_file_that_is_not_there_sends_nothing() {
+fn a_redrive_with_a_missing_corrected_file_sends_nothing() {
     let (url, sent) = recorded(Value::Null);
     let output = rowmill(&["redrive", GUID, "--corrected", "/no/such.csv", "--url", &url]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -126,7 +126,7 @@ fn dead_letters_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
-fn a_mapping_and_how_the_file_is_packed_reach_the_api() {
+fn the_mapping_and_the_packing_of_the_file_reach_the_api() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let arguments = [
         r#"--mapping=[{"drop":"a"}]"#,
@@ -144,7 +144,7 @@ fn a_mapping_and_how_the_file_is_packed_reach_the_api() {
 }
 
 #[test]
-fn bounds_of_a_run_reach_the_api() {
+fn limits_of_a_run_reach_the_api() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let bounds = ["--deadline=2m", "--tolerance-percent=5", "--tolerance-count=9", "--max-concurrency=3"];
     assert_eq!(run(&url, "a\n1\n", &bounds).status.code(), Some(0));
@@ -155,7 +155,7 @@ fn bounds_of_a_run_reach_the_api() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
+fn a_closed_standard_output_ends_the_command_silently() {
     let url = api(job("completed", Some("succeeded"), 2, 0));
     for more in [&[][..], &["--json"]] {
         let arguments = [&["jobs", "--limit", "5000", "--url", &url], more].concat();
@@ -169,7 +169,7 @@ fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn the_error_for_a_missing_file_names_it() {
     let output =
         rowmill(&["run", "/no/such.csv", "--type", "validate", "--url", "http://127.0.0.1:9"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -177,7 +177,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn an_interrupted_run_says_how_to_look_at_the_job_again() {
+fn an_interrupted_run_says_how_to_show_the_job() {
     let (file, url) = (file("a\n1\n"), api(job("running", None, 1, 0)));
     let mut command = rowmill(&["run", file.1.to_str().unwrap(), "--type", "validate", "--url", &url]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -21,7 +21,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_result_is_put_into_the_folder_and_named_on_standard_output() {
+fn every_result_is_saved_in_the_folder_and_listed_on_standard_output() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("new/folder");
     let output = results(&api(partial()), &out, &[]);
@@ -36,7 +36,7 @@ fn every_result_is_put_into_the_folder_and_named_on_standard_output() {
 }
 
 #[test]
-fn without_a_folder_results_come_to_the_current_one() {
+fn without_a_folder_results_are_saved_in_the_current_one() {
     let (folder, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let arguments = ["results", GUID, "--url", &url, "--only", "failed-rows"];
     let output = rowmill(&arguments).current_dir(folder.path()).output().unwrap();
@@ -45,7 +45,7 @@ fn without_a_folder_results_come_to_the_current_one() {
 }
 
 #[test]
-fn kinds_can_be_chosen_and_may_be_missing() {
+fn results_can_be_selected_by_kind_even_if_there_are_none() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let output = results(&url, out.path(), &["--only", "output", "--only", "manifest"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -56,7 +56,7 @@ fn kinds_can_be_chosen_and_may_be_missing() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_by_force() {
+fn an_existing_result_is_replaced_only_with_force() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let mine = out.path().join("rows-output.csv");
     std::fs::write(&mine, "mine").unwrap();
@@ -70,7 +70,7 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_program_reads_what_was_written_in_the_last_line() {
+fn with_json_the_last_line_lists_the_saved_files() {
     let out = tempfile::tempdir().unwrap();
     let output = results(&api(partial()), out.path(), &["--json"]);
     let lines: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -85,7 +85,7 @@ fn a_program_reads_what_was_written_in_the_last_line() {
 }
 
 #[test]
-fn a_job_without_results_yet_says_what_to_do() {
+fn the_error_for_a_job_without_results_says_what_to_do() {
     let out = tempfile::tempdir().unwrap();
     let running = results(&api(job("running", None, 1, 0)), out.path(), &[]);
     assert_eq!(running.status.code(), Some(1));
@@ -98,7 +98,7 @@ fn a_job_without_results_yet_says_what_to_do() {
 }
 
 #[test]
-fn an_interrupted_fetch_leaves_nothing_half() {
+fn an_interrupted_fetch_leaves_no_partial_file() {
     let mut slow = job("completed", Some("succeeded"), 1, 0);
     slow["jobType"] = SLOW.into();
     let (out, url) = (tempfile::tempdir().unwrap(), api(slow));
@@ -124,7 +124,7 @@ fn after_a_run_with_failed_rows_the_last_line_says_how_to_get_them() {
 }
 
 #[test]
-fn a_run_fetches_its_results_also_where_rows_failed() {
+fn a_run_with_failed_rows_fetches_its_results() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let results = ["--results", out.path().to_str().unwrap()];
     let output = run(&url, "a\n1\n2\n", &results);
@@ -136,7 +136,7 @@ fn a_run_fetches_its_results_also_where_rows_failed() {
 }
 
 #[test]
-fn a_run_that_cannot_fetch_its_results_shows_the_job_all_the_same() {
+fn a_run_that_cannot_fetch_its_results_still_shows_the_job() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     std::fs::write(out.path().join("rows-output.csv"), "mine").unwrap();
     let output = run(&url, "a\n1\n2\n", &["--results", out.path().to_str().unwrap()]);

@@ -54,7 +54,7 @@ const WEATHER: Weather = Weather {
 };
 
 #[test]
-fn every_row_is_accounted_for_once_whatever_fails() {
+fn every_row_is_counted_once_whatever_fails() {
     alone_on_the_stack(async |chaos| {
         let size = if std::env::var("ROWMILL_CHAOS").is_ok_and(|form| form == "long") { LONG } else { SHORT };
         let storm = Storm::begin(chaos, size).await;
@@ -110,9 +110,9 @@ impl Storm {
         chaos.proxy.set(WEATHER);
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
         let params = json!({ "dataset": "storm", "key": "id", "schema": schema });
-        let wish = json!({ "jobType": "import", "fileGuid": upload, "params": params });
+        let request = json!({ "jobType": "import", "fileGuid": upload, "params": params });
         let (began, unavailable) = (Instant::now(), Cell::new(0));
-        let job = create(&chaos.stack, &wish, &unavailable).await;
+        let job = create(&chaos.stack, &request, &unavailable).await;
         let chunks = chunk_messages(job.parse().expect("a guid"), &file.bytes, CHUNK_MAX_ITEMS);
         Self {
             chaos,
@@ -226,8 +226,8 @@ impl Storm {
         }
     }
 
-    /// Sends messages to their dead-letter queues, as if all deliveries had failed: those of some chunks, and that of
-    /// the split, which has made progress meanwhile.
+    /// Sends messages to their dead-letter queues, as if all deliveries had failed: the messages of some chunks, and the
+    /// first message of the split, which has progressed since.
     async fn lose_messages(&self) -> Infallible {
         let stack = &self.chaos.stack;
         while self.dead_letters.get() < self.size.dead_letters {
@@ -342,9 +342,9 @@ impl Storm {
     async fn check_events(&self, ended: &Value) {
         let events = self.event_listener.heard(&self.job, 2).await;
         assert!(events.contains_key(&format!("{}/1/running", self.job)), "{events:?}");
-        let told = &events[&format!("{}/1/completed", self.job)]["detail"];
+        let event = &events[&format!("{}/1/completed", self.job)]["detail"];
         for field in ["outcome", "itemsSucceeded", "itemsFailed"] {
-            assert_eq!(told[field], ended[field], "{told}");
+            assert_eq!(event[field], ended[field], "{event}");
         }
     }
 }
@@ -356,9 +356,9 @@ fn tell(what: std::fmt::Arguments<'_>) {
 }
 
 /// Requests the job until the API confirms it.
-async fn create(stack: &LocalStack, wish: &Value, unavailable: &Cell<usize>) -> String {
+async fn create(stack: &LocalStack, request: &Value, unavailable: &Cell<usize>) -> String {
     loop {
-        let (status, shown) = answer(stack.post("/api/jobs").header("idempotency-key", "storm").json(wish)).await;
+        let (status, shown) = answer(stack.post("/api/jobs").header("idempotency-key", "storm").json(request)).await;
         if status == StatusCode::ACCEPTED {
             return shown["jobGuid"].as_str().expect("a jobGuid").to_owned();
         }

@@ -35,7 +35,7 @@ async fn processed(world: &World) -> (JobGuid, CompletionMessage) {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery() {
+async fn a_completion_survives_one_failed_call_to_a_store_without_another_delivery() {
     let (mut undisturbed, mut failures) = (None, 0);
     for death in [Death::Before, Death::After] {
         for call in 0.. {
@@ -61,7 +61,7 @@ async fn a_store_that_fails_at_any_one_call_costs_the_end_of_a_job_no_delivery()
 }
 
 #[tokio::test]
-async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery() {
+async fn a_handover_survives_a_failed_call_to_a_store_without_another_delivery() {
     // The last four calls store the state and its tail, update the job row, and send the message.
     for call_from_last in 1..=4 {
         for death in [Death::Before, Death::After] {
@@ -88,7 +88,7 @@ async fn a_store_that_fails_while_a_composition_is_handed_over_costs_no_delivery
 
 /// If each try composed its files anew, a job that cannot end would be composed forever.
 #[tokio::test]
-async fn a_retry_continues_the_composition_though_the_try_before_finished_the_file() {
+async fn a_retry_continues_the_composition_after_a_try_that_finished_the_file() {
     let mut calls = 0;
     for is_disturbed in [false, true] {
         let world = World::new(Limits { part_bytes: 64, ..chunks_of(1) });
@@ -124,7 +124,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_an_export() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
+async fn a_crash_at_any_call_changes_no_byte_of_the_unprocessed_rows() {
     let crashes = same_results_after_crashes(&TIMES[1..], async |world| {
         let job = world.validate_csv(partly_bad()).await;
         world.split_within(TIMES[1]).await;
@@ -138,7 +138,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_what_was_not_processed() {
 
 /// A run continues a composition after another run finished the file and crashed before it recorded that.
 #[tokio::test]
-async fn a_finished_file_that_no_run_could_record_is_not_given_up() {
+async fn a_finished_but_unrecorded_file_is_not_left_out() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
             let world = World::new(Limits { part_bytes: 100, ..chunks_of(1) });
@@ -146,7 +146,7 @@ async fn a_finished_file_that_no_run_could_record_is_not_given_up() {
             world.split().await;
             world.cancel(job).await;
             world.process_queued().await;
-            // More than one part of the file is stored, and as much is still missing.
+            // More than one part of the file is stored, and more than one is still missing.
             let mut message = world.take_completion();
             for _ in 0..45 {
                 world.completer.complete(&message, world.deadline_in(TIMES[1])).await.unwrap();

@@ -47,7 +47,7 @@ async fn result(world: &World, job: JobGuid, name: &str) -> String {
     String::from_utf8(file).unwrap()
 }
 
-/// The messages about what the results leave out.
+/// The messages about parts that are left out of the results.
 fn left_out(manifest: &Manifest) -> Vec<&str> {
     manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect()
 }

@@ -88,7 +88,7 @@ async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
         let world = World::new(Limits { chunks, ..Limits::default() });
         let file = world.store("application/gzip", whole.clone()).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
-        // The job is cancelled after one tally is cut. Its first row is too long.
+        // The job is cancelled after one tally is split. Its first row is too long.
         world.split_within(TIMES[1]).await;
         let chunks = world.chunks.take();
         world.process_all(&chunks[1..]).await;

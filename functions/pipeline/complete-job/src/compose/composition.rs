@@ -21,7 +21,7 @@ pub struct Composition {
     pub files_of: RunId,
     /// The finished files.
     pub files: Vec<ResultFile>,
-    /// What is missing from the files.
+    /// The parts that are left out of the files.
     pub left_out: Vec<LeftOut>,
     /// The step to resume at.
     pub(super) step: Position,
@@ -74,7 +74,7 @@ impl Composition {
         self.step == Position::Done
     }
 
-    /// Notes what is missing from a file, once.
+    /// Records that a part is left out of a file, once.
     pub(super) fn leave_out(&mut self, file: &str, message: impl Into<String>) {
         let left_out = LeftOut { file: file.to_owned(), message: message.into() };
         if !self.left_out.contains(&left_out) {

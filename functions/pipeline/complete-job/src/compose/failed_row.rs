@@ -62,7 +62,7 @@ fn csv_row<'a>(spec: &Spec, cells: impl Iterator<Item = &'a str>) -> Result<Vec<
     writer.into_inner().map_err(|error| PortError::invalid("writing a failed row", error.into_error()))
 }
 
-/// The item's cells, as many as there are columns.
+/// The item's cells, one for each column.
 fn input_cells(spec: &Spec, item: &FailedItem) -> Vec<String> {
     let (columns, delimiter) = (spec.head.columns.len(), spec.head.dialect.delimiter);
     let mut cells = split_cells(&raw_bytes(item), delimiter);

@@ -22,7 +22,7 @@ pub(super) trait Step {
     async fn run(self, composing: &mut Composing<'_>) -> Result<Option<Position>, PortError>;
 }
 
-/// A composition in work: what it is about, and how far it is.
+/// A composition in progress.
 pub(super) struct Composing<'a> {
     pub composer: &'a Composer,
     pub job: &'a Job,
@@ -46,12 +46,12 @@ impl<'a> Composing<'a> {
         InputText { objects: &self.composer.objects, spec: self.spec, packed: self.composer.packed }
     }
 
-    /// Whether the next invocation must go on.
+    /// Whether the rest must be left to the next invocation.
     pub fn is_time_up(&self) -> bool {
         self.composer.clock.now() >= self.slot.time_limit
     }
 
-    /// Writes on at the open file, or begins this one.
+    /// Continues the open file, or starts this one.
     pub fn writer(&mut self, file: impl FnOnce() -> OpenFile) -> ResultWriter<'a> {
         let file = self.composition.open.take().unwrap_or_else(file);
         let tail = std::mem::take(&mut self.composition.tail);

@@ -38,7 +38,7 @@ impl Step for Undispatched {
                 return Ok(Some(Position::Undispatched { offset: self.offset }));
             }
             Copied::InPart(why) => {
-                let message = format!("what lies behind byte {}: {why}", self.offset);
+                let message = format!("the rest of the file from byte {}: {why}", self.offset);
                 composing.composition.leave_out(writer.name(), message);
             }
         }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_of_any_length_is_whole_and_its_checksum_is_right() {
+    async fn a_file_of_any_length_is_complete_and_has_the_right_checksum() {
         for lines in [0, 1, 90_000, 200_000] {
             let (file, bytes) = written(false, lines, &[]).await;
             assert_eq!((bytes.len(), file.bytes), (lines * 100, lines as u64 * 100));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_another_run_has_joined_is_there() {
+    async fn a_file_that_another_run_completed_is_accepted() {
         let objects = InMemoryObjects::default();
         let mut first = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
         first.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_of_which_a_part_is_missing_is_not_joined() {
+    async fn a_file_with_a_missing_part_is_not_completed() {
         let objects = InMemoryObjects::default();
         let mut writer = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
         writer.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();

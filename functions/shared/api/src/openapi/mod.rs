@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_to_a_schema_and_every_schema_is_described() {
+    fn every_reference_has_a_target_and_every_schema_a_description() {
         let document = document();
         let mut found = Vec::new();
         references(&document, &mut found);

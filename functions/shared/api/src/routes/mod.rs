@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_has_a_status_that_its_code_goes_with() {
+    fn every_problem_has_a_status_that_its_code_allows() {
         for route in ROUTES {
             for (status, code) in route.all_problems() {
                 assert!(code.statuses().contains(&status), "{} {}", route.path, code.as_str());

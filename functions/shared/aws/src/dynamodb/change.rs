@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_job_is_read_as_it_was_and_as_it_is() {
+    fn a_change_has_the_job_before_and_after_it() {
         let change = change("job", Some(image("waiting")), Some(image("running")));
         assert_eq!(change.sequence_number(), "4421584500000000017450439091");
         let JobChange { before, after } = change.job().unwrap().unwrap();
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn other_rows_and_rows_that_go_away_are_no_change_of_a_job() {
+    fn changes_of_other_rows_and_deletions_are_ignored() {
         assert_eq!(change("tally#1#0", None, Some(json!({"done": {"N": "1"}}))).job().unwrap(), None);
         assert_eq!(change("job", Some(image("completed")), None).job().unwrap(), None);
         assert_eq!(change("job", None, Some(image("waiting"))).job().unwrap().unwrap().before, None);
     }
 
     #[test]
-    fn a_row_that_is_no_job_is_invalid() {
+    fn a_row_that_is_not_a_job_is_invalid() {
         let read = change("job", Some(image("waiting")), Some(image("unheard-of"))).job();
         assert!(matches!(read, Err(PortError::Invalid { .. })), "{read:?}");
     }

@@ -226,7 +226,7 @@ mod tests {
     const EXPECTED_BUCKETS: [&str; 4] = ["unicode#2", "unicode#3", "unicode#15", "unicode#14"];
 
     #[test]
-    fn numbers_keep_their_digits_or_are_refused() {
+    fn numbers_keep_their_digits_or_are_rejected() {
         let number = |text: &str| decimal(&serde_json::from_str::<Number>(text).unwrap());
         assert_eq!(number("18446744073709551615").unwrap(), "18446744073709551615");
         assert_eq!(number("-9223372036854775808").unwrap(), "-9223372036854775808");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_big_is_refused_before_it_is_sent() {
+    fn a_record_that_is_too_large_is_rejected_before_it_is_sent() {
         use rowmill_core::model::ids::JobGuid;
         use rowmill_core::model::records::RecordVersion;
         let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_of_dynamodb_has_its_answer() {
+    fn every_error_code_of_dynamodb_is_mapped() {
         let of = |code| answer(Some(&BatchStatementError::builder().code(code).build()));
         assert_eq!(answer(None), Answer::Done);
         assert_eq!(of(Code::DuplicateItem), Answer::Exists);

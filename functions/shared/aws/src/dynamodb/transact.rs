@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_or_throttling_is_never_taken_for_a_failed_condition() {
+    fn a_conflict_or_throttling_is_never_mistaken_for_a_failed_condition() {
         let of = |code: &str| Reason::of(&CancellationReason::builder().code(code).build());
         for passing in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "SomethingNew"] {
             assert_eq!(of(passing), Reason::Passing);

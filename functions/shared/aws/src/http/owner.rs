@@ -8,7 +8,7 @@ use super::Problem;
 /// no authorizer.
 ///
 /// # Errors
-/// 401 where there is an authorizer and it vouches for nobody in particular.
+/// 401 if there is an authorizer, but its token has no valid subject.
 pub fn owner_of(request: &Request) -> Result<Owner, Problem> {
     let authorizer = match request.request_context_ref() {
         Some(RequestContext::ApiGatewayV2(context)) => context.authorizer.as_ref(),
@@ -50,12 +50,12 @@ mod tests {
     }
 
     #[test]
-    fn without_an_authorizer_everything_is_local() {
+    fn without_an_authorizer_the_owner_is_local() {
         assert_eq!(owner_of(&request(None)).unwrap(), Owner("local".into()));
     }
 
     #[test]
-    fn an_authorizer_that_names_nobody_is_refused() {
+    fn a_token_without_a_valid_subject_is_rejected() {
         for authorizer in [
             json!({}),
             json!({"jwt": {"claims": {}}}),

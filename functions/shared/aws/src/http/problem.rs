@@ -13,7 +13,7 @@ use super::write::response;
 /// How long a client is asked to wait when the cause of an outage is unknown.
 const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// How long a client is asked to wait for a slot where too few jobs have ended yet to tell.
+/// The `Retry-After` for a slot if too few jobs have ended to know the rate.
 const UNKNOWN_DRAIN_SECONDS: u64 = 10;
 
 /// A problem to be answered: see [`ProblemView`].
@@ -98,7 +98,7 @@ impl Problem {
         Self::new(ProblemCode::InternalError, detail)
     }
 
-    /// With a further member, for a report that is not an answer of the API: those have the members of [`ProblemView`].
+    /// With a further member, for a report that is not an answer of the API. Answers only have the members of [`ProblemView`].
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         debug_assert!(!VIEW_MEMBERS.contains(&name), "`{name}` is a member of every problem");
@@ -175,7 +175,7 @@ impl Problem {
         let body = self.to_json();
         let mut headers = vec![("content-type", PROBLEM_JSON.to_owned())];
         if let Some(after) = self.retry_after {
-            // Rounded up: a client that comes back a moment early is sent away again.
+            // Rounded up: a client that returns a moment early is refused again.
             headers.push(("retry-after", after.as_millis().div_ceil(1000).max(1).to_string()));
         }
         response(self.view.status, headers, body)
@@ -188,8 +188,8 @@ impl From<Problem> for Response<Body> {
     }
 }
 
-/// What a port could not do, told to the caller without internals and to the log with its causes. Where `NotFound` or
-/// `Changed` mean something closer, the handler maps them itself.
+/// The problem for the error of a port: without internals for the caller, with its causes in the log. A handler that knows
+/// what `NotFound` or `Changed` mean maps them itself.
 impl From<PortError> for Problem {
     fn from(error: PortError) -> Self {
         match &error {
@@ -204,7 +204,7 @@ impl From<PortError> for Problem {
                 Self::new(ProblemCode::Unavailable, detail).retry_after(OUTAGE_RETRY_AFTER)
             }
             PortError::Invalid { .. } => {
-                tracing::error!(error = &error as &dyn std::error::Error, "port answered what it should not");
+                tracing::error!(error = &error as &dyn std::error::Error, "invalid answer of a port");
                 Self::internal()
             }
         }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_says_what_is_wrong_to_programs_and_to_people() {
+    fn a_problem_has_a_code_for_programs_and_a_detail_for_people() {
         let response = Problem::new(ProblemCode::InvalidJson, "line 3").place(3, 1).into_response();
         assert_eq!(response.status(), 400);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_a_503_that_says_when_to_come_back() {
+    fn an_outage_is_a_503_with_retry_after() {
         let response = Problem::from(PortError::unavailable("reading the job", "connection refused")).into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "5");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_our_fault_and_tells_no_internals() {
+    fn an_invalid_answer_of_a_port_is_a_500_without_internals() {
         let response = Problem::from(PortError::invalid("reading the job", "attribute `status`")).into_response();
         assert_eq!(response.status(), 500);
         assert!(!body(&response).to_string().contains("status`"));

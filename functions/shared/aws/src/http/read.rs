@@ -7,7 +7,7 @@ use serde_json::error::Category;
 
 use super::Problem;
 
-/// How long a JSON body may be. What is longer is a file, and belongs into an upload.
+/// The maximum length of a JSON body. Longer content is a file and belongs into an upload.
 pub const JSON_MAX_BYTES: usize = 256 * 1024;
 
 /// A header's value, if it is there and is text.
@@ -24,7 +24,7 @@ pub fn content_type(request: &Request) -> Option<String> {
 /// Reads the body as JSON.
 ///
 /// # Errors
-/// 415 where it does not say that it is JSON, 413 where it is over [`JSON_MAX_BYTES`], 400 where it is no JSON
+/// 415 if its content type is not JSON, 413 if it is longer than [`JSON_MAX_BYTES`], 400 if it is not JSON
 /// (`invalid_json`, with line and column) or not what is expected (`invalid_body`).
 pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
     let content_type = content_type(request).unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn path_parameter<T: FromStr>(request: &Request, name: &str) -> Result<T, Pr
     value.parse().map_err(|_| Problem::not_found(format!("`{value}` is not a {name}.")))
 }
 
-/// A parameter of the query, if it is there. `expected` says what it must be.
+/// A parameter of the query, if present. `expected` says what it must be.
 ///
 /// # Errors
 /// 400 (`invalid_query`).
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_whatever_parameters_its_type_has() {
+    fn json_is_read_regardless_of_the_parameters_of_its_content_type() {
         let body = r#"{"size": 3}"#;
         for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
             assert_eq!(read_json::<Wanted>(&request(content_type, body)).unwrap(), Wanted { size: 3 });
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_from_json_of_another_shape() {
+    fn invalid_json_is_distinguished_from_an_invalid_body() {
         let code = |body: &str| read_json::<Wanted>(&request("application/json", body)).unwrap_err().code();
         assert_eq!(code("{\"size\": 3"), "invalid_json");
         assert_eq!(code(""), "invalid_json");
@@ -124,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_too_long_is_not_read() {
+    fn a_body_over_the_limit_is_not_read() {
         let body = vec![b' '; JSON_MAX_BYTES + 1];
         assert_eq!(read_json::<Wanted>(&request("application/json", body)).unwrap_err().status(), 413);
     }
 
     #[test]
-    fn parameters_are_read_or_refused_by_name() {
+    fn an_invalid_parameter_is_rejected_and_a_missing_query_parameter_is_none() {
         let request = request("application/json", "")
             .with_path_parameters(
                 [("jobGuid".to_owned(), "x".to_owned())].into_iter().collect::<std::collections::HashMap<_, _>>(),

@@ -15,7 +15,7 @@ impl MultipartObjects for S3Objects {
         const DOING: &str = "beginning an upload in parts";
         let request = self.client.create_multipart_upload().bucket(&self.bucket).key(key).content_type(content_type);
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        output.upload_id.ok_or_else(|| PortError::invalid(DOING, "S3 gave the upload no name"))
+        output.upload_id.ok_or_else(|| PortError::invalid(DOING, "the answer has no upload id"))
     }
 
     async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
@@ -24,7 +24,7 @@ impl MultipartObjects for S3Objects {
         let part = i32::try_from(number).map_err(|error| PortError::invalid(DOING, error))?;
         let request = self.client.upload_part().bucket(&self.bucket).key(key).upload_id(multipart).part_number(part);
         let output = request.body(ByteStream::from(bytes)).send().await.map_err(|error| port_error(DOING, error))?;
-        let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))?;
+        let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))?;
         Ok(UploadedPart { number, etag, size })
     }
 
@@ -38,7 +38,7 @@ impl MultipartObjects for S3Objects {
             Some(UploadedPart { number, etag: part.e_tag?, size })
         };
         let read: Option<Vec<UploadedPart>> = parts.into_iter().map(read).collect();
-        let mut read = read.ok_or_else(|| PortError::invalid(LISTING, "S3 told too little of a part"))?;
+        let mut read = read.ok_or_else(|| PortError::invalid(LISTING, "the answer lacks a field of a part"))?;
         read.sort_by_key(|part| part.number);
         Ok(read)
     }

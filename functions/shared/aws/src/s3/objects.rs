@@ -63,8 +63,8 @@ impl Objects for S3Objects {
         let output = self.client.head_object().bucket(&self.bucket).key(key).send().await;
         let output = output.map_err(|error| port_error(DOING, error))?;
         let size = output.content_length().and_then(|size| u64::try_from(size).ok());
-        let size = size.ok_or_else(|| PortError::invalid(DOING, "S3 told no length"))?;
-        let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))?;
+        let size = size.ok_or_else(|| PortError::invalid(DOING, "the answer has no length"))?;
+        let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))?;
         let metadata = output.metadata.unwrap_or_default();
         let metadata = metadata.into_iter().map(|(name, note)| (name.to_ascii_lowercase(), note)).collect();
         Ok(ObjectHead { size, etag, content_type: output.content_type, metadata })
@@ -91,6 +91,6 @@ impl Objects for S3Objects {
         let request = self.client.put_object().bucket(&self.bucket).key(key).content_type(content_type);
         let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        output.e_tag.ok_or_else(|| PortError::invalid(DOING, "S3 told no entity tag"))
+        output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))
     }
 }

@@ -49,7 +49,7 @@ pub enum StartError {
     Missing {
         /// The environment variable.
         name: String,
-        /// What it must hold.
+        /// The expected value.
         expected: &'static str,
     },
     /// A variable holds something else than it must.
@@ -57,9 +57,9 @@ pub enum StartError {
     Invalid {
         /// The environment variable.
         name: String,
-        /// What it holds.
+        /// Its value.
         value: String,
-        /// What it must hold.
+        /// The expected value.
         expected: &'static str,
     },
 }
@@ -78,7 +78,7 @@ pub trait SettingsGroup: Sized {
     /// [`StartError::Invalid`] if a variable does not hold a value of its setting's type.
     fn from_env() -> Result<Self, StartError>;
 
-    /// All settings of the group, those of groups inside it included.
+    /// All settings of the group, including nested groups.
     fn settings() -> Vec<Setting>;
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     crate::settings! {
-        /// A group with a setting of its own, a constant and a group inside it.
+        /// A group with a setting, a constant and a nested group.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Example {
             /// A setting.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_not_set_has_its_default() {
+    fn an_unset_setting_has_its_default() {
         assert_eq!(parsed("Example", None, 7_u64).unwrap(), 7);
         assert_eq!(parsed("Example", Some(" "), 7_u64).unwrap(), 7);
         assert_eq!(parsed("Example", Some(" 12 "), 7_u64).unwrap(), 12);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_says_which_one_what_it_is_and_what_it_must_be() {
+    fn the_error_for_an_invalid_setting_names_its_value_and_the_expected_one() {
         let error = parsed("ChunkMaxItems", Some("many"), 500_u32).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_resource_says_what_it_must_be() {
+    fn the_error_for_a_missing_resource_says_what_is_expected() {
         let missing = Resource { variable: "ROWMILL_SURELY_NOT_SET", expected: "the name of the jobs table" };
         let error = missing.read().unwrap_err();
         assert_eq!(error.to_string(), "ROWMILL_SURELY_NOT_SET is not set; it must be the name of the jobs table");
     }
 
     #[test]
-    fn a_group_lists_its_settings_and_those_of_its_groups_but_no_constants() {
+    fn a_group_lists_its_settings_including_nested_groups_but_no_constants() {
         let listed: Vec<_> = Example::settings().into_iter().map(|setting| (setting.variable(), setting)).collect();
         let setting = |group, parameter, default: &str| Setting { parameter, default: default.to_owned(), group };
         let expected = [

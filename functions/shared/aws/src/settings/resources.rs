@@ -7,7 +7,7 @@ use super::StartError;
 pub struct Resource {
     /// The environment variable that names it.
     pub variable: &'static str,
-    /// What the variable must hold.
+    /// The expected value of the variable.
     pub expected: &'static str,
 }
 

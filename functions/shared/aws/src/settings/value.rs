@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The value of a setting. The parameter's name gives the unit of a [`Duration`].
 pub trait Value: Sized {
-    /// What a value looks like, for a person.
+    /// The format of a value, for people.
     const EXPECTED: &'static str;
 
     /// Reads a value; `None` if the text is none.

@@ -29,7 +29,7 @@ pub fn batches(bodies: &[String]) -> Vec<Vec<usize>> {
     batches
 }
 
-/// The message group of an owner: the name cut to the maximum length, with every character replaced that SQS does not
+/// The message group of an owner: the name truncated to the maximum length, with every character replaced that SQS does not
 /// allow. Two owners may get the same group. They then share its fair share, which is harmless.
 pub fn group(owner: &Owner) -> String {
     let allowed = |c: char| c.is_ascii_graphic();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_only_what_sqs_allows() {
+    fn a_message_group_has_only_characters_that_sqs_allows() {
         let of = |name: &str| group(&Owner(name.to_owned()));
         assert_eq!(of("auth0|5f7c"), "auth0|5f7c");
         assert_eq!(of("zoë of Rome"), "zo__of_Rome");

@@ -76,7 +76,7 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         let request = self.client.get_queue_attributes().queue_url(&self.url).attribute_names(waiting.clone());
         let output = request.send().await.map_err(|error| PortError::unavailable(DOING, error))?;
         let count = output.attributes().and_then(|attributes| attributes.get(&waiting));
-        let count = count.ok_or_else(|| PortError::invalid(DOING, "the queue does not say"))?;
+        let count = count.ok_or_else(|| PortError::invalid(DOING, "the answer has no number of messages"))?;
         count.parse().map_err(|error: ParseIntError| PortError::invalid(DOING, error))
     }
 }

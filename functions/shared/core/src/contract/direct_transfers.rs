@@ -27,11 +27,11 @@ pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         a_client_stores_an_object_with_a_presigned_request,
-        a_presigned_request_names_what_it_is_signed_for,
+        a_presigned_request_names_its_object,
         parts_make_one_object,
-        parts_are_listed_in_order_as_they_come,
+        parts_are_listed_by_number_regardless_of_their_arrival,
         an_upload_in_parts_is_completed_once,
-        parts_are_stored_by_the_function_itself_too,
+        a_function_can_store_parts_itself,
         a_client_reads_an_object_with_a_presigned_request,
     );
 }
@@ -67,7 +67,7 @@ async fn a_client_stores_an_object_with_a_presigned_request(store: &impl Client)
     }
 }
 
-async fn a_presigned_request_names_what_it_is_signed_for(store: &impl Client) {
+async fn a_presigned_request_names_its_object(store: &impl Client) {
     let request = store.presign_put(KEY, "text/csv", 14, Some([7; 32]), HOUR).await.unwrap();
     assert_eq!(request.method, "PUT");
     assert_eq!(header(&request, "content-type"), Some("text/csv"));
@@ -86,7 +86,7 @@ async fn parts_make_one_object(store: &impl Client) {
     assert_eq!(&whole[PART_MIN_BYTES - 1..], b"abbbbbbb");
 }
 
-async fn parts_are_listed_in_order_as_they_come(store: &impl Client) {
+async fn parts_are_listed_by_number_regardless_of_their_arrival(store: &impl Client) {
     let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
     assert_eq!(store.parts(KEY, &multipart).await.unwrap(), []);
     for number in [10, 2, 1] {
@@ -110,7 +110,7 @@ async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
     assert_eq!(store.read(KEY).await.unwrap(), "aaa");
 }
 
-async fn parts_are_stored_by_the_function_itself_too(store: &impl Client) {
+async fn a_function_can_store_parts_itself(store: &impl Client) {
     let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
     let first = store.put_part(KEY, &multipart, 1, bytes(PART_MIN_BYTES, b'a')).await.unwrap();
     let wrong = store.put_part(KEY, &multipart, 2, bytes(3, b'x')).await.unwrap();

@@ -22,7 +22,12 @@ pub trait Listener: Events {
 /// # Panics
 /// If the adapter breaks a promise of the port.
 pub async fn events<S: Listener>(make: impl AsyncFn() -> S) {
-    run_checks!(make, what_is_published_is_heard, more_than_a_request_holds_is_heard_whole, nothing_can_be_published);
+    run_checks!(
+        make,
+        a_published_event_is_received,
+        events_of_several_requests_are_all_received,
+        publishing_no_events_does_nothing
+    );
 }
 
 fn event(attempt: u32, status: Status) -> JobEvent {
@@ -45,7 +50,7 @@ fn event(attempt: u32, status: Status) -> JobEvent {
     }
 }
 
-async fn what_is_published_is_heard(bus: &impl Listener) {
+async fn a_published_event_is_received(bus: &impl Listener) {
     for (status, detail_type) in [(Status::Running, "Rowmill Job Started"), (Status::Completed, "Rowmill Job Ended")] {
         let event = event(1, status);
         let published = bus.publish(std::slice::from_ref(&event)).await;
@@ -55,7 +60,7 @@ async fn what_is_published_is_heard(bus: &impl Listener) {
     }
 }
 
-async fn more_than_a_request_holds_is_heard_whole(bus: &impl Listener) {
+async fn events_of_several_requests_are_all_received(bus: &impl Listener) {
     let events: Vec<_> = (1..=64).map(|attempt| event(attempt, Status::Running)).collect();
     let published = bus.publish(&events).await;
     assert!(published.len() == 64 && published.iter().all(Result::is_ok), "{published:?}");
@@ -64,7 +69,7 @@ async fn more_than_a_request_holds_is_heard_whole(bus: &impl Listener) {
     assert_eq!(attempts, (1..=64).collect(), "each at least once");
 }
 
-async fn nothing_can_be_published(bus: &impl Listener) {
+async fn publishing_no_events_does_nothing(bus: &impl Listener) {
     assert!(bus.publish(&[]).await.is_empty());
     assert!(bus.heard().await.is_empty());
 }

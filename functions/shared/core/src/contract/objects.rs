@@ -28,15 +28,15 @@ pub async fn objects<S: Outsider>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         an_object_reads_back_as_it_was_stored,
-        an_object_that_is_not_there_is_not_found,
+        a_missing_object_is_not_found,
         a_range_gives_its_bytes,
-        a_range_past_the_end_gives_what_there_is,
+        a_range_past_the_end_gives_the_bytes_up_to_the_end,
         an_object_that_was_replaced_has_changed,
-        an_object_stored_again_the_same_has_not_changed,
-        bytes_of_another_checksum_are_not_stored,
-        an_object_of_several_mebibytes_is_stored_whole,
+        storing_the_same_object_again_does_not_change_it,
+        bytes_with_a_wrong_checksum_are_not_stored,
+        an_object_of_several_mebibytes_is_stored_completely,
         an_object_has_its_media_type_and_no_notes,
-        what_somebody_noted_on_an_object_is_told,
+        notes_on_an_object_can_be_read,
     );
 }
 
@@ -54,7 +54,7 @@ async fn an_object_reads_back_as_it_was_stored(store: &impl Objects) {
     }
 }
 
-async fn an_object_that_is_not_there_is_not_found(store: &impl Objects) {
+async fn a_missing_object_is_not_found(store: &impl Objects) {
     assert!(matches!(store.head("uploads/none").await, Err(PortError::NotFound)));
     assert!(matches!(store.read("uploads/none").await, Err(PortError::NotFound)));
     assert!(matches!(store.read_range("uploads/none", "\"e\"", 0..5).await, Err(PortError::NotFound)));
@@ -67,7 +67,7 @@ async fn a_range_gives_its_bytes(store: &impl Objects) {
     }
 }
 
-async fn a_range_past_the_end_gives_what_there_is(store: &impl Objects) {
+async fn a_range_past_the_end_gives_the_bytes_up_to_the_end(store: &impl Objects) {
     let etag = put(store, "uploads/a", "0123456789").await;
     assert_eq!(store.read_range("uploads/a", &etag, 7..100).await.unwrap(), "789");
     assert_eq!(store.read_range("uploads/a", &etag, 10..20).await.unwrap(), "");
@@ -85,13 +85,13 @@ async fn an_object_that_was_replaced_has_changed(store: &impl Objects) {
     assert_eq!(store.read_range("uploads/a", &after, 0..3).await.unwrap(), "abc");
 }
 
-async fn an_object_stored_again_the_same_has_not_changed(store: &impl Objects) {
+async fn storing_the_same_object_again_does_not_change_it(store: &impl Objects) {
     let before = put(store, "uploads/a", "same").await;
     assert_eq!(put(store, "uploads/a", "same").await, before);
     assert_eq!(store.read_range("uploads/a", &before, 0..4).await.unwrap(), "same");
 }
 
-async fn bytes_of_another_checksum_are_not_stored(store: &impl Objects) {
+async fn bytes_with_a_wrong_checksum_are_not_stored(store: &impl Objects) {
     let bytes = Bytes::from_static(b"hello");
     let right: [u8; 32] = Sha256::digest(&bytes).into();
     assert!(store.put("uploads/a", "text/plain", bytes.clone(), Some(right)).await.is_ok());
@@ -100,7 +100,7 @@ async fn bytes_of_another_checksum_are_not_stored(store: &impl Objects) {
     assert!(matches!(store.head("uploads/b").await, Err(PortError::NotFound)));
 }
 
-async fn an_object_of_several_mebibytes_is_stored_whole(store: &impl Objects) {
+async fn an_object_of_several_mebibytes_is_stored_completely(store: &impl Objects) {
     let bytes: Bytes = (0..3_000_000_u32).map(|n| n.to_le_bytes()[(n % 3) as usize]).collect::<Vec<u8>>().into();
     let etag = store.put("uploads/big", "text/csv", bytes.clone(), None).await.unwrap();
     assert_eq!(store.head("uploads/big").await.unwrap().size, 3_000_000);
@@ -114,7 +114,7 @@ async fn an_object_has_its_media_type_and_no_notes(store: &impl Objects) {
     assert_eq!((head.content_type.as_deref(), head.metadata), (Some("text/plain"), BTreeMap::new()));
 }
 
-async fn what_somebody_noted_on_an_object_is_told(store: &impl Outsider) {
+async fn notes_on_an_object_can_be_read(store: &impl Outsider) {
     let notes = [("rowmill-owner", "me"), ("rowmill-request", r#"{"params":{"delimiter":";"}}"#)];
     let notes: BTreeMap<String, String> =
         notes.into_iter().map(|(name, note)| (name.to_owned(), note.to_owned())).collect();

@@ -22,10 +22,10 @@ pub trait Receiver: Queue<ChunkMessage> {
 pub async fn queue<S: Receiver>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
-        what_is_sent_arrives,
-        more_than_a_request_holds_arrives_whole,
-        nothing_at_all_can_be_sent,
-        what_waits_is_counted,
+        a_sent_message_arrives,
+        messages_of_several_requests_all_arrive,
+        sending_no_messages_does_nothing,
+        waiting_messages_are_counted,
     );
 }
 
@@ -41,13 +41,13 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
     }
 }
 
-async fn what_is_sent_arrives(queue: &impl Receiver) {
+async fn a_sent_message_arrives(queue: &impl Receiver) {
     queue.send(&[message(0, 7)]).await.unwrap();
     let arrived = queue.take().await;
     assert_eq!(arrived, [message(0, 7)]);
 }
 
-async fn more_than_a_request_holds_arrives_whole(queue: &impl Receiver) {
+async fn messages_of_several_requests_all_arrive(queue: &impl Receiver) {
     let messages: Vec<_> = (0..64).map(|index| message(3, index)).collect();
     queue.send(&messages).await.unwrap();
     let arrived = queue.take().await;
@@ -56,12 +56,12 @@ async fn more_than_a_request_holds_arrives_whole(queue: &impl Receiver) {
     assert!(arrived.iter().all(|message| messages.contains(message)));
 }
 
-async fn nothing_at_all_can_be_sent(queue: &impl Receiver) {
+async fn sending_no_messages_does_nothing(queue: &impl Receiver) {
     queue.send(&[]).await.unwrap();
     assert!(queue.take().await.is_empty());
 }
 
-async fn what_waits_is_counted(queue: &impl Receiver) {
+async fn waiting_messages_are_counted(queue: &impl Receiver) {
     assert_eq!(queue.backlog().await.unwrap(), 0);
     let messages: Vec<_> = (0..12).map(|index| message(3, index)).collect();
     queue.send(&messages).await.unwrap();

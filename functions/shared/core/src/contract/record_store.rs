@@ -23,15 +23,15 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         a_record_reads_back_as_it_was_written,
-        the_later_version_stays_in_whatever_order_they_come,
+        the_later_version_wins_regardless_of_the_order_of_writes,
         a_version_written_again_changes_nothing,
-        the_later_job_wins_whatever_the_row,
-        new_and_known_records_are_told_apart_within_one_call,
-        a_store_gets_used_to_known_records_and_back_to_new_ones,
-        datasets_and_keys_are_kept_apart,
+        the_later_job_wins_regardless_of_the_row,
+        new_and_known_records_can_be_mixed_in_one_call,
+        calls_may_change_between_new_and_known_records,
+        datasets_and_keys_are_separate,
         results_are_in_the_order_of_the_upserts,
-        versions_written_at_once_leave_the_latest,
-        nothing_at_all_can_be_written,
+        concurrent_writes_leave_the_latest_version,
+        writing_no_records_does_nothing,
         every_record_is_on_one_page_of_its_partition,
     );
 }
@@ -76,7 +76,7 @@ async fn a_record_reads_back_as_it_was_written(store: &impl Records) {
     assert_eq!(store.record("d", &upsert.key).await, Some((version(1, 1).to_string(), fields)));
 }
 
-async fn the_later_version_stays_in_whatever_order_they_come(store: &impl Records) {
+async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl Records) {
     let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
     for (key, order) in orders.iter().enumerate() {
         let key = key.to_string();
@@ -97,14 +97,14 @@ async fn a_version_written_again_changes_nothing(store: &impl Records) {
     assert_eq!(row_of(store, "k").await, Some(5));
 }
 
-async fn the_later_job_wins_whatever_the_row(store: &impl Records) {
+async fn the_later_job_wins_regardless_of_the_row(store: &impl Records) {
     assert_eq!(write(store, "k", 2, 1).await, Upserted::Written);
     assert_eq!(write(store, "k", 1, 1_000_000).await, Upserted::Superseded);
     assert_eq!(row_of(store, "k").await, Some(1));
     assert_eq!(write(store, "k", 3, 1).await, Upserted::Written);
 }
 
-async fn new_and_known_records_are_told_apart_within_one_call(store: &impl Records) {
+async fn new_and_known_records_can_be_mixed_in_one_call(store: &impl Records) {
     let first: Vec<_> = (0..60).filter(|n| n % 3 == 0).map(|n| upsert(n.to_string(), 1, 10)).collect();
     assert!(written(store, &first).await.iter().all(|result| *result == Upserted::Written));
     // For one key in three a later record is stored, the other keys are new. Then all keys again, with a later version.
@@ -120,7 +120,7 @@ async fn new_and_known_records_are_told_apart_within_one_call(store: &impl Recor
     }
 }
 
-async fn a_store_gets_used_to_known_records_and_back_to_new_ones(store: &impl Records) {
+async fn calls_may_change_between_new_and_known_records(store: &impl Records) {
     for (row, prefix) in [(1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "b"), (6, "c")] {
         let upserts: Vec<_> = (0..30).map(|n| upsert(format!("{prefix}{n}"), 1, row)).collect();
         assert!(written(store, &upserts).await.iter().all(|result| *result == Upserted::Written), "row {row}");
@@ -129,7 +129,7 @@ async fn a_store_gets_used_to_known_records_and_back_to_new_ones(store: &impl Re
     assert_eq!(latest, [Some(3), Some(5), Some(6)]);
 }
 
-async fn datasets_and_keys_are_kept_apart(store: &impl Records) {
+async fn datasets_and_keys_are_separate(store: &impl Records) {
     store.upsert("one", &[upsert("k", 1, 1)]).await;
     store.upsert("two", &[upsert("k", 1, 2), upsert("K", 1, 3)]).await;
     let version = async |dataset, key| store.record(dataset, key).await.map(|(version, _)| version);
@@ -148,7 +148,7 @@ async fn results_are_in_the_order_of_the_upserts(store: &impl Records) {
     }
 }
 
-async fn versions_written_at_once_leave_the_latest(store: &impl Records) {
+async fn concurrent_writes_leave_the_latest_version(store: &impl Records) {
     let batches: Vec<Vec<Upsert>> =
         (1..=12).map(|row| (0..30).map(|n| upsert(n.to_string(), 1, row)).collect()).collect();
     let results = join_all(batches.iter().map(|batch| store.upsert("d", batch))).await;
@@ -159,7 +159,7 @@ async fn versions_written_at_once_leave_the_latest(store: &impl Records) {
     }
 }
 
-async fn nothing_at_all_can_be_written(store: &impl Records) {
+async fn writing_no_records_does_nothing(store: &impl Records) {
     assert!(store.upsert("d", &[]).await.is_empty());
 }
 

@@ -16,8 +16,8 @@ pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         an_upload_reads_back_as_it_was_created,
-        an_upload_created_again_stays_as_it_was,
-        an_upload_that_is_not_there_is_not_found,
+        an_upload_that_is_created_again_does_not_change,
+        a_missing_upload_is_not_found,
         an_expired_upload_is_not_found,
         an_upload_can_be_marked_ready_again,
     );
@@ -50,7 +50,7 @@ async fn an_upload_reads_back_as_it_was_created(store: &impl UploadStore) {
     }
 }
 
-async fn an_upload_created_again_stays_as_it_was(store: &impl UploadStore) {
+async fn an_upload_that_is_created_again_does_not_change(store: &impl UploadStore) {
     let pending = upload(1, UploadState::Pending { multipart: None });
     store.create(&pending).await.unwrap();
     store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
@@ -59,7 +59,7 @@ async fn an_upload_created_again_stays_as_it_was(store: &impl UploadStore) {
     assert_eq!(store.upload(pending.file_guid, at(0)).await.unwrap(), ready);
 }
 
-async fn an_upload_that_is_not_there_is_not_found(store: &impl UploadStore) {
+async fn a_missing_upload_is_not_found(store: &impl UploadStore) {
     let nobody = FileGuid(Uuid::from_u128(1));
     assert!(matches!(store.upload(nobody, at(0)).await, Err(PortError::NotFound)));
     assert!(matches!(store.mark_ready(nobody, "\"e\"").await, Err(PortError::NotFound)));

@@ -7,7 +7,7 @@ use crate::model::run_output::{FailedItem, RunOutput};
 use crate::model::tally::Counts;
 
 /// The message of an item that is given up.
-const GIVEN_UP: &str = "every try to process the item's chunk failed; the logs of process-items say why";
+const GIVEN_UP: &str = "every try to process the item's chunk failed; see the logs of process-items for the cause";
 
 /// Counts the remaining items of a chunk as failed, because the chunk is given up. A malformed item keeps its own
 /// failure.

@@ -67,11 +67,11 @@ fn failed_item(
 /// Why a chunk's items cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The file was deleted or replaced since it was cut; says which.
+    /// The file was deleted or replaced since it was split; says which.
     #[error("the uploaded file {0}")]
     SourceChanged(&'static str),
-    /// The same bytes give another number of items than were cut: a bug of Rowmill.
-    #[error("the chunk is read as {found} items where {expected} were cut")]
+    /// The same bytes give another number of items than in the split: a bug of Rowmill.
+    #[error("the chunk is read as {found} items, but the split counted {expected}")]
     OtherItems {
         /// Items in the message.
         expected: u32,
@@ -116,7 +116,7 @@ pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
     rows.map_err(|error| PortError::invalid("reading the corrected rows", error))
 }
 
-/// The items of a message's chunk in order, as many as the message says.
+/// The items of a message's chunk, in order. Their number is the one in the message.
 ///
 /// # Errors
 /// See [`InputError`].

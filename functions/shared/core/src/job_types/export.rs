@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::import::dataset;
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
+use super::validate::unusable_schema;
 use crate::model::records::StoredRecord;
 use crate::model::results::{FAILED_ROWS, UNPROCESSED_ROWS};
 use crate::model::spec::{OutputFile, Spec};
@@ -62,7 +63,7 @@ fn key_column(params: &Map<String, Value>) -> Result<Option<String>, ParamsError
     match params.get("keyColumn") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(name)) if !name.is_empty() => Ok(Some(name.clone())),
-        Some(_) => Err(ParamsError::new("params.keyColumn", "must be a column name")),
+        Some(_) => Err(ParamsError::new("params.keyColumn", "must be the name of a column.")),
     }
 }
 
@@ -110,20 +111,19 @@ fn filter(params: &Map<String, Value>) -> Result<Option<RowSchema>, ParamsError>
     let mut keywords = schema.as_object().into_iter().flat_map(Map::keys);
     if let Some(keyword) = keywords.find(|keyword| !KEYWORDS.contains(&keyword.as_str())) {
         let message = format!(
-            "must be a JSON Schema, but `{keyword}` is not a keyword of JSON Schema; to filter by a field, use \
-             {{\"properties\": {{\"{keyword}\": {{\"const\": …}}}}, \"required\": [\"{keyword}\"]}}"
+            "must be a JSON Schema, but `{keyword}` is not a keyword of JSON Schema. To filter by a field, use \
+             `{{\"properties\": {{\"{keyword}\": {{\"const\": …}}}}, \"required\": [\"{keyword}\"]}}`."
         );
         return Err(ParamsError::new("params.filter", message));
     }
-    let compiled = RowSchema::compile(Some(schema));
-    compiled.map(Some).map_err(|error| ParamsError::new("params.filter", error.to_string()))
+    RowSchema::compile(Some(schema)).map(Some).map_err(|error| unusable_schema("params.filter", &error))
 }
 
 fn gzip(params: &Map<String, Value>) -> Result<bool, ParamsError> {
     match params.get("compress") {
         None | Some(Value::Null) => Ok(false),
         Some(Value::String(how)) if how == "gzip" => Ok(true),
-        Some(_) => Err(ParamsError::new("params.compress", "must be `gzip`; omit it for an uncompressed file")),
+        Some(_) => Err(ParamsError::new("params.compress", "must be `gzip`. Omit it for an uncompressed file.")),
     }
 }
 

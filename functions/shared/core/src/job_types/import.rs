@@ -73,9 +73,9 @@ pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
         Some(Value::String(name)) if (1..=128).contains(&name.len()) && name.chars().all(allowed) => Ok(name.clone()),
         Some(_) => Err(ParamsError::new(
             "params.dataset",
-            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as \"customers\"",
+            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as `customers`.",
         )),
-        None => Err(ParamsError::new("params.dataset", "is missing; set the name of a dataset")),
+        None => Err(ParamsError::new("params.dataset", "is missing. Set it to the name of a dataset.")),
     }
 }
 
@@ -86,17 +86,20 @@ fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
         Some(Value::String(name)) => vec![name.clone()],
         Some(list) => match serde_json::from_value(list.clone()) {
             Ok(names) => names,
-            Err(_) => return error("must be a column name or a list of column names".into()),
+            Err(_) => return error("must be the name of a column or a list of names.".into()),
         },
     };
     if names.is_empty() {
-        return error("must name at least one column; omit it to use the row number".into());
+        return error("must name at least one column. Omit it to use the row number as the key.".into());
     }
     // An empty file has no columns and no rows, so any key is accepted.
     let columns = &spec.head.columns;
     let known = |name: &String| spec.head.dialect.format != Format::Csv || columns.is_empty() || columns.contains(name);
     match names.iter().find(|name| !known(name)) {
-        Some(name) => error(format!("the file has no column `{name}`; its columns are {}", columns.join(", "))),
+        Some(name) => error(format!(
+            "names a column `{name}` that the file does not have. Its columns are {}.",
+            columns.join(", ")
+        )),
         None => Ok(names),
     }
 }

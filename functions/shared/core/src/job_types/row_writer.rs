@@ -39,18 +39,18 @@ impl RowWriter {
             None | Some(Value::Null) => params.default_format,
             Some(Value::String(name)) if name == "csv" => Format::Csv,
             Some(Value::String(name)) if name == "jsonl" => Format::Jsonl,
-            Some(_) => return Err(ParamsError::new(format!("params.{}", params.format), "must be `csv` or `jsonl`")),
+            Some(_) => return Err(ParamsError::new(format!("params.{}", params.format), "must be `csv` or `jsonl`.")),
         };
         let escape_formulas = match params.all.get("escapeFormulas") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(escape)) => *escape,
-            Some(_) => return Err(ParamsError::new("params.escapeFormulas", "must be true or false")),
+            Some(_) => return Err(ParamsError::new("params.escapeFormulas", "must be true or false.")),
         };
         let columns = columns(params.all)?.or(params.default_columns);
         if format == Format::Csv && columns.is_none() {
             return Err(ParamsError::new(
                 "params.columns",
-                "is missing; CSV needs the same columns in every row: list them",
+                "is missing. CSV needs the same columns in every row: list them.",
             ));
         }
         Ok(Self { format, columns, escape_formulas })
@@ -102,13 +102,13 @@ fn columns(params: &Map<String, Value>) -> Result<Option<Vec<String>>, ParamsErr
         None | Some(Value::Null) => return Ok(None),
         Some(list) => match serde_json::from_value(list.clone()) {
             Ok(columns) => columns,
-            Err(_) => return error("must be a list of column names"),
+            Err(_) => return error("must be a list of column names."),
         },
     };
     let twice = columns.iter().enumerate().any(|(place, column)| columns[..place].contains(column));
     match (columns.is_empty(), twice) {
-        (true, _) => error("must name at least one column; omit it for all columns"),
-        (_, true) => error("names a column twice"),
+        (true, _) => error("must name at least one column. Omit it for all columns."),
+        (_, true) => error("names a column twice. Remove one of the two."),
         _ => Ok(Some(columns)),
     }
 }

@@ -41,7 +41,7 @@ impl JobType for Transform {
         let steps =
             (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
         if known.as_ref().is_some_and(Vec::is_empty) && !spec.head.columns.is_empty() {
-            return Err(ParamsError::new("params.mapping", "drops all columns; keep at least one"));
+            return Err(ParamsError::new("params.mapping", "drops all columns. Keep at least one."));
         }
         let rows = RowWriter::of(RowParams {
             all: &spec.params,
@@ -53,7 +53,7 @@ impl JobType for Transform {
             && let Some(unknown) = wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
         {
             let message =
-                format!("the rows have no column `{unknown}` after the mapping; they have {}", known.join(", "));
+                format!("names a column `{unknown}` that the mapping does not leave. It leaves {}.", known.join(", "));
             return Err(ParamsError::new("params.columns", message));
         }
         Ok(Arc::new(Mapping { steps, rows }))
@@ -99,8 +99,8 @@ struct TemplateParams {
 
 fn steps(mapping: Option<&Value>) -> Result<Vec<StepParams>, ParamsError> {
     const FORMS: &str =
-        "must be a step: {\"rename\", \"to\"}, {\"drop\"}, {\"set\", \"value\"} or {\"set\", \"template\"}";
-    const LIST: &str = "must be a list of steps, such as [{\"drop\": \"notes\"}]";
+        "must be a step: {\"rename\", \"to\"}, {\"drop\"}, {\"set\", \"value\"} or {\"set\", \"template\"}.";
+    const LIST: &str = "must be a list of steps, such as `[{\"drop\": \"notes\"}]`.";
     let Some(mapping) = mapping.filter(|mapping| !mapping.is_null()) else { return Ok(Vec::new()) };
     let list = mapping.as_array().ok_or_else(|| ParamsError::new("params.mapping", LIST))?;
     let step = |(place, step): (usize, &Value)| {
@@ -116,7 +116,10 @@ impl StepParams {
         let field = format!("params.mapping[{place}]");
         let find = |known: &[String], name: &str| {
             known.iter().position(|column| column == name).ok_or_else(|| {
-                let message = format!("the rows have no column `{name}` at this step; they have {}", known.join(", "));
+                let message = format!(
+                    "names a column `{name}` that the rows do not have at this step. They have {}.",
+                    known.join(", ")
+                );
                 ParamsError::new(field.clone(), message)
             })
         };
@@ -134,14 +137,17 @@ impl StepParams {
             Step::Drop(name) => name,
         };
         if name.is_empty() {
-            return Err(ParamsError::new(field, "a column must have a name"));
+            return Err(ParamsError::new(field, "has an empty column name. Give the column a name."));
         }
         let Some(known) = known else { return Ok(step) };
         match &step {
             Step::Rename { from, to } => {
                 let place = find(known, from)?;
                 if from != to && known.contains(to) {
-                    return Err(ParamsError::new(field, format!("there is already a column `{to}`; drop it first")));
+                    return Err(ParamsError::new(
+                        field,
+                        format!("renames a column to `{to}`, but there is already one with this name. Drop it first."),
+                    ));
                 }
                 known[place].clone_from(to);
             }
@@ -186,7 +192,7 @@ enum Part {
 
 /// Parses a template such as `{first} {last}`; `{{` and `}}` are literal braces.
 fn template_parts(template: &str) -> Result<Vec<Part>, &'static str> {
-    const UNBALANCED: &str = "the template has an unmatched brace; write it twice for a literal brace";
+    const UNBALANCED: &str = "has a template with an unmatched brace. Write a literal brace twice.";
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template.chars().peekable());
     while let Some(c) = rest.next() {
         match c {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::RowSchema;
+use crate::text::{RowSchema, SchemaError};
 
 /// The job type `validate`.
 ///
@@ -55,7 +55,12 @@ impl ItemProcessor for RowCheck {
 
 /// Compiles the schema in the job's params.
 pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
-    RowSchema::compile(spec.params.get("schema")).map_err(|error| ParamsError::new("params.schema", error.to_string()))
+    RowSchema::compile(spec.params.get("schema")).map_err(|error| unusable_schema("params.schema", &error))
+}
+
+/// Rejects the schema in this field of the request.
+pub(super) fn unusable_schema(field: &str, error: &SchemaError) -> ParamsError {
+    ParamsError::new(field, format!("cannot be used as a schema. {error}"))
 }
 
 /// Checks the row and returns it as an object with typed values.

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_has_a_name_that_fits_into_a_key() {
+    fn a_valid_owner_fits_into_a_row_key() {
         assert_eq!(Owner::of_name("größe of Rome"), Some(Owner("größe of Rome".into())));
         for name in ["", "  ", "a#b", "a\nb", &"a".repeat(257)] {
             assert_eq!(Owner::of_name(name), None, "{name:?}");

@@ -1,4 +1,4 @@
-//! What other systems are told of a job: that an attempt has begun, and that it has ended.
+//! The events for other systems: the start and the end of each attempt of a job.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,54 +8,54 @@ use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::job::{Job, JobError};
 use crate::model::states::{JobOutcome, Status};
 
-/// The version of the events' form. It goes up with every change that a careful reader could notice.
+/// The version of the format of the events. It is increased with every change that a consumer could notice.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Who the events come from.
+/// The source of the events.
 pub const SOURCE: &str = "rowmill";
 
-/// An event in the life of a job. It holds nothing out of the file.
+/// The start or the end of an attempt. It contains nothing from the file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobEvent {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// `jobGuid/attempt/status`. An event may arrive more than once, each time with this name.
+    /// `jobGuid/attempt/status`. An event may arrive more than once, each time with this id.
     pub event_id: String,
     /// The job.
     pub job_guid: JobGuid,
     /// The name of its job type.
     pub job_type: String,
-    /// Whose job it is.
+    /// The owner of the job.
     pub owner: Owner,
-    /// The upload it runs over, if it runs over one.
+    /// The upload that the job processes, if any.
     pub file_guid: Option<FileGuid>,
-    /// Which attempt, counted from 1.
+    /// The attempt, counted from 1.
     pub attempt: u32,
-    /// `running` where the attempt has begun, or how it has ended.
+    /// `running` at the start of the attempt, or the terminal status at its end.
     pub status: Status,
-    /// How a completed job went.
+    /// The outcome of a completed job.
     pub outcome: Option<JobOutcome>,
     /// When it happened.
     pub at: Timestamp,
     /// When the job was created.
     pub created_at: Timestamp,
-    /// The counts of the whole job, all its attempts together, where the attempt has ended.
+    /// The counts of the whole job over all attempts, at the end of an attempt.
     #[serde(flatten)]
     pub items: Option<EventItems>,
-    /// Why a failed job did.
+    /// The error of a failed job.
     pub error: Option<JobError>,
-    /// What the client wants to find again.
+    /// The metadata that the client gave the job.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// How the items of a job ended.
+/// The counts of the items of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventItems {
-    /// All items; what was never dispatched is not among them.
+    /// All items, without those that were never dispatched.
     pub item_count: u64,
-    /// Items processed well.
+    /// Items that succeeded.
     pub items_succeeded: u64,
     /// Items that failed.
     pub items_failed: u64,

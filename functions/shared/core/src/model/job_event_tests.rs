@@ -64,7 +64,7 @@ fn event_id(before: &Job, after: &Job) -> Option<String> {
 }
 
 #[test]
-fn an_attempt_begins_when_it_is_taken_up_or_redriven_and_ends_once() {
+fn an_attempt_has_one_event_at_its_start_and_one_at_its_end() {
     let job = waiting().job_guid;
     assert_eq!(event_id(&waiting(), &running()), Some(format!("{job}/1/running")));
     assert_eq!(event_id(&ended(Status::Completed), &redriven()), Some(format!("{job}/2/running")));
@@ -79,7 +79,7 @@ fn an_attempt_begins_when_it_is_taken_up_or_redriven_and_ends_once() {
 }
 
 #[test]
-fn nothing_else_that_happens_to_a_row_is_told() {
+fn other_changes_of_a_row_have_no_event() {
     let leased_again = Job { moved_at: at(9), ..running() };
     let cancelling = Job { status: Status::Cancelling, ..running() };
     let touched = Job { expires_at: Some(at(9000)), ..ended(Status::Completed) };
@@ -95,11 +95,11 @@ fn nothing_else_that_happens_to_a_row_is_told() {
     ] {
         assert_eq!(event_id(&before, &after), None, "{:?} to {:?}", before.status, after.status);
     }
-    assert_eq!(JobEvent::between(None, &waiting()), None, "created, and nobody has taken it up");
+    assert_eq!(JobEvent::between(None, &waiting()), None, "created, but not started");
 }
 
 #[test]
-fn the_events_have_the_documented_form() {
+fn the_events_have_the_documented_format() {
     let started = JobEvent::between(Some(&waiting()), &running()).unwrap();
     let expected = json!({
         "schemaVersion": 1, "eventId": "00000000-0000-0000-0000-000000000007/1/running",
@@ -122,7 +122,7 @@ fn the_events_have_the_documented_form() {
 }
 
 #[test]
-fn a_failed_job_says_why_and_a_cancelled_one_needs_not() {
+fn the_event_of_a_failed_job_has_an_error_and_that_of_a_cancelled_one_has_none() {
     let stopped = |status, code| {
         let stop = Stop { row: Some(4), ..Stop::because(code, "said for people", at(50)) };
         let after = Job { stop: Some(stop), ..ended(status) };

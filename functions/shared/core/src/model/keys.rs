@@ -14,8 +14,8 @@
 //! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a paused composition | `complete-job` |
 //! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
 //!
-//! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` keeps the objects of a run that lost its
-//! write apart from those of the winner.
+//! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that lost its
+//! write from the objects of the winner.
 
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::model::tally::ChunkAddress;
@@ -60,7 +60,7 @@ pub fn corrections(job: JobGuid, attempt: u32, by: RunId) -> String {
     format!("results/{job}/{attempt}/corrected/{by}.jsonl")
 }
 
-/// What a run left of a chunk besides the counts.
+/// The run output of a chunk: its results besides its counts.
 pub fn run_output(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
     let ChunkAddress { attempt, tally, index } = chunk;
     format!("results/{job}/{attempt}/segments/{tally:08}/{index:02}/{run}.jsonl")

@@ -75,7 +75,7 @@ pub struct StoredText {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryMode {
-    /// Sent when the chunk was cut. Its first receiver may begin without a read.
+    /// Sent by the split. Its first receiver may begin without a read.
     #[default]
     Fresh,
     /// The chunk may be done, at least in part: its receiver first reads the tally and the checkpoint.

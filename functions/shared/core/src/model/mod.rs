@@ -1,4 +1,4 @@
-//! What a job is made of: types and rules, without any input or output.
+//! The data model of jobs: types and rules, without any input or output.
 
 pub mod checkpoint;
 pub mod chunk_index;

@@ -52,7 +52,7 @@ pub enum Charset {
 /// How much text may come out of a packed upload. The decoders' other limits are in `rowmill-formats`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PackedLimits {
-    /// Bytes of text, or of what is inflated on the way to it.
+    /// Bytes of text, or of intermediate data that is decompressed to get it.
     pub expanded_max_bytes: u64,
     /// Bytes of text from each byte of the upload. Text compresses to a tenth or a fiftieth, a bomb to a thousandth and
     /// less.

@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn versions_sort_as_text_as_they_do_as_values(
+        fn the_text_of_versions_sorts_like_their_values(
             a in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
             b in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
         ) {

@@ -1,8 +1,8 @@
-//! The results of a job: the files that an attempt's end leaves for the job's owner, and where they are.
+//! The results of a job: the files for its owner that exist from the end of an attempt on, and their keys.
 //!
-//! An attempt's files are composed before it ends, under the name of the run that began to compose them; the
-//! transaction that ends the attempt says which they are. So whoever sees a job ended sees its results whole, and files
-//! of runs that were given up are never shown.
+//! The files are composed before the attempt ends, under the id of the run that started the composition. The transaction
+//! that ends the attempt records this id. So the results of an ended job are always complete, and the files of runs that
+//! were given up are never shown.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
 
-/// The name of the file that lists the others.
+/// The name of the manifest, the file that lists the others.
 pub const MANIFEST: &str = "manifest.json";
 
-/// What the file of the failed rows is called, without its ending.
+/// The name of the file of failed rows, without its extension.
 pub const FAILED_ROWS: &str = "failed-rows";
 
-/// What the file of the rows that were not processed is called, without its ending.
+/// The name of the file of unprocessed rows, without its extension.
 pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 
-/// Where the results of an attempt are.
+/// The location of the results of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Results {
-    /// The attempt that left them.
+    /// The attempt.
     pub attempt: u32,
-    /// The name that the files are under.
+    /// The id in the keys of the files.
     pub files: RunId,
-    /// The name that the manifest is under.
+    /// The id in the key of the manifest.
     pub manifest: RunId,
 }
 
@@ -45,13 +45,13 @@ impl Results {
     }
 }
 
-/// A CRC-64/NVME as [`ResultFile`] has it.
+/// A CRC-64/NVME in the format of [`ResultFile`].
 pub fn crc64_text(crc: u64) -> String {
     STANDARD.encode(crc.to_be_bytes())
 }
 
-/// The names of the columns that a failed-rows file has behind those of the input: `row`, `code`, `message`, `column`. Where
-/// the input has a column of one of these names, all four have `rowmill_` before them, as often as it takes.
+/// The names of the columns that follow the input's columns in a failed-rows file: `row`, `code`, `message`, `column`. If
+/// the input has a column of one of these names, all four get the prefix `rowmill_`, repeated until no name is taken.
 pub fn failed_rows_columns(input: &[String]) -> [String; 4] {
     let mut names = ["row", "code", "message", "column"].map(str::to_owned);
     while names.iter().any(|name| input.contains(name)) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_columns_are_never_named_like_those_of_the_input() {
+    fn rowmill_columns_are_never_named_like_input_columns() {
         let input = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(failed_rows_columns(&input(&["a", "b"])), ["row", "code", "message", "column"]);
         let prefixed = failed_rows_columns(&input(&["code", "b"]));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_written_as_s3_writes_it() {
+    fn a_checksum_has_the_format_of_s3() {
         assert_eq!(crc64_text(0xae8b_1486_0a79_9888), "rosUhgp5mIg=");
     }
 }

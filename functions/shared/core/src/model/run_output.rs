@@ -1,22 +1,21 @@
-//! Run outputs: the objects in which a run leaves what its chunk has beside counts, the items that failed and the outputs of
-//! the others.
+//! Run outputs: the objects in which a run stores the results of a chunk besides its counts.
 //!
-//! A run output is JSON lines: one [`FailedItem`] each in row order, one [`ItemOutput`] each in row order, and at its end,
-//! where the job was stopped meanwhile, the row from which on nothing was processed. It is always that of the whole
-//! chunk so far: a run that goes on where another one handed over begins with that one's. Its key holds the run's id,
-//! and only the run output of the run that won the chunk's commit is ever read.
+//! A run output is JSON Lines: the failed items in row order (one [`FailedItem`] a line), the outputs in row order (one
+//! [`ItemOutput`] a line) and, if the job was stopped during the run, the first row that was skipped. It always covers
+//! the whole chunk so far: a run that continues another one starts with the run output of that one. The key contains the
+//! id of the run. Only the run output of the run that won the chunk's commit is read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 pub use rowmill_api::item::FailedItem;
 use serde::{Deserialize, Serialize};
 
-/// Bytes that are no text, as [`FailedItem::raw_base64`] holds them.
+/// Encodes bytes that are not text, for [`FailedItem::raw_base64`].
 pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// What an item gave for the job's output file.
+/// The piece of the job's output file that an item gives.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ItemOutput {
     /// Its 1-based number in the file, header not counted.
@@ -25,14 +24,14 @@ pub struct ItemOutput {
     pub output: String,
 }
 
-/// What a run leaves of its chunk beside the counts.
+/// The results of a chunk besides its counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunOutput {
     /// The items that failed, in row order.
     pub failed: Vec<FailedItem>,
-    /// What the others gave for the output file, in row order.
+    /// The pieces of the output file from the other items, in row order.
     pub outputs: Vec<ItemOutput>,
-    /// The row of the first item that was skipped, where the job was stopped meanwhile: it and all behind it were.
+    /// The row of the first skipped item, if the job was stopped during the run. All items from this row on were skipped.
     pub skipped_from: Option<u64>,
 }
 
@@ -49,7 +48,7 @@ enum Line {
 }
 
 impl RunOutput {
-    /// Whether there is nothing to leave.
+    /// Whether there is nothing to store.
     pub const fn is_empty(&self) -> bool {
         self.failed.is_empty() && self.outputs.is_empty() && self.skipped_from.is_none()
     }

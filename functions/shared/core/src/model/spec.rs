@@ -31,7 +31,7 @@ pub struct Spec {
     pub head: Head,
     /// The limits of a chunk.
     pub limits: ChunkLimits,
-    /// The version of the scanner that cuts it: chunks must be the same whenever the file is cut again.
+    /// The version of the scanner that splits it: chunks must be the same whenever the file is split again.
     pub scanner_version: u32,
     /// The params of the job type.
     pub params: Map<String, Value>,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_borne_is_the_last_count_that_does_not_stop_the_job() {
+    fn a_job_is_stopped_if_failures_exceed_its_tolerance() {
         let counts = |succeeded, failed| Counts { succeeded, failed, skipped: 99 };
         let none = Tolerance { percent: None, count: None, minimum_items: None };
         assert!(!counts(0, 1_000_000).exceed(&none));
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!([2, 3, 4].map(|failed| counts(0, failed).exceed(&count)), [false, false, true]);
         let percent = Tolerance { percent: Some(10.0), minimum_items: Some(20), ..none };
         assert!(!counts(0, 19).exceed(&percent), "too few to say");
-        assert!(!counts(18, 2).exceed(&percent), "ten percent are borne");
+        assert!(!counts(18, 2).exceed(&percent), "ten percent are tolerated");
         assert!(counts(17, 3).exceed(&percent));
         assert!(counts(100, 1).exceed(&Tolerance { percent: Some(0.0), ..none }));
     }

@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_pair_of_status_and_move_leads_where_the_picture_says() {
+    fn every_pair_of_status_and_transition_is_as_documented() {
         use Status::*;
         let allowed = [
             (Waiting, Transition::Take, Running),
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_sequence_of_moves_leaves_a_terminal_status_but_by_redrive(moves in prop::collection::vec(0..Transition::ALL.len(), 0..40)) {
+        fn only_a_redrive_leaves_a_terminal_status(moves in prop::collection::vec(0..Transition::ALL.len(), 0..40)) {
             let mut status = Status::Waiting;
             for index in moves {
                 let by = Transition::ALL[index];

@@ -10,23 +10,23 @@ use crate::model::ids::{FileGuid, Owner};
 pub struct Upload {
     /// The upload's name.
     pub file_guid: FileGuid,
-    /// Whose upload it is.
+    /// The owner.
     pub owner: Owner,
-    /// What the client calls the file, if it said so.
+    /// The name that the client gave the file, if any.
     pub file_name: Option<String>,
     /// Its media type.
     pub content_type: String,
-    /// Its length in bytes, as announced; a file of any other length is refused.
+    /// Its length in bytes, as announced; a file of another length is rejected.
     pub size: u64,
     /// The SHA-256 of its bytes in hexadecimal, if the client announced it.
     pub sha256: Option<String>,
     /// Where its object is, or will be.
     pub key: String,
-    /// How far it is.
+    /// Its state.
     pub state: UploadState,
     /// When it was announced.
     pub created_at: Timestamp,
-    /// From when on it may not be used any more; its object lives a while longer, for the jobs that were created on it.
+    /// The time from which on it cannot be used for new jobs. Its object is kept longer, for the jobs that use it already.
     pub expires_at: Timestamp,
 }
 

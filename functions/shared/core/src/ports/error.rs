@@ -1,4 +1,4 @@
-/// What went wrong behind a port, by what the caller does about it.
+/// An error behind a port, classified by what the caller does about it.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The row or object does not exist.

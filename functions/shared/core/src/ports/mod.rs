@@ -1,4 +1,4 @@
-//! The ports: what the use cases ask of the world. Adapters that speak AWS live in `rowmill-aws`. The in-memory adapters, and
+//! The ports: the interfaces through which the use cases reach the world. Adapters that speak AWS live in `rowmill-aws`. The in-memory adapters, and
 //! the contract suites that every adapter must pass, are in this crate under the feature `testing`.
 
 mod clock;

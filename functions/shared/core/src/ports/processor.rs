@@ -175,11 +175,11 @@ impl ItemError {
 
 /// Why a job type rejects the params.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{field}: {message}")]
+#[error("`{field}` {message}")]
 pub struct ParamsError {
     /// The field of the request, such as `params.key`.
     pub field: String,
-    /// What is wrong and what to do.
+    /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
     pub message: String,
 }
 

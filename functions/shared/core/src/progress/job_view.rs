@@ -147,7 +147,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
     }
 }
 
-/// The number of items in the part of the file that is cut so far. A redrive adds none.
+/// The number of items in the part of the file that is split so far. A redrive adds none.
 fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
     match &job.redrive {
         Some(redrive) => redrive.before.sum(),
@@ -193,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_end_is_a_hundred_percent() {
+    fn only_an_ended_job_has_100_percent() {
         assert_eq!(percent(0, 0), 0);
         assert_eq!(percent(0, 1000), 0);
         assert_eq!(percent(9, 1000), 0);
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percent_never_goes_back_while_chunks_are_committed(
+        fn percent_never_decreases_while_chunks_are_committed(
             chunks in prop::collection::vec(1..5_000_000_u64, 1..200),
             order in any::<prop::sample::Index>(),
         ) {

@@ -81,7 +81,12 @@ impl DynamoDbJobStore {
             Some(item) => from_item::<RememberedRow>(DOING, item)?,
             None => {
                 let row = self.remembered_row(DOING, &job.owner, &wanted.key).await?;
-                row.ok_or_else(|| PortError::unavailable(DOING, "the idempotency key was taken, and then it was not"))?
+                row.ok_or_else(|| {
+                    PortError::unavailable(
+                        DOING,
+                        "the row of the idempotency key disappeared after the conflict with it",
+                    )
+                })?
             }
         };
         match there.fingerprint == wanted.fingerprint {

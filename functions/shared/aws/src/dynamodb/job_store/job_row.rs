@@ -305,19 +305,19 @@ mod tests {
         };
         let item = job_item("", &bare).unwrap();
         assert!(!item.contains_key("recoveries"), "rows from before there were recoveries have none");
-        assert!(!item.contains_key("wakeShard"), "an ended job is in no index of those to be woken");
+        assert!(!item.contains_key("wakeShard"), "an ended job is not in the wake index");
         assert_eq!(job_of("", item).unwrap(), bare);
     }
 
     #[test]
-    fn an_attribute_of_a_newer_version_is_left_alone() {
+    fn an_attribute_of_a_newer_version_is_ignored() {
         let mut item = job_item("", &job()).unwrap();
         item.insert("madeUp".into(), number(1));
         assert!(job_of("", item).is_ok());
     }
 
     #[test]
-    fn a_row_that_is_no_job_is_invalid() {
+    fn a_row_that_is_not_a_job_is_invalid() {
         let mut item = job_item("", &job()).unwrap();
         item.remove("status");
         assert!(matches!(job_of("reading the job", item), Err(PortError::Invalid { .. })));

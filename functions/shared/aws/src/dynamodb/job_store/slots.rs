@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_end_moves_one_place_on_and_the_oldest_first() {
+    fn recent_ends_are_shifted_by_one_place_starting_with_the_oldest() {
         let change = slot_back();
         assert!(change.starts_with("SET #e7 = if_not_exists(#e6, :never), #e6 = "), "{change}");
         assert!(change.ends_with("#e1 = if_not_exists(#e0, :never), #e0 = :now ADD #active :one_less"), "{change}");
     }
 
     #[test]
-    fn ends_there_have_not_been_are_not_remembered() {
+    fn unused_places_for_recent_ends_are_ignored() {
         let item = [("active", 3), ("e0", 2_000), ("e1", 1_000), ("e2", NEVER), ("e3", NEVER), ("e8", 9_000)];
         let item: Item = item.into_iter().map(|(name, value)| (name.to_owned(), number(value))).collect();
         let ends: Vec<_> = ends_of(&item).into_iter().map(Timestamp::as_millisecond).collect();

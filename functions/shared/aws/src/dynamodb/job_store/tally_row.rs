@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_form_is_invalid() {
+    fn a_mark_with_an_unknown_format_is_invalid() {
         let mut item = tally_item("", job(), &full()).unwrap();
         item.insert("c7".into(), binary([1, 2]));
         assert!(matches!(tally_of("", item), Err(PortError::Invalid { .. })));
     }
 
     #[test]
-    fn totals_nobody_has_written_to_are_empty() {
+    fn totals_without_a_row_are_empty() {
         let totals = totals_of("", 3, Item::new()).unwrap();
         assert_eq!(totals, Totals { attempt: 3, ..Totals::default() });
     }

@@ -15,7 +15,7 @@ fn is_full(result: &Result<Created, CreateError>, of: Admission) -> bool {
     matches!(result, Err(CreateError::Full(full)) if full.admission == of)
 }
 
-pub async fn the_owners_ceiling_is_exact(store: &impl JobStore) {
+pub async fn the_ceiling_of_an_owner_is_exact(store: &impl JobStore) {
     let ceilings = Ceilings { owner: 2, ..ROOM };
     for number in [1, 2] {
         assert_eq!(store.create(&with(ceilings, new_job(number, "me"))).await.unwrap(), Created::New);
@@ -24,7 +24,7 @@ pub async fn the_owners_ceiling_is_exact(store: &impl JobStore) {
     assert_eq!(store.create(&with(ceilings, new_job(4, "you"))).await.unwrap(), Created::New);
 }
 
-pub async fn the_types_ceiling_is_exact(store: &impl JobStore) {
+pub async fn the_ceiling_of_a_type_is_exact(store: &impl JobStore) {
     let ceilings = Ceilings { job_type: 1, ..ROOM };
     assert_eq!(store.create(&with(ceilings, new_job(1, "me"))).await.unwrap(), Created::New);
     assert!(is_full(&store.create(&with(ceilings, new_job(2, "you"))).await, Admission::TypeFull));
@@ -33,7 +33,7 @@ pub async fn the_types_ceiling_is_exact(store: &impl JobStore) {
     assert_eq!(store.create(&other).await.unwrap(), Created::New);
 }
 
-pub async fn the_systems_ceiling_is_exact(store: &impl JobStore) {
+pub async fn the_ceiling_of_the_system_is_exact(store: &impl JobStore) {
     let ceilings = Ceilings { system: 1, ..ROOM };
     assert_eq!(store.create(&with(ceilings, new_job(1, "me"))).await.unwrap(), Created::New);
     let mut other = with(ceilings, new_job(2, "you"));
@@ -41,12 +41,12 @@ pub async fn the_systems_ceiling_is_exact(store: &impl JobStore) {
     assert!(is_full(&store.create(&other).await, Admission::SystemFull));
 }
 
-pub async fn a_ceiling_of_nothing_admits_nobody(store: &impl JobStore) {
+pub async fn a_ceiling_of_zero_admits_no_job(store: &impl JobStore) {
     let ceilings = Ceilings { owner: 0, ..ROOM };
     assert!(is_full(&store.create(&with(ceilings, new_job(1, "me"))).await, Admission::OwnerFull));
 }
 
-pub async fn of_two_hundred_at_once_exactly_ten_are_admitted(store: &impl JobStore) {
+pub async fn two_hundred_concurrent_requests_admit_exactly_ten_jobs(store: &impl JobStore) {
     let ceilings = Ceilings { owner: 10, ..ROOM };
     let jobs: Vec<NewJob> = (0..200).map(|number| with(ceilings, new_job(number, "me"))).collect();
     let results = join_all(jobs.iter().map(|new| store.create(new))).await;
@@ -57,7 +57,7 @@ pub async fn of_two_hundred_at_once_exactly_ten_are_admitted(store: &impl JobSto
     assert_eq!(store.jobs(&Owner("me".into()), &filter, at(0)).await.unwrap().jobs.len(), 10);
 }
 
-pub async fn a_full_ceiling_leaves_nothing_behind(store: &impl JobStore) {
+pub async fn a_refused_job_leaves_nothing_behind(store: &impl JobStore) {
     let full = Ceilings { system: 0, ..ROOM };
     assert!(is_full(&store.create(&with(full, keyed(1, "me", "k", "f"))).await, Admission::SystemFull));
     assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
@@ -77,7 +77,7 @@ async fn recent_ends(store: &impl JobStore, owner: &str, ceilings: Ceilings) -> 
     full.recent_ends
 }
 
-pub async fn a_full_ceiling_tells_when_jobs_under_it_ended(store: &impl JobStore) {
+pub async fn a_refusal_has_the_recent_ends_under_its_ceiling(store: &impl JobStore) {
     let no_owner = Ceilings { owner: 0, ..ROOM };
     assert!(recent_ends(store, "me", no_owner).await.is_empty(), "nothing has");
     for (number, owner) in [(1, "me"), (2, "you"), (3, "me")] {
@@ -91,7 +91,7 @@ pub async fn a_full_ceiling_tells_when_jobs_under_it_ended(store: &impl JobStore
     }
 }
 
-pub async fn only_the_last_ends_are_remembered(store: &impl JobStore) {
+pub async fn only_the_most_recent_ends_are_kept(store: &impl JobStore) {
     let last = 20 + i64::try_from(ENDS_KEPT).expect("a few");
     for (number, second) in (1..).zip(19..=last) {
         created(store, number, "me").await;
@@ -110,7 +110,7 @@ pub async fn a_repeated_request_finds_its_job(store: &impl JobStore) {
     assert_eq!(known, Some((guid(1), "f".to_owned())));
 }
 
-pub async fn a_repeated_request_finds_its_job_at_a_ceiling_too(store: &impl JobStore) {
+pub async fn a_repeated_request_finds_its_job_even_at_a_ceiling(store: &impl JobStore) {
     let one = Ceilings { owner: 1, job_type: 1, system: 1 };
     assert_eq!(store.create(&with(one, keyed(1, "me", "k", "f"))).await.unwrap(), Created::New);
     assert_eq!(store.create(&with(one, keyed(2, "me", "k", "f"))).await.unwrap(), Created::Before(guid(1)));
@@ -118,7 +118,7 @@ pub async fn a_repeated_request_finds_its_job_at_a_ceiling_too(store: &impl JobS
     assert!(matches!(other, Err(CreateError::KeyReused)));
 }
 
-pub async fn a_key_used_for_something_else_is_refused(store: &impl JobStore) {
+pub async fn a_key_used_for_another_request_is_refused(store: &impl JobStore) {
     assert_eq!(store.create(&keyed(1, "me", "k", "f")).await.unwrap(), Created::New);
     assert!(matches!(store.create(&keyed(2, "me", "k", "g")).await, Err(CreateError::KeyReused)));
     assert!(matches!(store.job(guid(2)).await, Err(PortError::NotFound)));
@@ -144,7 +144,7 @@ pub async fn a_key_is_forgotten_when_it_expires(store: &impl JobStore) {
     assert_eq!(store.remembered(&me, "k", at(150)).await.unwrap(), Some((guid(2), "g".to_owned())));
 }
 
-pub async fn of_one_request_repeated_at_once_one_job_comes_out(store: &impl JobStore) {
+pub async fn concurrent_repeats_of_a_request_create_one_job(store: &impl JobStore) {
     let jobs: Vec<NewJob> = (1..=20).map(|number| keyed(number, "me", "k", "f")).collect();
     let results = join_all(jobs.iter().map(|new| store.create(new))).await;
     let mut new = jobs.iter().zip(&results).filter(|(_, result)| matches!(result, Ok(Created::New)));

@@ -53,7 +53,7 @@ pub async fn a_job_is_stopped_once(store: &impl JobStore) {
     assert_eq!(seen.status, Status::Running);
 }
 
-pub async fn a_stopped_job_is_looked_at_from_then_on(store: &impl JobStore) {
+pub async fn a_stop_makes_the_job_due_for_the_sweep(store: &impl JobStore) {
     for (number, code) in [(1, StopCode::SourceChanged), (2, StopCode::Cancelled)] {
         let job = created(store, number, "me").await;
         let Stopped::Now(seen) = store.stop(job, 1, &stop(code)).await.unwrap() else { panic!("not stopped") };
@@ -70,7 +70,7 @@ pub async fn a_stop_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
     }
 }
 
-pub async fn a_cancelled_job_is_cancelling_whoever_takes_it_up(store: &impl JobStore) {
+pub async fn a_cancelled_job_stays_cancelling_when_it_is_leased(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let stopped = store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap();
     assert!(matches!(stopped, Stopped::Now(job) if job.status == Status::Cancelling));
@@ -85,7 +85,7 @@ pub async fn another_attempt_is_not_stopped(store: &impl JobStore) {
     assert!(matches!(stopped, Stopped::Not(job) if job.stop.is_none() && job.status == Status::Running));
 }
 
-pub async fn an_ended_job_begins_its_next_attempt(store: &impl JobStore) {
+pub async fn a_redrive_starts_the_next_attempt_of_an_ended_job(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, Position { offset: 600, row: 6 }, at(3)).await.unwrap();
     store.finish_split(job, 1, run(1), true, at(4)).await.unwrap();
@@ -104,7 +104,7 @@ pub async fn an_ended_job_begins_its_next_attempt(store: &impl JobStore) {
     assert_eq!((redriven.status, redriven.attempt, redriven.recoveries), (Status::Running, 2, 0));
     assert_eq!((redriven.split.tallies, redriven.split.done), (0, false));
     assert_eq!((&redriven.stop, redriven.finished_at, redriven.expires_at), (&None, None, None));
-    assert_eq!((redriven.counts, redriven.completions), (ended.counts, 1), "what was done stays");
+    assert_eq!((redriven.counts, redriven.completions), (ended.counts, 1), "the counts stay");
     assert_eq!((redriven.created_at, redriven.started_at), (ended.created_at, ended.started_at));
 
     let mut due = Vec::new();
@@ -114,7 +114,7 @@ pub async fn an_ended_job_begins_its_next_attempt(store: &impl JobStore) {
     assert_eq!(due, [Due { job, at: at(930) }]);
 }
 
-pub async fn a_redriven_job_ends_and_is_redriven_as_any_other(store: &impl JobStore) {
+pub async fn a_redriven_job_can_end_and_be_redriven_again(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let first = ended(store, job, 20).await;
     store.redrive(&next(&first, 8)).await.unwrap();
@@ -137,7 +137,7 @@ pub async fn a_redriven_job_ends_and_is_redriven_as_any_other(store: &impl JobSt
     assert_eq!(ended(store, job, 50).await.completions, 3);
 }
 
-pub async fn a_redrive_takes_slots_and_its_end_gives_them_back(store: &impl JobStore) {
+pub async fn a_redrive_takes_slots_and_its_end_returns_them(store: &impl JobStore) {
     let job = |number| NewJob { ceilings: ONE, ..new_job(number, "me") };
     store.create(&job(1)).await.unwrap();
     let first = ended(store, guid(1), 20).await;
@@ -164,7 +164,7 @@ pub async fn a_redrive_takes_slots_and_its_end_gives_them_back(store: &impl JobS
     store.create(&job(3)).await.unwrap();
 }
 
-pub async fn a_redrive_is_under_every_ceiling(store: &impl JobStore) {
+pub async fn a_redrive_respects_every_ceiling(store: &impl JobStore) {
     created(store, 1, "me").await;
     let first = ended(store, guid(1), 20).await;
     created(store, 2, "you").await;
@@ -198,7 +198,7 @@ pub async fn a_redrive_whose_reply_was_lost_is_recognised(store: &impl JobStore)
     assert!(matches!(store.create(&job(3)).await, Err(CreateError::Full(_))));
 }
 
-pub async fn a_job_is_redriven_only_as_it_was_seen(store: &impl JobStore) {
+pub async fn a_job_that_has_changed_since_it_was_read_is_not_redriven(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
     assert_eq!(moved(store.redrive(&next(&seen, 8)).await), seen, "it has not ended");
@@ -210,20 +210,20 @@ pub async fn a_job_is_redriven_only_as_it_was_seen(store: &impl JobStore) {
 
     let redriven = store.redrive(&next(&first, 8)).await.unwrap();
     let by_another = store.redrive(&NewAttempt { ceilings: ONE, ..next(&first, 9) }).await;
-    assert_eq!(moved(by_another), redriven, "that it moved on is said before that there is no room");
+    assert_eq!(moved(by_another), redriven, "a changed job is reported before a full ceiling");
     let second = ended(store, job, 40).await;
     assert_eq!(moved(store.redrive(&next(&first, 9)).await), second, "that attempt is past");
     store.redrive(&next(&second, 9)).await.unwrap();
 }
 
-pub async fn a_job_that_is_not_there_is_not_redriven(store: &impl JobStore) {
+pub async fn a_missing_job_is_not_redriven(store: &impl JobStore) {
     let ended = Job { status: Status::Completed, ..new_job(1, "me").job };
     let redriven = store.redrive(&next(&ended, 8)).await;
     assert!(matches!(redriven, Err(RedriveError::Port(PortError::NotFound))), "{redriven:?}");
     assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
 }
 
-pub async fn of_ten_redrives_at_once_one_takes_effect(store: &impl JobStore) {
+pub async fn one_of_ten_concurrent_redrives_takes_effect(store: &impl JobStore) {
     let ceilings = Ceilings { owner: 2, job_type: 2, system: 2 };
     created(store, 1, "me").await;
     let first = ended(store, guid(1), 20).await;

@@ -25,14 +25,14 @@ fn full() -> Checkpoint {
     }
 }
 
-pub async fn a_chunk_has_no_checkpoint_until_it_is_moved(store: &impl JobStore) {
+pub async fn a_chunk_has_no_checkpoint_before_its_first_move(store: &impl JobStore) {
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), None);
     let first = blank().moved(run(1), at(2));
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Won);
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(first));
 }
 
-pub async fn a_checkpoint_reads_back_as_it_was_moved(store: &impl JobStore) {
+pub async fn a_checkpoint_reads_back_as_it_was_written(store: &impl JobStore) {
     let first = full().moved(run(1), at(2));
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Won);
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(first.clone()));
@@ -42,7 +42,7 @@ pub async fn a_checkpoint_reads_back_as_it_was_moved(store: &impl JobStore) {
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(second));
 }
 
-pub async fn a_checkpoint_moves_on_from_where_it_is_and_from_nowhere_else(store: &impl JobStore) {
+pub async fn a_checkpoint_moves_only_from_its_current_revision(store: &impl JobStore) {
     let first = blank().moved(run(1), at(2));
     let second = first.moved(run(1), at(3));
     for checkpoint in [&first, &second] {
@@ -56,7 +56,7 @@ pub async fn a_checkpoint_moves_on_from_where_it_is_and_from_nowhere_else(store:
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(second));
 }
 
-pub async fn a_checkpoint_that_is_not_there_begins_with_its_first_move(store: &impl JobStore) {
+pub async fn a_missing_checkpoint_is_created_by_its_first_move(store: &impl JobStore) {
     let second = blank().moved(run(1), at(2)).moved(run(1), at(3));
     let moved = store.move_checkpoint(guid(1), &second).await.unwrap();
     assert_eq!(moved, CheckpointMoved::Lost(Checkpoint::blank(CHUNK, at(3))));
@@ -74,7 +74,7 @@ pub async fn a_move_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Lost(second));
 }
 
-pub async fn of_ten_moves_at_once_one_is_made(store: &impl JobStore) {
+pub async fn one_of_ten_concurrent_moves_wins(store: &impl JobStore) {
     let mut checkpoint = blank();
     // The first round begins the checkpoint, the others move it.
     for _ in 0..3 {

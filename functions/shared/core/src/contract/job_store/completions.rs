@@ -38,7 +38,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
     assert_eq!(store.job(job).await.unwrap(), ended);
 }
 
-pub async fn an_ended_job_gives_its_slots_back(store: &impl JobStore) {
+pub async fn an_ended_job_returns_its_slots(store: &impl JobStore) {
     let one = Ceilings { owner: 1, job_type: 1, system: 1 };
     let job = |number, ceilings| NewJob { ceilings, ..new_job(number, "me") };
     assert_eq!(store.create(&job(1, one)).await.unwrap(), Created::New);
@@ -69,7 +69,7 @@ pub async fn a_completion_whose_reply_was_lost_is_recognised(store: &impl JobSto
     assert!(matches!(full, Err(CreateError::Full(_))), "the slots were given back once");
 }
 
-pub async fn a_job_stopped_meanwhile_does_not_end_as_seen(store: &impl JobStore) {
+pub async fn a_job_that_was_stopped_since_it_was_read_does_not_end(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
     store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
@@ -89,7 +89,7 @@ pub async fn a_stopped_job_ends_with_its_stop(store: &impl JobStore) {
     assert_eq!(ended.stop, Some(stop(StopCode::Cancelled)));
 }
 
-pub async fn a_job_nobody_took_up_does_not_end(store: &impl JobStore) {
+pub async fn a_waiting_job_does_not_end(store: &impl JobStore) {
     let new = new_job(1, "me");
     store.create(&new).await.unwrap();
     assert!(was_lost(&store.complete(&end(new.job.clone())).await));
@@ -106,7 +106,7 @@ pub async fn an_ended_job_is_neither_leased_nor_stopped(store: &impl JobStore) {
     assert_eq!(stopped, Stopped::Not(ended));
 }
 
-pub async fn of_ten_completions_at_once_one_takes_effect(store: &impl JobStore) {
+pub async fn one_of_ten_concurrent_completions_takes_effect(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
     let completions: Vec<_> = (0..10).map(|n| Completion { finished_at: at(20 + n), ..end(seen.clone()) }).collect();
@@ -116,12 +116,12 @@ pub async fn of_ten_completions_at_once_one_takes_effect(store: &impl JobStore) 
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 }
 
-pub async fn a_paused_composition_leaves_its_state_and_gives_the_lease_back(store: &impl JobStore) {
+pub async fn a_paused_composition_stores_its_state_and_releases_the_lease(store: &impl JobStore) {
     let job = running(store).await;
     assert!(was_lost(&store.pause_composition(job, 1, run(2), run(9), at(3)).await), "not without the lease");
     assert!(was_lost(&store.pause_composition(job, 2, run(1), run(9), at(3)).await), "not for another attempt");
     store.pause_composition(job, 1, run(1), run(9), at(4)).await.unwrap();
     let seen = store.job(job).await.unwrap();
     assert_eq!((seen.composing, seen.lease, seen.moved_at), (Some(run(9)), None, at(4)));
-    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "whoever paused holds nothing");
+    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "a paused run has no lease");
 }

@@ -35,14 +35,14 @@ pub async fn dead_letters_read_back_oldest_first(store: &impl JobStore) {
     assert!(store.dead_letters(guid(1), 0).await.unwrap().is_empty());
 }
 
-pub async fn a_dead_letter_recorded_again_stays_as_it_was(store: &impl JobStore) {
+pub async fn a_dead_letter_that_is_recorded_again_does_not_change(store: &impl JobStore) {
     let first = letter("m", DeadLetterKind::Items, 1);
     store.record_dead_letter(guid(1), &first).await.unwrap();
     store.record_dead_letter(guid(1), &letter("m", DeadLetterKind::Items, 9)).await.unwrap();
     assert_eq!(store.dead_letters(guid(1), 10).await.unwrap(), [first]);
 }
 
-pub async fn many_dead_letters_are_listed_from_the_oldest_on(store: &impl JobStore) {
+pub async fn many_dead_letters_are_listed_from_the_oldest(store: &impl JobStore) {
     for number in 0..60 {
         let message_id = format!("message {}", (number * 7) % 60);
         store.record_dead_letter(guid(1), &letter(&message_id, DeadLetterKind::Items, number)).await.unwrap();

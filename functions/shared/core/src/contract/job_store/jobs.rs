@@ -22,7 +22,7 @@ pub async fn a_new_job_reads_back_with_its_spec(store: &impl JobStore) {
     assert_eq!(store.spec(guid(1)).await.unwrap(), new.spec);
 }
 
-pub async fn what_is_not_there_is_not_found(store: &impl JobStore) {
+pub async fn missing_rows_are_not_found(store: &impl JobStore) {
     assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.spec(guid(1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
@@ -42,7 +42,7 @@ pub async fn an_owner_sees_their_own_jobs_newest_first(store: &impl JobStore) {
     assert_eq!(store.jobs(&Owner("she".into()), &up_to(10), at(0)).await.unwrap(), JobPage::default());
 }
 
-pub async fn pages_follow_each_other_without_gap_or_repetition(store: &impl JobStore) {
+pub async fn pages_have_no_gap_and_no_repetition(store: &impl JobStore) {
     for number in 1..=7 {
         created(store, number, "me").await;
     }
@@ -59,7 +59,7 @@ pub async fn pages_follow_each_other_without_gap_or_repetition(store: &impl JobS
     assert_eq!(listed(store, &up_to(0)).await, (vec![], None));
 }
 
-pub async fn a_list_holds_only_what_the_filter_wants(store: &impl JobStore) {
+pub async fn a_list_has_only_the_jobs_that_match_the_filter(store: &impl JobStore) {
     for number in 1..=6 {
         let mut new = new_job(number, "me");
         if number % 2 == 0 {
@@ -76,7 +76,7 @@ pub async fn a_list_holds_only_what_the_filter_wants(store: &impl JobStore) {
     assert_eq!(listed(store, &waiting).await, (vec![guid(6), guid(2)], None));
 }
 
-pub async fn a_page_is_full_however_many_jobs_the_filter_passes_over(store: &impl JobStore) {
+pub async fn a_page_is_full_regardless_of_how_many_jobs_the_filter_excludes(store: &impl JobStore) {
     for number in 1..=30 {
         let mut new = new_job(number, "me");
         if number % 10 == 0 {

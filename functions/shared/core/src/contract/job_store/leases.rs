@@ -13,7 +13,7 @@ pub async fn the_first_lease_makes_a_waiting_job_run(store: &impl JobStore) {
     assert_eq!((second.status, second.started_at, second.moved_at), (Status::Running, Some(at(1)), at(200)));
 }
 
-pub async fn a_held_lease_is_refused_until_it_runs_out(store: &impl JobStore) {
+pub async fn a_held_lease_is_refused_until_it_expires(store: &impl JobStore) {
     let job = running(store).await;
     let seen = refused(store.lease(job, 1, lease(2, 200), at(99)).await.unwrap());
     assert_eq!(seen.lease, Some(lease(1, 100)));
@@ -22,12 +22,12 @@ pub async fn a_held_lease_is_refused_until_it_runs_out(store: &impl JobStore) {
     assert_eq!(refused(store.lease(job, 1, lease(1, 200), at(101)).await.unwrap()).lease, Some(lease(2, 200)));
 }
 
-pub async fn a_run_that_lost_the_reply_gets_its_lease_again(store: &impl JobStore) {
+pub async fn a_run_that_lost_the_reply_takes_its_lease_again(store: &impl JobStore) {
     let job = running(store).await;
     assert_eq!(taken(store.lease(job, 1, lease(1, 150), at(2)).await.unwrap()).lease, Some(lease(1, 150)));
 }
 
-pub async fn a_lease_is_for_the_present_attempt(store: &impl JobStore) {
+pub async fn a_lease_is_for_the_current_attempt(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     assert_eq!(refused(store.lease(job, 2, lease(1, 100), at(1)).await.unwrap()).status, Status::Waiting);
 }

@@ -13,7 +13,7 @@ fn lost<T: std::fmt::Debug>(result: Result<T, WriteLost>) -> Job {
     }
 }
 
-pub async fn tallies_are_counted_one_after_the_other_under_the_lease(store: &impl JobStore) {
+pub async fn tallies_are_counted_in_order_under_the_lease(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
     let seen = store.job(job).await.unwrap();
@@ -35,7 +35,7 @@ pub async fn tallies_are_counted_one_after_the_other_under_the_lease(store: &imp
     assert_eq!((seen.split.tallies, seen.split.dispatched, seen.split.cursor), (2, 1, end));
 }
 
-pub async fn nothing_is_counted_once_the_job_is_stopped(store: &impl JobStore) {
+pub async fn no_tally_is_counted_after_a_stop(store: &impl JobStore) {
     let job = running(store).await;
     store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
     let seen = lost(store.count_tally(job, 1, run(1), 0, NEXT, at(8)).await);
@@ -44,14 +44,14 @@ pub async fn nothing_is_counted_once_the_job_is_stopped(store: &impl JobStore) {
     assert_eq!(seen.split.tallies, 0);
 }
 
-pub async fn nothing_is_counted_once_the_split_is_finished(store: &impl JobStore) {
+pub async fn no_tally_is_counted_after_the_split_is_finished(store: &impl JobStore) {
     let job = running(store).await;
     store.finish_split(job, 1, run(1), true, at(3)).await.unwrap();
     taken(store.lease(job, 1, lease(2, 100), at(4)).await.unwrap());
     assert!(lost(store.count_tally(job, 1, run(2), 0, NEXT, at(5)).await).split.done);
 }
 
-pub async fn a_paused_split_is_dispatched_and_gives_the_lease_back(store: &impl JobStore) {
+pub async fn a_paused_split_is_dispatched_and_releases_the_lease(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
     assert_eq!(lost(store.pause_split(job, 1, run(2), at(4)).await).split.dispatched, 0, "not without the lease");
@@ -63,7 +63,7 @@ pub async fn a_paused_split_is_dispatched_and_gives_the_lease_back(store: &impl 
     assert_eq!(lost(store.pause_split(job, 1, run(1), at(6)).await), seen);
 }
 
-pub async fn the_end_of_the_split_gives_the_lease_back(store: &impl JobStore) {
+pub async fn a_finished_split_releases_the_lease(store: &impl JobStore) {
     let job = running(store).await;
     store.count_tally(job, 1, run(1), 0, NEXT, at(3)).await.unwrap();
     let held = store.job(job).await.unwrap();
@@ -80,7 +80,7 @@ pub async fn the_end_of_the_split_gives_the_lease_back(store: &impl JobStore) {
     );
 }
 
-pub async fn a_split_that_ends_early_says_so(store: &impl JobStore) {
+pub async fn a_split_that_ends_early_is_recorded_as_such(store: &impl JobStore) {
     let job = running(store).await;
     let done = store.finish_split(job, 1, run(1), false, at(4)).await.unwrap();
     assert_eq!((done.split.done, done.split.at_end), (true, false));

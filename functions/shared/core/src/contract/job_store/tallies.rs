@@ -24,14 +24,14 @@ pub async fn a_tally_reads_back_and_is_put_once(store: &impl JobStore) {
     let committed = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap();
     let other = Tally { stored_by: Some(run(2)), ..tally(0, 3) };
     assert_eq!(store.put_tally(guid(1), &other).await.unwrap(), *committed.tally(), "the first one counts as it is");
-    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), *committed.tally(), "what was counted stays");
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), *committed.tally(), "the counts stay");
     let stored = Tally { stored_by: Some(run(2)), ..tally(1, 3) };
     assert_eq!(store.put_tally(guid(1), &stored).await.unwrap(), stored);
     assert_eq!(store.tally(guid(1), 1, 1).await.unwrap(), stored);
-    assert!(matches!(store.tally(guid(2), 1, 0).await, Err(PortError::NotFound)), "another job has tallies of its own");
+    assert!(matches!(store.tally(guid(2), 1, 0).await, Err(PortError::NotFound)), "each job has its own tallies");
 }
 
-pub async fn a_range_of_tallies_is_in_order_and_without_those_that_are_not_there(store: &impl JobStore) {
+pub async fn a_range_of_tallies_is_in_order_and_leaves_out_missing_ones(store: &impl JobStore) {
     for number in [11, 2, 0, 10, 9] {
         store.put_tally(guid(1), &tally(number, 1)).await.unwrap();
     }
@@ -45,7 +45,7 @@ pub async fn a_range_of_tallies_is_in_order_and_without_those_that_are_not_there
     assert!(numbers(5..5).await.is_empty());
 }
 
-pub async fn a_chunk_is_counted_once_whoever_commits_it(store: &impl JobStore) {
+pub async fn a_chunk_is_counted_once_regardless_of_who_commits_it(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
     let Committed::Won(won) = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap() else { panic!("lost") };
     assert_eq!((won.done, won.counts, won.bytes, won.at), (1, counts(1), 50, at(5)));
@@ -70,12 +70,12 @@ pub async fn a_run_that_lost_the_reply_has_won(store: &impl JobStore) {
     }
 }
 
-pub async fn a_chunk_of_a_tally_that_is_not_there_is_not_counted(store: &impl JobStore) {
+pub async fn a_chunk_of_a_missing_tally_is_not_counted(store: &impl JobStore) {
     assert!(matches!(store.commit(guid(1), &commit(0, 0, 1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)), "nor does it make one");
 }
 
-pub async fn sixty_four_chunks_committed_twice_at_once_count_once_each(store: &impl JobStore) {
+pub async fn concurrent_double_commits_of_64_chunks_count_each_chunk_once(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 64)).await.unwrap();
     let commits: Vec<_> = (1..=2).flat_map(|by| (0..64).map(move |index| commit(0, index, by))).collect();
     let results = join_all(commits.iter().map(|commit| store.commit(guid(1), commit))).await;
@@ -101,7 +101,7 @@ pub async fn a_tally_is_folded_once(store: &impl JobStore) {
     assert_eq!(store.totals(guid(1), 1).await.unwrap(), totals);
 }
 
-pub async fn tallies_folded_at_once_are_all_in(store: &impl JobStore) {
+pub async fn tallies_that_are_folded_concurrently_are_all_counted(store: &impl JobStore) {
     let mut tallies = Vec::new();
     for number in 0..12 {
         tallies.push(closed(store, number).await);
@@ -114,7 +114,7 @@ pub async fn tallies_folded_at_once_are_all_in(store: &impl JobStore) {
     assert_eq!((totals.closed.len(), totals.items, totals.counts, totals.bytes), (12, 120, counts(24), 1200));
 }
 
-pub async fn the_number_of_tallies_can_be_noted_again(store: &impl JobStore) {
+pub async fn the_number_of_tallies_can_be_set_again(store: &impl JobStore) {
     let first = closed(store, 0).await;
     store.fold(guid(1), &first).await.unwrap();
     for _ in 0..2 {
@@ -128,7 +128,7 @@ pub async fn the_number_of_tallies_can_be_noted_again(store: &impl JobStore) {
     );
 }
 
-pub async fn attempts_are_counted_apart(store: &impl JobStore) {
+pub async fn attempts_are_counted_separately(store: &impl JobStore) {
     let first = closed(store, 0).await;
     store.fold(guid(1), &first).await.unwrap();
     let second = Tally { attempt: 2, ..tally(0, 1) };
@@ -138,7 +138,7 @@ pub async fn attempts_are_counted_apart(store: &impl JobStore) {
     assert_eq!(store.tallies(guid(1), 1, 0..9).await.unwrap(), [first]);
 }
 
-pub async fn a_tally_closed_without_its_rest_takes_no_more_chunks(store: &impl JobStore) {
+pub async fn a_tally_closed_without_its_rest_accepts_no_further_chunks(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 3)).await.unwrap();
     let seen = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
     let closed = store.skip_rest(guid(1), &seen, at(9)).await.unwrap();
@@ -152,23 +152,23 @@ pub async fn a_tally_closed_without_its_rest_takes_no_more_chunks(store: &impl J
     assert_eq!(store.skip_rest(guid(1), &closed, at(10)).await.unwrap().counts, skipped, "nothing is left to skip");
 }
 
-pub async fn a_tally_is_closed_only_as_it_was_seen(store: &impl JobStore) {
+pub async fn a_tally_that_has_changed_since_it_was_read_is_not_closed(store: &impl JobStore) {
     let put = tally(0, 3);
     store.put_tally(guid(1), &put).await.unwrap();
     let moved = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
-    assert_eq!(store.skip_rest(guid(1), &put, at(9)).await.unwrap(), moved, "a chunk was committed meanwhile");
+    assert_eq!(store.skip_rest(guid(1), &put, at(9)).await.unwrap(), moved, "a chunk was committed in between");
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), moved);
     assert!(matches!(store.skip_rest(guid(2), &put, at(9)).await, Err(PortError::NotFound)));
 }
 
-pub async fn a_sign_of_life_moves_a_tallys_time_and_nothing_else(store: &impl JobStore) {
+pub async fn a_sign_of_life_changes_only_the_time_of_a_tally(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
     let seen = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
     store.touch(guid(1), 1, 0, at(8)).await.unwrap();
     assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), Tally { at: at(8), ..seen });
 }
 
-pub async fn a_sign_of_life_makes_no_tally(store: &impl JobStore) {
+pub async fn a_sign_of_life_creates_no_tally(store: &impl JobStore) {
     store.touch(guid(1), 1, 0, at(8)).await.unwrap();
     assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();

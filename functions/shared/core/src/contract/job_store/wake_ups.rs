@@ -14,7 +14,7 @@ async fn due(store: &impl JobStore, second: i64) -> Vec<Due> {
     all
 }
 
-pub async fn a_job_is_due_once_its_time_has_come(store: &impl JobStore) {
+pub async fn a_job_is_due_from_its_wake_time_on(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     assert!(due(store, 899).await.is_empty());
     for second in [900, 9_000] {
@@ -32,7 +32,7 @@ pub async fn every_job_is_due_in_one_shard(store: &impl JobStore) {
     assert!(store.due(0, at(900), 100).await.unwrap().len() < 40, "they are spread");
 }
 
-pub async fn those_due_longest_come_first(store: &impl JobStore) {
+pub async fn jobs_that_have_been_due_longest_are_listed_first(store: &impl JobStore) {
     for number in 1..=40 {
         let new = new_job(number, "me");
         let wake_at = Some(at(900 + i64::from(number * 7 % 40)));
@@ -82,7 +82,7 @@ pub async fn a_claimed_job_is_due_again_later(store: &impl JobStore) {
     assert_eq!(claimed.map(|job| job.recoveries), Some(0), "there was a sign of life");
 }
 
-pub async fn a_job_is_claimed_only_as_it_was_seen_to_be_due(store: &impl JobStore) {
+pub async fn a_job_is_claimed_only_if_its_wake_time_is_unchanged(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let before = store.job(job).await.unwrap();
     for second in [899, 901] {
@@ -94,7 +94,7 @@ pub async fn a_job_is_claimed_only_as_it_was_seen_to_be_due(store: &impl JobStor
     assert!(store.job(guid(2)).await.is_err(), "nor is one made");
 }
 
-pub async fn of_ten_sweeps_at_once_one_claims_a_job(store: &impl JobStore) {
+pub async fn one_of_ten_concurrent_sweeps_claims_a_job(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let seen = Due { job, at: at(900) };
     let claims = join_all((1..=10).map(|sweep| store.wake_later(seen, at(1_000), sweep))).await;

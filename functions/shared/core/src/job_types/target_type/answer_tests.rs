@@ -109,7 +109,7 @@ fn an_answer_that_is_too_large_is_rejected() {
 }
 
 #[test]
-fn texts_from_a_target_are_cut_and_contain_no_control_characters() {
+fn texts_from_a_target_are_shortened_and_have_no_control_characters() {
     let failure = json!({
         "itemIdentifier": "j/1",
         "code": "c".repeat(10_000),

@@ -110,12 +110,12 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Tells the client which limit is reached and what to do.
+    /// Tells the client in full sentences which limit is reached and what to do.
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::OwnerFull => "your limit of active jobs is reached; try again when one of your jobs has ended",
-            Self::TypeFull => "the limit of active jobs of this type is reached; try again later",
-            Self::SystemFull => "the limit of active jobs of the system is reached; try again later",
+            Self::OwnerFull => "Your limit of active jobs is reached. Try again when one of your jobs has ended.",
+            Self::TypeFull => "The limit of active jobs of this type is reached. Try again later.",
+            Self::SystemFull => "The limit of active jobs of the system is reached. Try again later.",
         }
     }
 }
@@ -139,13 +139,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_can_be_expected_as_often_as_jobs_have_been_ending() {
+    fn retry_after_is_derived_from_the_rate_at_which_jobs_end() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let full = |ends: &[i64]| Full {
             admission: Admission::SystemFull,
             recent_ends: ends.iter().map(|second| at(*second)).collect(),
         };
-        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "nobody knows");
+        assert_eq!(full(&[]).retry_after_seconds(at(100), 30, 300), 30, "the rate is unknown");
         assert_eq!(full(&[99]).retry_after_seconds(at(100), 30, 300), 30);
         assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(90), 30, 300), 10);
         assert_eq!(full(&[90, 80, 70]).retry_after_seconds(at(150), 30, 300), 40, "it has been quiet since");

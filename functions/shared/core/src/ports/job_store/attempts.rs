@@ -89,7 +89,7 @@ impl NewAttempt {
         }
     }
 
-    /// Whether this redrive already made the job what it is: it was applied earlier and its reply lost.
+    /// Whether this redrive has already been applied to the job: its reply was lost.
     pub fn was_applied(&self, job: &Job) -> bool {
         job.attempt == self.seen.attempt + 1
             && job.redrive.as_ref().is_some_and(|redrive| redrive.by == self.redrive.by)
@@ -103,7 +103,7 @@ pub enum RedriveError {
     #[error("a ceiling of active jobs is reached: {:?}", .0.admission)]
     Full(Full),
     /// The job has changed since it was seen. Holds the current job.
-    #[error("the job moved on meanwhile")]
+    #[error("the job has changed since it was read")]
     Moved(Box<Job>),
     /// The store failed.
     #[error(transparent)]

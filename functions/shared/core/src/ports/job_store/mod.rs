@@ -55,7 +55,7 @@ use crate::ports::PortError;
 /// Every method fails with `Unavailable` if the store cannot be reached or keeps throttling. A write may then be applied or
 /// not, and the caller should call again.
 ///
-/// Whatever implements all parts is a job store: nobody implements this trait itself.
+/// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
     Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
 {

@@ -5,7 +5,7 @@ use crate::ports::PortError;
 #[derive(Debug, thiserror::Error)]
 pub enum WriteLost {
     /// Its condition failed. Holds the current job.
-    #[error("the job moved on meanwhile")]
+    #[error("the job has changed since it was read")]
     Condition(Box<Job>),
     /// The store failed.
     #[error(transparent)]
