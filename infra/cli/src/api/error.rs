@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_to_wait_is_passed_on_to_the_reader() {
+    fn the_error_shows_the_retry_after() {
         let wait = Some(Duration::from_secs(90));
         let status = StatusCode::TOO_MANY_REQUESTS;
         let refusal = Refusal::read("create job", status, b"", wait);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_wish_is_a_lower_bound() {
+    fn retry_after_is_a_lower_bound_of_the_wait() {
         let policy = RetryPolicy::default();
         let asked = Duration::from_secs(7);
         assert_eq!(policy.delay(1, Some(asked), 0.0), Some(asked));
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_nobody_would_sit_through_is_an_error_at_once() {
+    fn a_too_long_retry_after_is_an_error_at_once() {
         let policy = RetryPolicy::default();
         assert_eq!(policy.delay(1, Some(Duration::from_secs(600)), 0.5), None);
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_transient_errors_are_retried() {
         let transient: Vec<u16> = (200..600).filter(|status| is_transient(*status)).collect();
         assert!([408, 429, 500, 502, 503, 504].iter().all(|status| transient.contains(status)));
         assert!([400, 401, 403, 404, 409, 413, 422, 501].iter().all(|s| !transient.contains(s)));

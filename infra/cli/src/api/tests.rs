@@ -68,7 +68,7 @@ async fn bounds_of_a_job_are_sent_as_the_api_names_them() {
 }
 
 #[tokio::test]
-async fn a_redrive_whose_reply_was_lost_is_not_taken_for_refused() {
+async fn a_redrive_with_a_lost_reply_is_not_mistaken_for_a_refused_one() {
     let active = || refusal(ProblemCode::JobActive, "The job runs.");
     let api = FakeApi::serve(move |request, n| match (n, request.method.as_str()) {
         (0, _) => Reply::hang_up(),
@@ -87,7 +87,7 @@ async fn a_redrive_whose_reply_was_lost_is_not_taken_for_refused() {
 }
 
 #[tokio::test]
-async fn a_clear_no_is_not_asked_again() {
+async fn a_permanent_error_is_not_retried() {
     let api = FakeApi::serve(|_, _| refusal(ProblemCode::UnknownUpload, "There is no upload f.")).await;
     let error = impatient(&api.url).create_job(&new_job(), Uuid::new_v4()).await.unwrap_err();
     let expected = "create job: There is no upload f (HTTP 422, unknown_upload)";
@@ -135,7 +135,7 @@ async fn addresses_with_a_path_and_names_with_odd_characters_are_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_rowmill_is_said_to_be_one() {
+async fn the_error_says_that_an_answer_is_not_from_rowmill() {
     let api = FakeApi::serve(|_, _| Reply::text(200, "<html>")).await;
     let error = impatient(&api.url).job(job_guid()).await.unwrap_err().to_string();
     assert!(error.contains("is this the address of Rowmill?"), "{error}");
@@ -150,7 +150,7 @@ fn a_token_never_travels_unencrypted_to_another_machine() {
 }
 
 #[test]
-fn addresses_that_are_none_are_refused_with_the_reason() {
+fn an_invalid_address_is_rejected_with_the_reason() {
     for address in ["", "example.org", "ftp://example.org", "mailto:a@b"] {
         assert!(matches!(ApiClient::new(address, None), Err(ApiError::Address { .. })), "{address}");
     }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_gives_the_invocation_it_tells_of() {
+    fn a_log_line_is_parsed_into_its_invocation() {
         let invocation = parse(&line()).unwrap();
         assert_eq!(invocation.function, "process-items");
         assert_eq!((invocation.requests["dynamodb"], invocation.requests["s3"]), (3, 1));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_does_not_tell_the_peak_still_counts() {
+    fn an_invocation_without_peak_memory_is_counted() {
         let unknown = line().replace("23456789", "null");
         assert_eq!(parse(&unknown).unwrap().peak_rss_bytes, None);
     }

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn each_cause_is_printed_once() {
         let io = io::Error::other("disk on fire");
         assert_eq!(CommandError::Output(io).explain(), "cannot write the result: disk on fire");
         let source = io::Error::other("no entry");

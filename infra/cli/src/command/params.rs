@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_explained() {
+    fn the_error_explains_contradicting_arguments() {
         let error = |arguments: &[&str]| params(arguments).unwrap_err();
         assert!(error(&["--param", "mode=fast"]).contains(r#"--param 'mode="fast"'"#));
         assert!(error(&["--param", "mode"]).contains("NAME=JSON"));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_given_up_leaves_nothing_behind() {
+    async fn a_discarded_download_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut incoming = PartialFile::beside(&place(&folder, false)).unwrap();
         incoming.append(b"half").await.unwrap();

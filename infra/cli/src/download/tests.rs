@@ -148,7 +148,7 @@ async fn a_download_that_breaks_off_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_storage_that_knows_no_ranges_is_read_from_the_start_again() {
+async fn a_storage_without_ranges_is_read_again_from_the_start() {
     let fetch = Fetch::from(|_, n| match n {
         0 => Reply::bytes(200, &content()).cut_after(100_000),
         _ => Reply::bytes(200, &content()),
@@ -223,7 +223,7 @@ async fn a_connection_that_always_breaks_is_given_up() {
 const EXPIRED: &str = "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>";
 
 #[tokio::test]
-async fn a_link_that_expired_in_the_middle_is_asked_for_anew_and_the_rest_fetched() {
+async fn an_expired_link_is_renewed_and_the_rest_is_fetched() {
     let fetch = Fetch::from(|request, n| match (n, request.target.as_str()) {
         (0, _) => stored(request, &content()).cut_after(100_000),
         (_, "/bucket?X-Amz-Signature=secret") => Reply::text(403, EXPIRED),
@@ -289,7 +289,7 @@ async fn a_storage_that_sends_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_checksum_that_is_none_is_refused_before_anything_is_asked_for() {
+async fn an_invalid_checksum_is_rejected_before_the_first_request() {
     for crc in ["", "AAAA", "!"] {
         let fetch = Fetch::of(changed(|file| file.crc64_nvme = crc.into()), |_, _| Reply::hang_up()).await;
         assert!(matches!(fetch.result, Err(DownloadError::Instructions { .. })), "{}", fetch.error());
@@ -342,7 +342,7 @@ async fn an_existing_file_is_replaced_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_is_named() {
+async fn the_error_for_an_invalid_folder_names_it() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let folder = Folder { path: file.path().join("below"), replace: false };
     let error = folder.places(&named(&["x"])).await.unwrap_err().to_string();

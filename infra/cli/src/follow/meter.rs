@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_and_time_left_follow_from_the_last_looks() {
+    fn speed_and_time_left_follow_from_the_last_polls() {
         let mut meter = RateMeter::default();
         let mut running = job("running", 0);
         (running.item_count, running.item_count_final) = (10_000, true);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_file_is_being_cut_time_left_follows_from_the_percentage() {
+    fn while_the_file_is_split_time_left_follows_from_the_percentage() {
         let mut meter = RateMeter::default();
         let mut running = job("running", 10);
         meter.note(Duration::from_secs(0), &running);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_job_says_what_it_did_not_come_to() {
+    fn a_stopped_job_lists_its_unprocessed_rows() {
         let mut cancelled = job("cancelled", 40);
         (cancelled.item_count, cancelled.items_succeeded, cancelled.items_skipped) = (1500, 1000, 500);
         cancelled.unprocessed = serde_json::from_str(r#"{"fromRow":1501,"fromOffset":90000}"#).unwrap();

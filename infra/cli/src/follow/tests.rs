@@ -36,7 +36,7 @@ fn short() -> Patience {
 }
 
 #[tokio::test]
-async fn every_look_is_seen_from_the_first_to_the_last() {
+async fn every_poll_is_reported() {
     let api = FakeApi::serve(|_, n| match n {
         0 => Reply::json(200, job_of("running", 37)),
         1 => Reply::text(503, "").header("retry-after", "0"),
@@ -50,7 +50,7 @@ async fn every_look_is_seen_from_the_first_to_the_last() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_cancelled_meanwhile_is_followed_until_it_is_at_rest() {
+async fn a_cancelled_job_is_followed_until_it_has_ended() {
     let api = FakeApi::serve(|_, n| match n {
         0 => Reply::json(200, job_of("cancelling", 40)),
         _ => Reply::json(200, job_of("cancelled", 40)),
@@ -63,7 +63,7 @@ async fn a_job_that_is_cancelled_meanwhile_is_followed_until_it_is_at_rest() {
 }
 
 #[tokio::test]
-async fn a_job_already_at_rest_is_not_asked_for() {
+async fn an_ended_job_is_not_polled() {
     let api = FakeApi::serve(|_, _| Reply::hang_up()).await;
     follow(&client(&api.url), shown("failed", 3), &short(), &mut Seen::default()).await.unwrap();
     assert!(api.seen().is_empty());
@@ -88,7 +88,7 @@ async fn a_job_that_never_moves_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_gone_is_not_waited_for() {
+async fn following_a_missing_job_ends_at_once() {
     let api = FakeApi::serve(|_, _| Reply::json(404, json!({"code": "unknown_job"}))).await;
     let first = shown("running", 5);
     let error = follow(&client(&api.url), first, &short(), &mut Seen::default()).await.unwrap_err();
@@ -97,7 +97,7 @@ async fn a_job_that_is_gone_is_not_waited_for() {
 }
 
 #[test]
-fn looks_get_rarer_up_to_what_the_api_asks_for() {
+fn polls_become_less_frequent_up_to_retry_after() {
     let mut pace = Pace::default();
     let waits: Vec<u128> = (0..8).map(|_| pace.next(None).as_millis()).collect();
     assert_eq!(waits, [100, 150, 225, 337, 506, 759, 1000, 1000]);

@@ -98,7 +98,7 @@ async fn a_refusal_of_the_storage_is_shown_without_the_signed_address() {
 }
 
 #[tokio::test]
-async fn a_big_file_goes_in_parts_each_tried_again_on_its_own() {
+async fn each_part_of_a_big_file_is_retried_separately() {
     let api = FakeApi::serve(|request, n| match request.method.as_str() {
         "PUT" if n == 2 => Reply::hang_up(),
         "PUT" => Reply::text(200, ""),
@@ -141,7 +141,7 @@ async fn instructions_that_do_not_cover_the_file_are_refused_before_a_byte_is_se
 }
 
 #[tokio::test]
-async fn a_transfer_that_stands_still_is_given_up() {
+async fn a_stalled_transfer_is_aborted() {
     // The system completes the connection; nobody ever reads from it.
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/bucket", socket.local_addr().unwrap());
