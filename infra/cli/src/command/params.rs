@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_file_is_packed_and_what_becomes_of_it_are_parameters_too() {
+    fn packing_and_outputs_become_params() {
         let packed = ["--format=xlsx", "--sheet=Q 1", "--compression=none", "--encoding=windows-1252"];
         let expected = json!({"format": "xlsx", "sheet": "Q 1", "compression": "none", "encoding": "windows-1252"});
         assert_eq!(params(&packed), Ok(expected));
