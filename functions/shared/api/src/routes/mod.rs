@@ -11,7 +11,7 @@ use crate::problem::ProblemCode;
 
 /// A route's name.
 ///
-/// Each route of the table defines its own constant, see [`routes!`](self). Use it as a pattern: `Operation::CreateJob`.
+/// Each entry of the table defines its own constant, which works as a pattern: `Operation::CreateJob`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation(&'static str);
 

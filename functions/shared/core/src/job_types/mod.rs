@@ -1,6 +1,6 @@
 //! The built-in job types, and the register of all job types.
 
-// The built-in job types: the module of each, and its entry in the register. To add one, add a line to both.
+// The built-in job types: the module of each, and its entry in the register below.
 mod export;
 mod import;
 mod transform;
