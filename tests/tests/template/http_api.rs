@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_api::openapi::document;
-use rowmill_api::routes::ROUTES;
+use rowmill_api::routes;
 use serde_json::json;
 
 use crate::{properties, target, template};
@@ -23,7 +23,7 @@ fn the_document_has_the_routes_of_the_table() {
             methods.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
         })
         .collect();
-    let table: BTreeSet<String> = ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+    let table: BTreeSet<String> = routes::all().map(|route| format!("{} {}", route.method, route.path)).collect();
     assert_eq!(documented, table);
 }
 
@@ -44,7 +44,7 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     let routes: BTreeMap<String, String> =
         routes.into_iter().map(|(key, function): (&str, &str)| (key.to_owned(), function.to_owned())).collect();
     let expected: BTreeMap<String, String> =
-        (ROUTES.iter()).map(|route| (format!("{} {}", route.method, route.path), logical_id(route.function))).collect();
+        routes::all().map(|route| (format!("{} {}", route.method, route.path), logical_id(route.function))).collect();
     assert_eq!(routes, expected);
     let permissions = template.resources_of("AWS::Lambda::Permission").map(|(_, permission)| &permission["Properties"]);
     let of_api = permissions.filter(|permission| permission["Principal"] == "apigateway.amazonaws.com");

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::OpenApiDocument;
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
@@ -14,28 +15,37 @@ use crate::job::{JobLinks, JobPage, JobView};
 use crate::problem::{ProblemCode, ProblemView};
 use crate::request::{AnnounceRequest, CreateJobRequest, RedriveRequest, Tolerance};
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
+use crate::routes::Body;
 use crate::status::{JobOutcome, Stage, Status};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
 const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));
 const FILE_GUID: FileGuid = FileGuid(Uuid::from_u128(0x7d3f6f4e_2f0b_4c57_9d0e_5a1c3b2e8f10));
 
-/// The example of the schema of this name; null if it has none.
-pub(super) fn of(schema: &str) -> Value {
-    match schema {
-        "AnnounceRequest" => value(&announce_request()),
-        "CreateJobRequest" => value(&create_job_request()),
-        "RedriveRequest" => value(&RedriveRequest { file_guid: None, deadline_seconds: Some(3600) }),
-        "UploadView" => value(&upload()),
-        "JobView" => value(&job()),
-        "JobPage" => value(&JobPage { jobs: vec![job()], next: None }),
-        "FailedItemPage" => value(&failed_items()),
-        "SkippedItemPage" => value(&skipped_items()),
-        "ResultsView" => value(&results()),
-        "DeadLetterList" => value(&dead_letters()),
-        "OpenApiDocument" => json!({ "openapi": "3.1.0", "info": { "title": "Rowmill" }, "paths": {} }),
-        _ => Value::Null,
-    }
+/// Gives each body its example.
+macro_rules! examples {
+    ($($body:ident => $example:expr,)+) => {
+        $(impl Body for $body {
+            fn example() -> Self {
+                $example
+            }
+        })+
+    };
+}
+
+examples! {
+    AnnounceRequest => announce_request(),
+    CreateJobRequest => create_job_request(),
+    RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
+    UploadView => upload(),
+    JobView => job(),
+    JobPage => JobPage { jobs: vec![job()], next: None },
+    FailedItemPage => failed_items(),
+    SkippedItemPage => skipped_items(),
+    ResultsView => results(),
+    DeadLetterList => dead_letters(),
+    OpenApiDocument => document(),
+    ProblemView => ProblemCode::NotFound.problem(ProblemCode::NotFound.meaning()),
 }
 
 /// The example of a problem of this code with this status.
@@ -180,6 +190,10 @@ fn failed_items() -> FailedItemPage {
 fn skipped_items() -> SkippedItemPage {
     let message = "not processed: the job was stopped before".to_owned();
     SkippedItemPage { items: vec![SkippedItem { row: 8, code: "skipped".to_owned(), message }], next: Some("8".into()) }
+}
+
+fn document() -> OpenApiDocument {
+    OpenApiDocument { openapi: "3.1.0", info: json!({ "title": "Rowmill" }), paths: json!({}) }
 }
 
 fn dead_letters() -> DeadLetterList {

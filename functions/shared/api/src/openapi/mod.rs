@@ -3,74 +3,33 @@
 pub mod examples;
 mod paths;
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::OpenApi;
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
-use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
-use crate::ids::{FileGuid, JobGuid};
-use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
-use crate::job::{JobError, JobLinks, JobPage, JobView, Unprocessed};
 use crate::problem::{ProblemCode, ProblemView};
-use crate::request::{AnnounceRequest, CreateJobRequest, RedriveRequest, Tolerance};
-use crate::results::{FileView, LeftOut, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
-use crate::status::{JobOutcome, Stage, Status, StopCode};
-use crate::upload::{PartView, RequestView, UploadStatus, UploadView};
+use crate::routes::{self, Json};
 
-#[derive(OpenApi)]
-#[openapi(components(schemas(
-    AnnounceRequest,
-    CreateJobRequest,
-    DeadChunk,
-    DeadLetter,
-    DeadLetterKind,
-    DeadLetterList,
-    FailedItem,
-    FailedItemPage,
-    FileGuid,
-    FileView,
-    JobError,
-    JobGuid,
-    JobLinks,
-    JobOutcome,
-    JobPage,
-    JobView,
-    LeftOut,
-    LinkView,
-    ManifestView,
-    PartView,
-    ProblemCode,
-    ProblemView,
-    RedriveRequest,
-    RequestView,
-    ResultFile,
-    ResultKind,
-    ResultsView,
-    SkippedItem,
-    SkippedItemPage,
-    Stage,
-    Status,
-    StopCode,
-    Tolerance,
-    Unprocessed,
-    UploadStatus,
-    UploadView,
-)))]
-struct Schemas;
+/// An OpenAPI document.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OpenApiDocument {
+    openapi: &'static str,
+    #[schema(value_type = Object)]
+    info: Value,
+    #[schema(value_type = Object)]
+    paths: Value,
+}
 
 /// The document.
 ///
 /// # Panics
 /// Never: the schemas are JSON.
 pub fn document() -> Value {
-    let schemas = serde_json::to_value(Schemas::openapi()).expect("schemas are JSON");
-    let mut schemas = schemas["components"]["schemas"].clone();
+    let mut schemas = schemas();
     schemas["ProblemCode"]["description"] = Value::from(problem_code_table());
-    schemas["OpenApiDocument"] = json!({
-        "type": "object",
-        "description": "An OpenAPI document.",
-        "required": ["openapi", "info", "paths"],
-        "properties": { "openapi": { "type": "string" }, "info": { "type": "object" }, "paths": { "type": "object" } },
-    });
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -93,6 +52,15 @@ pub fn document() -> Value {
         },
         "security": [{ "token": [] }, {}],
     })
+}
+
+/// The schemas of the problems and of all that the routes take and answer, with the schemas that these use.
+fn schemas() -> Value {
+    let bodies = routes::all().filter_map(|route| route.body.map(|body| body.json));
+    let answers = routes::all().flat_map(|route| route.answers).flat_map(|answer| answer.json);
+    let all = bodies.chain(answers.copied()).chain([Json::of::<ProblemView>()]);
+    let schemas: BTreeMap<String, RefOr<Schema>> = all.flat_map(|json| json.schemas()).collect();
+    json!(schemas)
 }
 
 const DESCRIPTION: &str = "Processes big files with counts that can be proved: upload a file, create a job, follow it, fetch \

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 use crate::problem::{PROBLEM_JSON, ProblemCode};
-use crate::routes::{Answer, AnswerHeader, Parameter, RETRY_AFTER, ROUTES, RequestBody, Route};
+use crate::routes::{self, Answer, AnswerHeader, Parameter, RETRY_AFTER, RequestBody, Route};
 
 /// The paths of the document.
 pub(super) fn paths() -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in ROUTES {
+    for route in routes::all() {
         paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), operation(route));
     }
     json!(paths)
@@ -24,7 +24,7 @@ fn operation(route: &Route) -> Value {
     }
     responses.extend(problems.into_iter().map(|(status, codes)| (status.to_string(), problem(status, &codes))));
     let mut operation = json!({
-        "operationId": operation_id(route),
+        "operationId": route.operation.id(),
         "tags": [route.function],
         "summary": route.summary,
         "description": route.description,
@@ -35,12 +35,6 @@ fn operation(route: &Route) -> Value {
         operation["requestBody"] = request_body(body);
     }
     operation
-}
-
-/// `CreateJob` is `createJob`.
-fn operation_id(route: &Route) -> String {
-    let name = format!("{:?}", route.operation);
-    name[..1].to_ascii_lowercase() + &name[1..]
 }
 
 fn parameters(route: &Route) -> Vec<Value> {
@@ -59,7 +53,7 @@ fn parameters(route: &Route) -> Vec<Value> {
 }
 
 fn request_body(body: &RequestBody) -> Value {
-    let json = json!({ "schema": reference(body.json), "example": examples::of(body.json) });
+    let json = json!({ "schema": reference(&body.json.name()), "example": body.json.example() });
     let mut content = BTreeMap::from([("application/json", json)]);
     for media_type in body.files {
         content.insert(media_type, json!({ "schema": {} }));
@@ -74,11 +68,11 @@ fn response(answer: &Answer) -> Value {
     }
     let schema = match answer.json {
         [] => return response,
-        [one] => reference(one),
-        several => json!({ "anyOf": several.iter().map(|name| reference(name)).collect::<Vec<_>>() }),
+        [one] => reference(&one.name()),
+        several => json!({ "anyOf": several.iter().map(|json| reference(&json.name())).collect::<Vec<_>>() }),
     };
-    let examples: BTreeMap<&str, Value> =
-        answer.json.iter().map(|name| (*name, json!({ "value": examples::of(name) }))).collect();
+    let examples: Map<String, Value> =
+        answer.json.iter().map(|json| (json.name().into_owned(), json!({ "value": json.example() }))).collect();
     response["content"] = json!({ "application/json": { "schema": schema, "examples": examples } });
     response
 }

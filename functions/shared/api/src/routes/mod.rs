@@ -3,55 +3,44 @@
 //! This is the one list. The OpenAPI document is made from it, `template.yaml` is tested against it, and the functions
 //! find out with [`Operation::of`] which route a request came by.
 
-mod jobs;
-mod uploads;
+mod json;
+
+pub use json::{Body, Json};
 
 use crate::problem::ProblemCode;
 
-/// A route's name: the `operationId` of the OpenAPI document.
+/// A route's name.
+///
+/// Each entry of the table defines its own constant, which works as a pattern: `Operation::CreateJob`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// `POST /api/uploads`
-    CreateUpload,
-    /// `POST /api/uploads/{fileGuid}/complete`
-    CompleteUpload,
-    /// `GET /api/uploads/{fileGuid}`
-    ShowUpload,
-    /// `POST /api/jobs`
-    CreateJob,
-    /// `GET /api/jobs`
-    ListJobs,
-    /// `GET /api/jobs/{jobGuid}`
-    ShowJob,
-    /// `GET /api/jobs/{jobGuid}/items`
-    ListItems,
-    /// `GET /api/jobs/{jobGuid}/results`
-    ShowResults,
-    /// `GET /api/jobs/{jobGuid}/dead-letters`
-    ListDeadLetters,
-    /// `POST /api/jobs/{jobGuid}/cancel`
-    CancelJob,
-    /// `POST /api/jobs/{jobGuid}/redrive`
-    RedriveJob,
-    /// `GET /api/openapi.json`
-    ShowDocument,
+pub struct Operation(&'static str);
+
+/// Defines a table of routes. `operation` is a new name: it becomes a constant of [`Operation`].
+macro_rules! routes {
+    ($(
+        Route { operation: $operation:ident, method: $method:literal, path: $path:literal, $($field:tt)+ }
+    ),+ $(,)?) => {
+        #[allow(non_upper_case_globals, reason = "a route's name is used like a variant")]
+        impl Operation {
+            $(
+                #[doc = concat!("`", $method, " ", $path, "`")]
+                pub const $operation: Self = Self(stringify!($operation));
+            )+
+        }
+
+        pub(super) static ROUTES: &[Route] = &[
+            $(Route { operation: Operation::$operation, method: $method, path: $path, $($field)+ },)+
+        ];
+    };
 }
 
+mod jobs;
+mod uploads;
+
 /// All routes.
-pub static ROUTES: [&Route; 12] = [
-    &uploads::CREATE,
-    &uploads::COMPLETE,
-    &uploads::SHOW,
-    &jobs::CREATE,
-    &jobs::LIST,
-    &jobs::SHOW,
-    &jobs::ITEMS,
-    &jobs::RESULTS,
-    &jobs::DEAD_LETTERS,
-    &jobs::CANCEL,
-    &jobs::REDRIVE,
-    &jobs::DOCUMENT,
-];
+pub fn all() -> impl Iterator<Item = &'static Route> {
+    uploads::ROUTES.iter().chain(jobs::ROUTES)
+}
 
 /// A route.
 #[derive(Debug)]
@@ -104,8 +93,8 @@ pub struct Parameter {
 pub struct RequestBody {
     /// Whether there must be one.
     pub required: bool,
-    /// The name of the schema of its JSON.
-    pub json: &'static str,
+    /// Its JSON.
+    pub json: Json,
     /// Media types of files that it takes as they are.
     pub files: &'static [&'static str],
 }
@@ -117,8 +106,8 @@ pub struct Answer {
     pub status: u16,
     /// What it says.
     pub description: &'static str,
-    /// The names of the schemas that its JSON may have; none if it has no body.
-    pub json: &'static [&'static str],
+    /// The JSON that it may have; empty if it has no body.
+    pub json: &'static [Json],
     /// Its headers.
     pub headers: &'static [AnswerHeader],
 }
@@ -175,12 +164,17 @@ const NOT_MODIFIED: Answer = Answer {
 };
 
 impl Operation {
+    /// The `operationId` in the OpenAPI document: `CreateJob` is `createJob`.
+    pub fn id(self) -> String {
+        self.0[..1].to_ascii_lowercase() + &self.0[1..]
+    }
+
     /// The route by which this function got a request of this method and path.
     ///
     /// Only the end of the path counts, so that an address with a path of its own does not matter.
     pub fn of(function: &str, method: &str, path: &str) -> Option<Self> {
         let path: Vec<&str> = path.trim_end_matches('/').split('/').collect();
-        let leads_to = |route: &&&Route| {
+        let leads_to = |route: &&Route| {
             let template: Vec<&str> = route.path.trim_start_matches('/').split('/').collect();
             route.function == function
                 && route.method == method
@@ -189,7 +183,7 @@ impl Operation {
                     .zip(&template)
                     .all(|(segment, expected)| expected.starts_with('{') || segment == expected)
         };
-        ROUTES.iter().find(leads_to).map(|route| route.operation)
+        all().find(leads_to).map(|route| route.operation)
     }
 }
 
@@ -212,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_request_finds_its_route() {
-        for route in ROUTES {
+        for route in all() {
             let path = route.path.replace("{jobGuid}", "x").replace("{fileGuid}", "y");
             for path in [path.clone(), format!("{path}/"), format!("/stage{path}")] {
                 let found = Operation::of(route.function, route.method, &path);
@@ -225,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_problem_has_a_status_that_its_code_allows() {
-        for route in ROUTES {
+        for route in all() {
             for (status, code) in route.all_problems() {
                 assert!(code.statuses().contains(&status), "{} {}", route.path, code.as_str());
             }

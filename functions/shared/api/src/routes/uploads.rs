@@ -1,69 +1,78 @@
-use super::{Answer, Operation, Parameter, RequestBody, Route};
+//! Routes of uploads.
+
+use super::{Answer, Json, Operation, Parameter, RequestBody, Route};
 use crate::problem::ProblemCode::*;
+use crate::request::AnnounceRequest;
+use crate::upload::UploadView;
 
-pub(super) static CREATE: Route = Route {
-    operation: Operation::CreateUpload,
-    method: "POST",
-    path: "/api/uploads",
-    function: "upload",
-    summary: "Store a small file, or announce a big one",
-    description: "Send a small file (at most 5 MB) as the body, with its own content type. For a bigger file send \
-                  an announcement as `application/json`; the answer has one presigned request for the whole file, or one \
-                  for each part. Any content type is accepted for a file, except `application/json` and forms. A text type \
-                  needs UTF-8; send other bytes as `application/octet-stream`.",
-    parameters: &[Parameter {
-        name: "fileName",
-        place: "query",
-        required: false,
-        description: "The name of the file in the body. Ignored with an announcement, which has its own `fileName`.",
-        schema: r#"{"type": "string", "minLength": 1, "maxLength": 255}"#,
-    }],
-    body: Some(RequestBody {
-        required: true,
-        json: "AnnounceRequest",
-        files: &["application/octet-stream", "application/x-ndjson", "text/csv"],
-    }),
-    answers: &[Answer {
-        status: 201,
-        description: "The file is stored, or announced: then send its bytes with the presigned requests.",
-        json: &["UploadView"],
-        headers: &[],
-    }],
-    problems: &[
-        (400, InvalidJson),
-        (400, InvalidBody),
-        (413, BodyTooLarge),
-        (415, UnsupportedMediaType),
-        (422, InvalidRequest),
-        (422, BodyAltered),
-    ],
-    guarded: true,
-};
-
-pub(super) static COMPLETE: Route = Route {
-    operation: Operation::CompleteUpload,
-    method: "POST",
-    path: "/api/uploads/{fileGuid}/complete",
-    function: "upload",
-    summary: "Join the parts of a file",
-    description: "Required after the parts of a big file are sent. Completing an upload again changes nothing.",
-    parameters: &[],
-    body: None,
-    answers: &[Answer { status: 200, description: "The file is stored.", json: &["UploadView"], headers: &[] }],
-    problems: &[(404, NotFound), (409, UploadIncomplete), (409, UploadSizeMismatch), (409, Changed)],
-    guarded: true,
-};
-
-pub(super) static SHOW: Route = Route {
-    operation: Operation::ShowUpload,
-    method: "GET",
-    path: "/api/uploads/{fileGuid}",
-    function: "upload",
-    summary: "Show an upload",
-    description: "An upload that was sent with a presigned request is `ready` as soon as its bytes are stored.",
-    parameters: &[],
-    body: None,
-    answers: &[Answer { status: 200, description: "The upload.", json: &["UploadView"], headers: &[] }],
-    problems: &[(404, NotFound)],
-    guarded: true,
-};
+routes!(
+    Route {
+        operation: CreateUpload,
+        method: "POST",
+        path: "/api/uploads",
+        function: "upload",
+        summary: "Store a small file, or announce a big one",
+        description: "Send a small file (at most 5 MB) as the body, with its own content type. For a bigger file send \
+                      an announcement as `application/json`; the answer has one presigned request for the whole file, or \
+                      one for each part. Any content type is accepted for a file, except `application/json` and forms. A \
+                      text type needs UTF-8; send other bytes as `application/octet-stream`.",
+        parameters: &[Parameter {
+            name: "fileName",
+            place: "query",
+            required: false,
+            description: "The name of the file in the body. Ignored with an announcement, which has its own `fileName`.",
+            schema: r#"{"type": "string", "minLength": 1, "maxLength": 255}"#,
+        }],
+        body: Some(RequestBody {
+            required: true,
+            json: Json::of::<AnnounceRequest>(),
+            files: &["application/octet-stream", "application/x-ndjson", "text/csv"],
+        }),
+        answers: &[Answer {
+            status: 201,
+            description: "The file is stored, or announced: then send its bytes with the presigned requests.",
+            json: &[Json::of::<UploadView>()],
+            headers: &[],
+        }],
+        problems: &[
+            (400, InvalidJson),
+            (400, InvalidBody),
+            (413, BodyTooLarge),
+            (415, UnsupportedMediaType),
+            (422, InvalidRequest),
+            (422, BodyAltered),
+        ],
+        guarded: true,
+    },
+    Route {
+        operation: CompleteUpload,
+        method: "POST",
+        path: "/api/uploads/{fileGuid}/complete",
+        function: "upload",
+        summary: "Join the parts of a file",
+        description: "Required after the parts of a big file are sent. Completing an upload again changes nothing.",
+        parameters: &[],
+        body: None,
+        answers: &[Answer {
+            status: 200,
+            description: "The file is stored.",
+            json: &[Json::of::<UploadView>()],
+            headers: &[],
+        }],
+        problems: &[(404, NotFound), (409, UploadIncomplete), (409, UploadSizeMismatch), (409, Changed)],
+        guarded: true,
+    },
+    Route {
+        operation: ShowUpload,
+        method: "GET",
+        path: "/api/uploads/{fileGuid}",
+        function: "upload",
+        summary: "Show an upload",
+        description: "An upload that was sent with a presigned request is `ready` as soon as its bytes are stored.",
+        parameters: &[],
+        body: None,
+        answers: &[Answer { status: 200, description: "The upload.", json: &[Json::of::<UploadView>()], headers: &[] }],
+        problems: &[(404, NotFound)],
+        guarded: true,
+    },
+);

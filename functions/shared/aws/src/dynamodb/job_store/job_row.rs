@@ -1,15 +1,17 @@
 use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, Lease, SplitState, Stop};
+use rowmill_core::model::job::{Job, Lease, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;
-use rowmill_core::ports::{BoxError, PortError, WAKE_SHARDS};
-use rowmill_core::text::Position;
+use rowmill_core::ports::{PortError, WAKE_SHARDS};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, from_millis, from_seconds, text, to_item};
+use super::attribute;
+use crate::dynamodb::attributes::{Item, from_item, number, text, to_item};
 
 /// The sort key of the job row.
 pub const JOB_ROW: &str = "job";
@@ -19,68 +21,69 @@ pub fn job_key(job: JobGuid) -> Item {
     Item::from([("jobId".to_owned(), text(job)), ("row".to_owned(), text(JOB_ROW))])
 }
 
-/// The job row's attributes.
+/// How each field of [`Job`] is stored in the job row. [`job_item`] adds the attributes that are no fields of it.
+///
+/// A field that a row of an older version does not have needs a `default`.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Job", rename_all = "camelCase")]
 struct JobRow {
-    job_id: JobGuid,
-    row: String,
+    #[serde(rename = "jobId")]
+    job_guid: JobGuid,
     owner: Owner,
     job_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     file_guid: Option<FileGuid>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_stored: bool,
     #[serde(default)]
     data_start: u64,
     data_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    metadata: Option<Map<String, Value>>,
     status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<JobOutcome>,
     attempt: u32,
-    tallies: u32,
-    dispatched: u32,
-    cursor_offset: u64,
-    cursor_row: u64,
-    split_done: bool,
-    #[serde(default)]
-    at_end: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lease_holder: Option<RunId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lease_until: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    succeeded: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<u64>,
+    #[serde(flatten, with = "attribute::split")]
+    split: SplitState,
+    #[serde(flatten, with = "attribute::lease")]
+    lease: Option<Lease>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    stop: Option<Stop>,
+    #[serde(flatten, with = "attribute::counts")]
+    counts: Option<Counts>,
     completions: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redrive: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    redrive: Option<Redrive>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    results: Option<Results>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     composing: Option<RunId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recoveries: Option<u32>,
-    created_at: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<i64>,
-    moved_at: i64,
-    deadline_at: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finished_at: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wake_shard: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wake_at: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    recoveries: u32,
+    #[serde(with = "attribute::millis")]
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    started_at: Option<Timestamp>,
+    #[serde(with = "attribute::millis")]
+    moved_at: Timestamp,
+    #[serde(with = "attribute::millis")]
+    deadline_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    finished_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    wake_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::expiry")]
+    expires_at: Option<Timestamp>,
+}
+
+/// A job in the form of its row.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Stored(#[serde(with = "JobRow")] Job);
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Encodes the job row.
@@ -88,54 +91,12 @@ struct JobRow {
 /// # Errors
 /// `Invalid` if its metadata cannot be written as JSON.
 pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
-    let metadata = job.metadata.as_ref().map(serde_json::to_string).transpose();
-    let stop = job.stop.as_ref().map(stop_text).transpose();
-    let redrive = job.redrive.as_ref().map(serde_json::to_string).transpose();
-    let row = JobRow {
-        job_id: job.job_guid,
-        row: JOB_ROW.to_owned(),
-        owner: job.owner.clone(),
-        job_type: job.job_type.clone(),
-        file_guid: job.file_guid,
-        is_stored: job.is_stored,
-        data_start: job.data_start,
-        data_bytes: job.data_bytes,
-        metadata: metadata.map_err(|error| PortError::invalid(doing, error))?,
-        status: job.status,
-        outcome: job.outcome,
-        attempt: job.attempt,
-        tallies: job.split.tallies,
-        dispatched: job.split.dispatched,
-        cursor_offset: job.split.cursor.offset,
-        cursor_row: job.split.cursor.row,
-        split_done: job.split.done,
-        at_end: job.split.at_end,
-        lease_holder: job.lease.map(|lease| lease.holder),
-        lease_until: job.lease.map(|lease| lease.until.as_millisecond()),
-        stop: stop.map_err(|error| PortError::invalid(doing, error))?,
-        succeeded: job.counts.map(|counts| counts.succeeded),
-        failed: job.counts.map(|counts| counts.failed),
-        skipped: job.counts.map(|counts| counts.skipped),
-        completions: job.completions,
-        redrive: redrive.map_err(|error| PortError::invalid(doing, error))?,
-        results: job
-            .results
-            .as_ref()
-            .map(results_text)
-            .transpose()
-            .map_err(|error| PortError::invalid(doing, error))?,
-        composing: job.composing,
-        recoveries: (job.recoveries > 0).then_some(job.recoveries),
-        created_at: job.created_at.as_millisecond(),
-        started_at: job.started_at.map(|at| at.as_millisecond()),
-        moved_at: job.moved_at.as_millisecond(),
-        deadline_at: job.deadline_at.as_millisecond(),
-        finished_at: job.finished_at.map(|at| at.as_millisecond()),
-        wake_shard: job.wake_at.map(|_| wake_shard(job.job_guid)),
-        wake_at: job.wake_at.map(|at| at.as_millisecond()),
-        expires_at: job.expires_at.map(expiry_seconds),
-    };
-    to_item(doing, &row)
+    let mut item = to_item(doing, &Stored(job.clone()))?;
+    item.insert("row".to_owned(), text(JOB_ROW));
+    if job.wake_at.is_some() {
+        item.insert("wakeShard".to_owned(), number(wake_shard(job.job_guid)));
+    }
+    Ok(item)
 }
 
 /// Decodes a job row.
@@ -143,8 +104,7 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
 /// # Errors
 /// `Invalid` if it is not a job row.
 pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
-    let row: JobRow = from_item(doing, item)?;
-    job_of_row(row).map_err(|error| PortError::invalid(doing, error))
+    from_item(doing, item).map(|Stored(job)| job)
 }
 
 /// Decodes a job row from a stream record.
@@ -152,48 +112,8 @@ pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
 /// # Errors
 /// `Invalid` if it is not a job row.
 pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Job, PortError> {
-    let row: JobRow = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
-    job_of_row(row).map_err(|error| PortError::invalid(doing, error))
-}
-
-fn job_of_row(row: JobRow) -> Result<Job, BoxError> {
-    let lease = row.lease_holder.zip(row.lease_until);
-    let counts = row.succeeded.zip(row.failed).zip(row.skipped);
-    Ok(Job {
-        job_guid: row.job_id,
-        owner: row.owner,
-        job_type: row.job_type,
-        file_guid: row.file_guid,
-        is_stored: row.is_stored,
-        data_start: row.data_start,
-        data_bytes: row.data_bytes,
-        metadata: row.metadata.as_deref().map(serde_json::from_str).transpose()?,
-        status: row.status,
-        outcome: row.outcome,
-        attempt: row.attempt,
-        split: SplitState {
-            tallies: row.tallies,
-            dispatched: row.dispatched,
-            cursor: Position { offset: row.cursor_offset, row: row.cursor_row },
-            done: row.split_done,
-            at_end: row.at_end,
-        },
-        lease: lease.map(|(holder, until)| from_millis(until).map(|until| Lease { holder, until })).transpose()?,
-        stop: row.stop.as_deref().map(serde_json::from_str).transpose()?,
-        counts: counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }),
-        completions: row.completions,
-        redrive: row.redrive.as_deref().map(serde_json::from_str).transpose()?,
-        results: row.results.as_deref().map(serde_json::from_str).transpose()?,
-        composing: row.composing,
-        recoveries: row.recoveries.unwrap_or(0),
-        created_at: from_millis(row.created_at)?,
-        started_at: row.started_at.map(from_millis).transpose()?,
-        moved_at: from_millis(row.moved_at)?,
-        deadline_at: from_millis(row.deadline_at)?,
-        finished_at: row.finished_at.map(from_millis).transpose()?,
-        wake_at: row.wake_at.map(from_millis).transpose()?,
-        expires_at: row.expires_at.map(from_seconds).transpose()?,
-    })
+    let Stored(job) = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
+    Ok(job)
 }
 
 /// The stored form of a status.
@@ -226,9 +146,8 @@ pub fn wake_shard(job: JobGuid) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dynamodb::attributes::number;
-    use jiff::Timestamp;
-    use rowmill_core::model::job::{Redrive, StopCode};
+    use rowmill_core::model::job::StopCode;
+    use rowmill_core::text::Position;
     use serde_json::json;
     use uuid::Uuid;
 

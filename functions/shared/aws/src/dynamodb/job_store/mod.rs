@@ -2,6 +2,7 @@
 
 mod admissions;
 mod attempts;
+mod attribute;
 mod checkpoints;
 mod completions;
 mod dead_letters;
