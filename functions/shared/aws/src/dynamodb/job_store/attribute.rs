@@ -1,6 +1,6 @@
-//! The stored forms of fields of a row, for `#[serde(with)]`.
+//! The stored forms of fields of the job row, for `#[serde(with)]`.
 //!
-//! A module without a `flatten` is one attribute. The others are several attributes, which the row keeps beside its own.
+//! `split`, `lease` and `counts` are several attributes of the row, so they also need `flatten`. The others are one.
 
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Lease, SplitState};
