@@ -2,7 +2,8 @@
 
 use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
-use rowmill_aws::http::{Problem, header, json_response, owner_of, read_json, to_be_polled};
+use rowmill_api::routes::Operation;
+use rowmill_aws::http::{Problem, header, json_response, operation_of, owner_of, read_json, to_be_polled};
 use rowmill_core::progress::job_view;
 
 use crate::create::{CreateJobError, Creator};
@@ -10,7 +11,11 @@ use crate::request::CreateJobRequest;
 
 /// Answers `POST /api/jobs`.
 pub async fn handle(creator: &Creator, request: Request) -> Response<Body> {
-    create(creator, &request).await.unwrap_or_else(Into::into)
+    let answer = match operation_of(crate::NAME, &request) {
+        Some(Operation::CreateJob) => create(creator, &request).await,
+        _ => Err(Problem::no_such_route()),
+    };
+    answer.unwrap_or_else(Into::into)
 }
 
 async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, Problem> {
