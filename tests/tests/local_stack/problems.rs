@@ -1,14 +1,14 @@
 //! Requests that cannot be served: each a problem that says what, where and what to do.
 
-use acceptance::local_stack::{answer, refused};
-use reqwest::{RequestBuilder, StatusCode};
+use acceptance::local_stack::{ApiRequest, answer, refused};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
-async fn problem(request: RequestBuilder, status: StatusCode, code: &str) -> Value {
+async fn problem(request: ApiRequest, status: StatusCode, code: &str) -> Value {
     refused(request, status, code).await.0
 }
 
@@ -116,11 +116,11 @@ fn a_job_that_has_not_changed_is_not_sent_again() {
         let job = stack.create("validate", &file, json!({})).await;
         stack.ended(&job).await;
         let path = format!("/api/jobs/{job}");
-        let response = stack.get(&path).send().await.expect("the API answers");
-        assert!(response.headers().get("retry-after").is_none(), "it has ended");
-        let etag = response.headers().get("etag").expect("an ETag").clone();
-        let response = stack.get(&path).header("if-none-match", etag).send().await.expect("the API answers");
-        assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
-        assert!(response.bytes().await.expect("no body").is_empty());
+        let answer = stack.get(&path).send().await;
+        assert!(answer.header("retry-after").is_none(), "it has ended");
+        let etag = answer.header("etag").expect("an ETag");
+        let answer = stack.get(&path).header("if-none-match", etag).send().await;
+        assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
+        assert!(answer.body.is_empty());
     });
 }

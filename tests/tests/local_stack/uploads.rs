@@ -27,7 +27,7 @@ pub async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Optio
 /// Sends bytes with a presigned request exactly as the API gave it.
 pub async fn send(stack: &LocalStack, signed: &Value, bytes: Vec<u8>) -> StatusCode {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let mut request = stack.request(&text(&signed["method"]), &text(&signed["url"]));
+    let mut request = stack.presigned(&text(&signed["method"]), &text(&signed["url"]));
     for (name, value) in signed["headers"].as_object().expect("headers") {
         // The HTTP client writes the length itself, and it must be the same.
         match name.as_str() {
