@@ -52,6 +52,20 @@ fn json_that_cannot_be_read_is_refused_with_the_place() {
         problem(post("{\"jobTipe\":\"validate\"}"), StatusCode::BAD_REQUEST, "invalid_body").await;
         let text = stack.post("/api/jobs").header("content-type", "text/plain").body("{}");
         problem(text, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
+        // The body is read before the job is looked for.
+        let redrive = |content_type: &str, body: String| {
+            let request = stack.post(&format!("/api/jobs/{UNKNOWN}/redrive"));
+            request.header("content-type", content_type).body(body)
+        };
+        problem(redrive("application/json", "{".into()), StatusCode::BAD_REQUEST, "invalid_json").await;
+        problem(redrive("text/plain", "{}".into()), StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
+        let announcement = stack.post("/api/uploads").header("content-type", "application/json").body("{}");
+        problem(announcement, StatusCode::BAD_REQUEST, "invalid_body").await;
+        let long = format!("{{\"jobType\": \"{}\"}}", "x".repeat(300_000));
+        let create = stack.post("/api/jobs").header("content-type", "application/json").body(long.clone());
+        for request in [create, redrive("application/json", long)] {
+            problem(request, StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
+        }
     });
 }
 
@@ -73,11 +87,16 @@ fn what_is_not_there_is_not_found() {
         let not_found = StatusCode::NOT_FOUND;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}/items?outcome=failed")), not_found, "not_found").await;
+        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/results")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}/dead-letters")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/jobs/{UNKNOWN}/cancel")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/jobs/{UNKNOWN}/redrive")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/uploads/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/uploads/{UNKNOWN}/complete")), not_found, "not_found").await;
+        // No route has these: the gateway answers.
+        for request in [stack.get("/api/nothing"), stack.post("/api/openapi.json")] {
+            assert_eq!(answer(request).await, (not_found, json!({ "message": "Not Found" })));
+        }
     });
 }
 
@@ -86,6 +105,10 @@ fn a_query_that_makes_no_sense_is_refused() {
     on_the_stack(async |stack| {
         for query in ["status=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
+        }
+        for query in ["", "outcome=succeeded", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {
+            let items = stack.get(&format!("/api/jobs/{UNKNOWN}/items?{query}"));
+            problem(items, StatusCode::BAD_REQUEST, "invalid_query").await;
         }
     });
 }
@@ -106,6 +129,18 @@ fn a_repeated_idempotency_key_finds_the_same_job_and_no_other_payload() {
         assert_eq!((status, &again["jobGuid"]), (StatusCode::ACCEPTED, &first["jobGuid"]));
         assert_eq!(again["status"], "completed", "the job in its current state");
         problem(wish("8"), StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").await;
+    });
+}
+
+#[test]
+fn the_document_is_served_and_not_sent_again() {
+    on_the_stack(async |stack| {
+        let answer = stack.get("/api/openapi.json").send().await;
+        assert_eq!((answer.status, answer.json::<Value>()), (StatusCode::OK, rowmill_api::openapi::document()));
+        let etag = answer.header("etag").expect("an ETag");
+        let again = stack.get("/api/openapi.json").header("if-none-match", etag).send().await;
+        assert_eq!((again.status, again.header("etag")), (StatusCode::NOT_MODIFIED, Some(etag)));
+        assert_eq!(again.header("cache-control"), answer.header("cache-control"));
     });
 }
 
