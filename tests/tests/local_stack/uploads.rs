@@ -54,7 +54,7 @@ fn a_small_file_is_stored_at_once() {
 #[test]
 fn a_body_that_would_not_survive_the_gateway_is_refused() {
     on_the_stack(async |stack| {
-        let post = |content_type: &str| stack.post("/api/uploads").header("content-type", content_type.to_owned());
+        let post = |content_type: &str| stack.post("/api/uploads").header("content-type", content_type);
         let (status, problem) = answer(post("text/csv").body(&b"a,b\n\xff,1\n"[..])).await;
         assert_eq!((status, &problem["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("body_altered")));
         let (status, upload) = answer(post("application/octet-stream").body(&b"a,b\n\xff,1\n"[..])).await;
