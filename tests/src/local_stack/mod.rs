@@ -1,6 +1,8 @@
 //! The local stack as a test uses it: the API over HTTP, and the emulated tables, queues and processes beneath it.
 
+mod api;
 mod bucket;
+mod documented;
 mod event_listener;
 mod processes;
 mod python;
@@ -12,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rowmill::aws::{Target, sdk_config};
 use rowmill::progress::Progress;
 use rowmill::stack::{Stack, StackOptions, logs_dir};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub use api::{ApiAnswer, ApiRequest, answer, refused};
 pub use event_listener::EventListener;
 pub use processes::kill;
 pub use row::Row;
@@ -95,18 +98,20 @@ impl LocalStack {
 
     // -- The API --------------------------------------------------------------------------------------
 
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.stack.api_url())
-    }
-
     /// A `GET` to the API.
-    pub fn get(&self, path: &str) -> RequestBuilder {
-        self.http.get(self.url(path))
+    pub fn get(&self, path: &str) -> ApiRequest {
+        self.call(Method::GET, path)
     }
 
     /// A `POST` to the API.
-    pub fn post(&self, path: &str) -> RequestBuilder {
-        self.http.post(self.url(path))
+    pub fn post(&self, path: &str) -> ApiRequest {
+        self.call(Method::POST, path)
+    }
+
+    /// Any request to the API.
+    pub fn call(&self, method: Method, path: &str) -> ApiRequest {
+        let url = format!("{}{path}", self.api_url());
+        ApiRequest::new(self.http.request(method.clone(), url), method, path)
     }
 
     /// Where the API is.
@@ -114,8 +119,12 @@ impl LocalStack {
         self.stack.api_url()
     }
 
-    /// Any request to anywhere.
-    pub fn request(&self, method: &str, url: &str) -> RequestBuilder {
+    /// A request to a presigned URL.
+    ///
+    /// # Panics
+    /// If the URL belongs to the API: [`call`](Self::call) checks its answers.
+    pub fn presigned(&self, method: &str, url: &str) -> RequestBuilder {
+        assert!(!url.starts_with(self.api_url()), "{url} is not presigned");
         self.http.request(method.parse().expect("a method"), url)
     }
 
@@ -133,8 +142,8 @@ impl LocalStack {
     }
 
     /// Creates the job that this body asks for.
-    pub async fn create_from(&self, wish: &Value) -> String {
-        let (status, job) = answer(self.post("/api/jobs").json(wish)).await;
+    pub async fn create_from(&self, body: &Value) -> String {
+        let (status, job) = answer(self.post("/api/jobs").json(body)).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{job}");
         job["jobGuid"].as_str().expect("a jobGuid").to_owned()
     }
@@ -333,29 +342,6 @@ pub fn http_client() -> Client {
     // The client checks no certificate here, and still wants somebody who could.
     rustls::crypto::ring::default_provider().install_default().ok();
     Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client")
-}
-
-/// Sends a request; the status and the JSON of the answer.
-pub async fn answer(request: RequestBuilder) -> (StatusCode, Value) {
-    let response = request.send().await.expect("the API answers");
-    let status = response.status();
-    let text = response.text().await.expect("a body");
-    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
-}
-
-/// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come back.
-pub async fn refused(request: RequestBuilder, status: StatusCode, code: &str) -> (Value, Option<u64>) {
-    let response = request.send().await.expect("the API answers");
-    let found = response.status();
-    let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
-    let (content_type, retry_after) = (header("content-type"), header("retry-after"));
-    let text = response.text().await.expect("a body");
-    assert_eq!(found, status, "{text}");
-    assert_eq!(content_type.as_deref(), Some("application/problem+json"), "{text}");
-    let problem: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status.as_u16())), "{problem}");
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
-    (problem, retry_after.map(|seconds| seconds.parse().expect("whole seconds")))
 }
 
 /// The error with its causes.

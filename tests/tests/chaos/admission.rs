@@ -22,19 +22,16 @@ struct Rejections {
 /// Requests a job until it is admitted; every rejection must have a `Retry-After`.
 async fn create_when_admitted(stack: &LocalStack, request: &Value, rejections: &Rejections) -> String {
     loop {
-        let response = stack.post("/api/jobs").json(request).send().await.expect("the API answers");
-        let status = response.status();
-        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
-        let (content_type, retry_after) = (header("content-type"), header("retry-after"));
-        let body: Value = response.json().await.expect("JSON");
+        let answer = stack.post("/api/jobs").json(request).send().await;
+        let (status, body) = (answer.status, answer.json::<Value>());
         let rejected = match (status.as_u16(), body["code"].as_str()) {
             (202, _) => return body["jobGuid"].as_str().expect("a jobGuid").to_owned(),
             (429, Some("owner_full")) => &rejections.owner_full,
             (503, Some("job_type_full")) => &rejections.type_full,
             _ => panic!("{status}: {body}"),
         };
-        assert_eq!(content_type.as_deref(), Some("application/problem+json"), "{body}");
-        let seconds = retry_after.and_then(|seconds| seconds.parse::<u64>().ok());
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{body}");
+        let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
         assert!(seconds >= Some(1), "Retry-After: {seconds:?}");
         rejected.set(rejected.get() + 1);
         // Sooner than `Retry-After`, to keep the ceiling under pressure.

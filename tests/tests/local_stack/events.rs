@@ -19,10 +19,10 @@ fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
         let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "id,n\n1,1\n2,x\n3,3\n").await;
         let schema = json!({ "properties": { "n": { "type": "integer" } } });
-        let wish = json!({
+        let body = json!({
             "jobType": "validate", "fileGuid": upload, "params": { "schema": schema }, "metadata": { "order": "4711" },
         });
-        let job = stack.create_from(&wish).await;
+        let job = stack.create_from(&body).await;
         let ended = stack.ended(&job).await;
         let redrive = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({}));
         let (status, redriven) = answer(redrive).await;

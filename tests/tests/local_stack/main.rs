@@ -11,6 +11,7 @@ mod problems;
 mod redrives;
 mod repeats;
 mod results;
+mod schemathesis;
 mod service;
 mod stack;
 mod stops;

@@ -1,14 +1,14 @@
 //! Requests that cannot be served: each a problem that says what, where and what to do.
 
-use acceptance::local_stack::{answer, refused};
-use reqwest::{RequestBuilder, StatusCode};
+use acceptance::local_stack::{ApiRequest, answer, refused};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
-async fn problem(request: RequestBuilder, status: StatusCode, code: &str) -> Value {
+async fn problem(request: ApiRequest, status: StatusCode, code: &str) -> Value {
     refused(request, status, code).await.0
 }
 
@@ -16,26 +16,26 @@ async fn problem(request: RequestBuilder, status: StatusCode, code: &str) -> Val
 fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", "a,b\n1,2\n").await;
-        let wish = |body: Value| stack.post("/api/jobs").json(&body);
+        let create = |body: Value| stack.post("/api/jobs").json(&body);
         let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
         let refused =
-            problem(wish(json!({ "jobType": "explode", "fileGuid": file })), unprocessable, "unknown_job_type");
+            problem(create(json!({ "jobType": "explode", "fileGuid": file })), unprocessable, "unknown_job_type");
         assert!(refused.await["detail"].as_str().expect("a detail").contains("import"));
-        problem(wish(json!({ "jobType": "validate", "fileGuid": UNKNOWN })), unprocessable, "unknown_upload").await;
-        let no_dataset = wish(json!({ "jobType": "import", "fileGuid": file }));
+        problem(create(json!({ "jobType": "validate", "fileGuid": UNKNOWN })), unprocessable, "unknown_upload").await;
+        let no_dataset = create(json!({ "jobType": "import", "fileGuid": file }));
         assert_eq!(problem(no_dataset, unprocessable, "invalid_params").await["field"], "params.dataset");
         let no_column = json!({ "jobType": "import", "fileGuid": file, "params": { "dataset": "d", "key": "c" } });
-        assert_eq!(problem(wish(no_column), unprocessable, "invalid_params").await["field"], "params.key");
+        assert_eq!(problem(create(no_column), unprocessable, "invalid_params").await["field"], "params.key");
         let slip = json!({ "jobType": "validate", "fileGuid": file, "params": { "scema": {} } });
-        assert_eq!(problem(wish(slip), unprocessable, "invalid_params").await["field"], "params.scema");
+        assert_eq!(problem(create(slip), unprocessable, "invalid_params").await["field"], "params.scema");
         let late = json!({ "jobType": "validate", "fileGuid": file, "deadlineSeconds": 9_999_999 });
-        assert_eq!(problem(wish(late), unprocessable, "invalid_request").await["field"], "deadlineSeconds");
+        assert_eq!(problem(create(late), unprocessable, "invalid_request").await["field"], "deadlineSeconds");
         for width in [0, 10_001] {
             let wide = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": width });
-            assert_eq!(problem(wish(wide), unprocessable, "invalid_request").await["field"], "maxConcurrency");
+            assert_eq!(problem(create(wide), unprocessable, "invalid_request").await["field"], "maxConcurrency");
         }
         let twice = stack.upload("text/csv", "a,a\n1,2\n").await;
-        problem(wish(json!({ "jobType": "validate", "fileGuid": twice })), unprocessable, "unreadable_file").await;
+        problem(create(json!({ "jobType": "validate", "fileGuid": twice })), unprocessable, "unreadable_file").await;
     });
 }
 
@@ -52,6 +52,20 @@ fn json_that_cannot_be_read_is_refused_with_the_place() {
         problem(post("{\"jobTipe\":\"validate\"}"), StatusCode::BAD_REQUEST, "invalid_body").await;
         let text = stack.post("/api/jobs").header("content-type", "text/plain").body("{}");
         problem(text, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
+        // The body is read before the job is looked for.
+        let redrive = |content_type: &str, body: String| {
+            let request = stack.post(&format!("/api/jobs/{UNKNOWN}/redrive"));
+            request.header("content-type", content_type).body(body)
+        };
+        problem(redrive("application/json", "{".into()), StatusCode::BAD_REQUEST, "invalid_json").await;
+        problem(redrive("text/plain", "{}".into()), StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
+        let announcement = stack.post("/api/uploads").header("content-type", "application/json").body("{}");
+        problem(announcement, StatusCode::BAD_REQUEST, "invalid_body").await;
+        let long = format!("{{\"jobType\": \"{}\"}}", "x".repeat(300_000));
+        let create = stack.post("/api/jobs").header("content-type", "application/json").body(long.clone());
+        for request in [create, redrive("application/json", long)] {
+            problem(request, StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
+        }
     });
 }
 
@@ -73,11 +87,16 @@ fn what_is_not_there_is_not_found() {
         let not_found = StatusCode::NOT_FOUND;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}/items?outcome=failed")), not_found, "not_found").await;
+        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/results")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}/dead-letters")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/jobs/{UNKNOWN}/cancel")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/jobs/{UNKNOWN}/redrive")), not_found, "not_found").await;
         problem(stack.get(&format!("/api/uploads/{UNKNOWN}")), not_found, "not_found").await;
         problem(stack.post(&format!("/api/uploads/{UNKNOWN}/complete")), not_found, "not_found").await;
+        // No route has these: the gateway answers.
+        for request in [stack.get("/api/nothing"), stack.post("/api/openapi.json")] {
+            assert_eq!(answer(request).await, (not_found, json!({ "message": "Not Found" })));
+        }
     });
 }
 
@@ -87,6 +106,10 @@ fn a_query_that_makes_no_sense_is_refused() {
         for query in ["status=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
         }
+        for query in ["", "outcome=succeeded", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {
+            let items = stack.get(&format!("/api/jobs/{UNKNOWN}/items?{query}"));
+            problem(items, StatusCode::BAD_REQUEST, "invalid_query").await;
+        }
     });
 }
 
@@ -94,18 +117,30 @@ fn a_query_that_makes_no_sense_is_refused() {
 fn a_repeated_idempotency_key_finds_the_same_job_and_no_other_payload() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", "a\n1\n").await;
-        let wish = |metadata: &str| {
+        let create = |metadata: &str| {
             let body = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": metadata } });
             stack.post("/api/jobs").header("idempotency-key", format!("once-{file}")).json(&body)
         };
-        let (status, first) = answer(wish("7")).await;
+        let (status, first) = answer(create("7")).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{first}");
         let job = first["jobGuid"].as_str().expect("a guid").to_owned();
         stack.ended(&job).await;
-        let (status, again) = answer(wish("7")).await;
+        let (status, again) = answer(create("7")).await;
         assert_eq!((status, &again["jobGuid"]), (StatusCode::ACCEPTED, &first["jobGuid"]));
         assert_eq!(again["status"], "completed", "the job in its current state");
-        problem(wish("8"), StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").await;
+        problem(create("8"), StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").await;
+    });
+}
+
+#[test]
+fn the_document_is_served_and_not_sent_again() {
+    on_the_stack(async |stack| {
+        let answer = stack.get("/api/openapi.json").send().await;
+        assert_eq!((answer.status, answer.json::<Value>()), (StatusCode::OK, rowmill_api::openapi::document()));
+        let etag = answer.header("etag").expect("an ETag");
+        let again = stack.get("/api/openapi.json").header("if-none-match", etag).send().await;
+        assert_eq!((again.status, again.header("etag")), (StatusCode::NOT_MODIFIED, Some(etag)));
+        assert_eq!(again.header("cache-control"), answer.header("cache-control"));
     });
 }
 
@@ -116,11 +151,11 @@ fn a_job_that_has_not_changed_is_not_sent_again() {
         let job = stack.create("validate", &file, json!({})).await;
         stack.ended(&job).await;
         let path = format!("/api/jobs/{job}");
-        let response = stack.get(&path).send().await.expect("the API answers");
-        assert!(response.headers().get("retry-after").is_none(), "it has ended");
-        let etag = response.headers().get("etag").expect("an ETag").clone();
-        let response = stack.get(&path).header("if-none-match", etag).send().await.expect("the API answers");
-        assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
-        assert!(response.bytes().await.expect("no body").is_empty());
+        let answer = stack.get(&path).send().await;
+        assert!(answer.header("retry-after").is_none(), "it has ended");
+        let etag = answer.header("etag").expect("an ETag");
+        let answer = stack.get(&path).header("if-none-match", etag).send().await;
+        assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
+        assert!(answer.body.is_empty());
     });
 }

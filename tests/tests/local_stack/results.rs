@@ -19,7 +19,7 @@ pub async fn results(stack: &LocalStack, job: &str) -> (Value, Vec<(String, Vec<
     let mut files = Vec::new();
     for file in results["files"].as_array().expect("files") {
         let link = file["url"].as_str().expect("a link");
-        let response = stack.request("GET", link).send().await.expect("an answer");
+        let response = stack.presigned("GET", link).send().await.expect("an answer");
         assert!(response.status().is_success(), "{link}");
         let bytes = response.bytes().await.expect("a body").to_vec();
         assert_eq!(file["bytes"], json!(bytes.len()), "{file}");

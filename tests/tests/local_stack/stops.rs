@@ -42,6 +42,7 @@ fn a_cancelled_job_ends_soon_and_keeps_what_was_done() {
         let job = long_job(stack, "cancelled", json!({})).await;
         stack.job_when(&job, |shown| shown["itemProgress"].as_u64() > Some(0)).await;
         refused(stack.post(&format!("/api/jobs/{job}/redrive")), StatusCode::CONFLICT, "job_active").await;
+        refused(stack.get(&format!("/api/jobs/{job}/results")), StatusCode::CONFLICT, "job_active").await;
         let cancel = || stack.post(&format!("/api/jobs/{job}/cancel"));
         for _ in 0..2 {
             let (status, shown) = answer(cancel()).await;

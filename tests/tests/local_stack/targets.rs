@@ -83,7 +83,7 @@ fn a_function_in_python_is_a_job_type_with_outputs() {
         let files = results["files"].as_array().expect("files");
         let outputs = files.iter().find(|file| file["kind"] == "output").expect("outputs");
         assert_eq!((&outputs["name"], &outputs["items"]), (&json!("outputs.jsonl"), &json!(1197)));
-        let response = stack.request("GET", outputs["url"].as_str().expect("a URL")).send().await.expect("the file");
+        let response = stack.presigned("GET", outputs["url"].as_str().expect("a URL")).send().await.expect("the file");
         let text = response.text().await.expect("text");
         let lengths: Vec<u64> = text
             .lines()

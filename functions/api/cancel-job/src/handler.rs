@@ -2,14 +2,19 @@
 
 use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
-use rowmill_aws::http::{Problem, json_response, owner_of, path_parameter, to_be_polled};
+use rowmill_api::routes::Operation;
+use rowmill_aws::http::{Problem, json_response, operation_of, owner_of, path_parameter, to_be_polled};
 use rowmill_core::progress::job_view;
 
 use crate::cancel::{CancelError, Canceller};
 
 /// Answers `POST /api/jobs/{jobGuid}/cancel`.
 pub async fn handle(canceller: &Canceller, request: Request) -> Response<Body> {
-    cancel(canceller, &request).await.unwrap_or_else(Into::into)
+    let answer = match operation_of(crate::NAME, &request) {
+        Some(Operation::CancelJob) => cancel(canceller, &request).await,
+        _ => Err(Problem::no_such_route()),
+    };
+    answer.unwrap_or_else(Into::into)
 }
 
 async fn cancel(canceller: &Canceller, request: &Request) -> Result<Response<Body>, Problem> {

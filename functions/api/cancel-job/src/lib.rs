@@ -8,3 +8,6 @@
 pub mod cancel;
 pub mod handler;
 pub mod start;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "cancel-job";

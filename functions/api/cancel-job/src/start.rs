@@ -10,7 +10,7 @@ use crate::handler;
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("cancel-job").await?;
+    let runtime = rowmill_aws::start(crate::NAME).await?;
     let canceller = Arc::new(Canceller { jobs: runtime.job_store()?, clock: runtime.clock() });
     runtime
         .serve_http(move |request| {

@@ -13,3 +13,6 @@ pub mod limits;
 pub mod request;
 pub mod source;
 pub mod start;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "create-job";

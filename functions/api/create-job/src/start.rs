@@ -16,7 +16,7 @@ use crate::limits::CreateLimits;
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("create-job").await?;
+    let runtime = rowmill_aws::start(crate::NAME).await?;
     let creator = Arc::new(creator(&runtime, job_types)?);
     runtime
         .serve_http(move |request| {

@@ -1,13 +1,15 @@
 //! From the HTTP request to the use cases and back.
 
+use std::sync::LazyLock;
+
 use lambda_http::http::HeaderValue;
-use lambda_http::{Body, Request, RequestExt, Response};
+use lambda_http::{Body, Request, Response};
 use rowmill_api::dead_letter::DeadLetterList;
 use rowmill_api::item::{FailedItemPage, SkippedItemPage};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Problem, header, json_response, owner_of, path_parameter, query_parameter, response, to_be_polled,
+    Problem, header, json_response, operation_of, owner_of, path_parameter, query_parameter, response, to_be_polled,
 };
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
@@ -20,6 +22,9 @@ use crate::show::Jobs;
 
 /// The OpenAPI document. A test of `rowmill-api` compares it with the types.
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
+
+/// The document's ETag.
+static DOCUMENT_ETAG: LazyLock<String> = LazyLock::new(|| etag_of(DOCUMENT.as_bytes()));
 
 /// The default `limit` of a page of jobs.
 const JOBS_DEFAULT: usize = 20;
@@ -50,7 +55,7 @@ pub async fn handle(pages: &JobPages, request: Request) -> Response<Body> {
 }
 
 async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Problem> {
-    let operation = Operation::of("job-status", request.method().as_str(), request.raw_http_path());
+    let operation = operation_of(crate::NAME, request);
     if operation == Some(Operation::ShowDocument) {
         return Ok(document(request));
     }
@@ -61,7 +66,7 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
         Some(Operation::ListItems) => items(pages, &owner, request).await,
         Some(Operation::ShowResults) => results(pages, &owner, request).await,
         Some(Operation::ListDeadLetters) => dead_letters(pages, &owner, request).await,
-        _ => Err(Problem::not_found("The API has no such method and path.")),
+        _ => Err(Problem::no_such_route()),
     }
 }
 
@@ -69,7 +74,7 @@ async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Pr
 /// still demands a token.
 fn document(request: &Request) -> Response<Body> {
     let document = response(200, [("content-type", "application/json".to_owned())], DOCUMENT);
-    let mut answer = with_etag(request, document);
+    let mut answer = with_etag(request, document, &DOCUMENT_ETAG);
     answer.headers_mut().insert("cache-control", HeaderValue::from_static("max-age=3600"));
     answer
 }
@@ -78,18 +83,23 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let view = pages.jobs.show(&job).await?;
-    let response = with_etag(request, json_response(200, &view));
+    let response = json_response(200, &view);
+    let etag = etag_of(response.body());
+    let response = with_etag(request, response, &etag);
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-/// Adds an ETag of the body to the answer. If the client has this body already, answers 304 without it.
-fn with_etag(request: &Request, mut answer: Response<Body>) -> Response<Body> {
-    let digest = Sha256::digest(answer.body());
-    let etag: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let etag = format!("\"{etag}\"");
+/// The ETag of a body.
+fn etag_of(body: &[u8]) -> String {
+    let digest: String = Sha256::digest(body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digest}\"")
+}
+
+/// Adds the ETag of the body to the answer. If the client has this body already, answers 304 without it.
+fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> Response<Body> {
     let known = header(request, "if-none-match").unwrap_or_default();
     if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag) {
-        return response(304, [("etag", etag)], Body::Empty);
+        return response(304, [("etag", etag.to_owned())], Body::Empty);
     }
     if let Ok(etag) = HeaderValue::try_from(etag) {
         answer.headers_mut().insert("etag", etag);
@@ -120,19 +130,19 @@ async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or(0);
     let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
     let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
-    let owned = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid));
+    let failed = match outcome.as_deref() {
+        Some("failed") => true,
+        Some("skipped") => false,
+        _ => return Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
+    };
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let next = |row: Option<u64>| row.map(|row| row.to_string());
-    match outcome.as_deref() {
-        Some("failed") => {
-            let page = pages.items.failed(&owned?, after, limit).await?;
-            Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next) }))
-        }
-        Some("skipped") => {
-            let page = pages.items.skipped(&owned?, after, limit).await?;
-            Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
-        }
-        _ => Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
+    if failed {
+        let page = pages.items.failed(&job, after, limit).await?;
+        return Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next) }));
     }
+    let page = pages.items.skipped(&job, after, limit).await?;
+    Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
 }
 
 async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -71,17 +71,12 @@ impl ItemPages {
         let is_last = rows.len() <= limit;
         rows.truncate(limit);
         let next = rows.last().copied().filter(|_| !is_last);
-        Ok(ItemsPage { items: rows.into_iter().map(skipped).collect(), next })
+        Ok(ItemsPage { items: rows.into_iter().map(SkippedItem::of).collect(), next })
     }
 
     const fn stored<'a>(&'a self, job: &'a Job) -> StoredJob<'a> {
         StoredJob { jobs: &self.jobs, objects: &self.objects, job }
     }
-}
-
-fn skipped(row: u64) -> SkippedItem {
-    let message = "not processed: the job was stopped before".to_owned();
-    SkippedItem { row, code: "skipped".to_owned(), message }
 }
 
 struct Page {

@@ -12,3 +12,6 @@ pub mod limits;
 pub mod results;
 pub mod show;
 pub mod start;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "job-status";

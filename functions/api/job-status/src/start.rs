@@ -15,7 +15,7 @@ use crate::show::Jobs;
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("job-status").await?;
+    let runtime = rowmill_aws::start(crate::NAME).await?;
     let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
     let pages = Arc::new(JobPages {
         items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },

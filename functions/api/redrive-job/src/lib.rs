@@ -11,3 +11,6 @@ pub mod handler;
 pub mod limits;
 pub mod redrive;
 pub mod start;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "redrive-job";

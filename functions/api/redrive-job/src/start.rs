@@ -13,7 +13,7 @@ use crate::redrive::Redriver;
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("redrive-job").await?;
+    let runtime = rowmill_aws::start(crate::NAME).await?;
     let redriver = Arc::new(Redriver {
         jobs: runtime.job_store()?,
         uploads: runtime.upload_store()?,

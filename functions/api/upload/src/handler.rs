@@ -1,12 +1,13 @@
 //! From the HTTP request to the use case and back.
 
 use bytes::Bytes;
-use lambda_http::http::Method;
-use lambda_http::{Body, Request, RequestExt, Response};
+use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
+use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Problem, content_type, header, json_response, owner_of, path_parameter, query_parameter, read_json,
+    Problem, content_type, header, json_response, operation_of, owner_of, path_parameter, query_parameter, read_json,
 };
+use rowmill_core::model::ids::Owner;
 
 use crate::request::AnnounceRequest;
 use crate::upload::{UploadError, Uploads};
@@ -18,14 +19,22 @@ pub async fn handle(uploads: &Uploads, request: Request) -> Response<Body> {
 
 async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, Problem> {
     let owner = owner_of(request)?;
-    if *request.method() == Method::GET {
-        let view = uploads.show(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
-        return Ok(json_response(200, &view));
+    match operation_of(crate::NAME, request) {
+        Some(Operation::CreateUpload) => create(uploads, &owner, request).await,
+        Some(Operation::CompleteUpload) => {
+            let view = uploads.complete(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+            Ok(json_response(200, &view))
+        }
+        Some(Operation::ShowUpload) => {
+            let view = uploads.show(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+            Ok(json_response(200, &view))
+        }
+        _ => Err(Problem::no_such_route()),
     }
-    if request.raw_http_path().trim_end_matches('/').ends_with("/complete") {
-        let view = uploads.complete(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
-        return Ok(json_response(200, &view));
-    }
+}
+
+/// Stores the file in the body, or the announcement of a file.
+async fn create(uploads: &Uploads, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let view = match content_type(request).as_deref() {
         None => {
             let detail = "The request has no content type. Send the file with its own content type, such as `text/csv`, \
@@ -38,12 +47,12 @@ async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, P
             );
             return Err(Problem::unsupported_media_type(detail));
         }
-        Some("application/json") => uploads.announce(&owner, &read_json::<AnnounceRequest>(request)?).await,
+        Some("application/json") => uploads.announce(owner, &read_json::<AnnounceRequest>(request)?).await,
         Some(_) => {
             let content_type = header(request, "content-type").unwrap_or_default();
             check_unaltered(request)?;
             let file_name: Option<String> = query_parameter(request, "fileName", "a file name")?;
-            uploads.store(&owner, content_type, file_name.as_deref(), body_of(request)).await
+            uploads.store(owner, content_type, file_name.as_deref(), body_of(request)).await
         }
     };
     Ok(json_response(201, &view.map_err(problem)?))

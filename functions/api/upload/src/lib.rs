@@ -10,3 +10,6 @@ pub mod limits;
 pub mod request;
 pub mod start;
 pub mod upload;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "upload";

@@ -13,7 +13,7 @@ use crate::upload::Uploads;
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("upload").await?;
+    let runtime = rowmill_aws::start(crate::NAME).await?;
     let objects = runtime.objects()?;
     let uploads = Arc::new(Uploads {
         uploads: runtime.upload_store()?,

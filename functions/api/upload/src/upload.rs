@@ -25,6 +25,9 @@ use crate::request::{
 /// presigned requests must stay well below the 6 MB of a Lambda response.
 const PARTS_MAX: u64 = 1000;
 
+/// What a token of RFC 9110 may have beside letters and digits.
+const TOKEN_MARKS: &str = "!#$%&'*+-.^_`|~";
+
 /// How many presigned requests are created at once.
 const PRESIGN_CONCURRENCY: usize = 16;
 
@@ -266,16 +269,23 @@ fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), Upload
         let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters.");
         return Err(UploadError::Field { field: "fileName", message });
     }
-    let is_media_type = content_type.split(';').next().is_some_and(|name| name.trim().split('/').count() == 2);
     if content_type.len() > CONTENT_TYPE_MAX_BYTES
         || !printable(content_type)
         || !content_type.is_ascii()
-        || !is_media_type
+        || !is_media_type(content_type)
     {
         let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as `text/csv`.");
         return Err(UploadError::Field { field: "contentType", message });
     }
     Ok(())
+}
+
+/// Whether it is `type/subtype` (RFC 9110), with or without parameters behind it.
+fn is_media_type(content_type: &str) -> bool {
+    let is_token =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || TOKEN_MARKS.contains(c));
+    let name = content_type.split(';').next().unwrap_or_default().trim_end();
+    name.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
 fn parse_sha256(hex: &str) -> Result<[u8; 32], UploadError> {
@@ -289,4 +299,19 @@ fn parse_sha256(hex: &str) -> Result<[u8; 32], UploadError> {
         *byte = u8::from_str_radix(digits, 16).map_err(|_| error())?;
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_media_type;
+
+    #[test]
+    fn a_media_type_is_two_tokens_with_or_without_parameters() {
+        for good in ["text/csv", "text/csv; charset=utf-8", "application/vnd.ms-excel", "a/b ;"] {
+            assert!(is_media_type(good), "{good}");
+        }
+        for bad in ["", "/", "text", "text/", "/csv", "text/csv/x", "te xt/csv", " text/csv", "text csv; a/b"] {
+            assert!(!is_media_type(bad), "{bad}");
+        }
+    }
 }

@@ -41,6 +41,14 @@ pub struct SkippedItem {
     pub message: String,
 }
 
+impl SkippedItem {
+    /// The skipped item of this row.
+    pub fn of(row: u64) -> Self {
+        let message = "not processed because the job was stopped".to_owned();
+        Self { row, code: "skipped".to_owned(), message }
+    }
+}
+
 /// A page of failed items, in row order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FailedItemPage {

@@ -18,5 +18,6 @@ pub mod results;
 pub mod routes;
 pub mod status;
 pub mod upload;
+mod whole;
 
 pub use open::{Open, Word};

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::ids::FileGuid;
+use crate::whole;
 
 /// The longest idempotency key, in characters.
 pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;
@@ -36,11 +37,11 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
     /// How many chunks of the job may be in flight at the same time. Default: the number of workers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_concurrency: Option<u32>,
     /// After how many seconds the job is stopped if it has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_seconds: Option<u64>,
     /// The client's own notes. The API shows them with the job. At most 1 KiB of JSON.
@@ -64,10 +65,10 @@ pub struct Tolerance {
     #[schema(minimum = 0, maximum = 100)]
     pub percent: Option<f64>,
     /// More failed items than this stop the job.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The percentage is ignored until this many items are processed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub minimum_items: Option<u64>,
 }
 
@@ -79,7 +80,7 @@ pub struct RedriveRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
     /// After how many seconds the attempt is stopped if it has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_seconds: Option<u64>,
 }
@@ -88,13 +89,14 @@ pub struct RedriveRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnnounceRequest {
-    /// The file's name, without control characters.
-    #[schema(min_length = 1, max_length = 255)]
+    /// The file's name: at most 255 bytes, without control characters.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     pub file_name: String,
     /// The file's media type, such as `text/csv`.
-    #[schema(max_length = 255, pattern = "^[A-Za-z0-9.+-]+/[A-Za-z0-9.+-]+$")]
+    #[schema(max_length = 255, pattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+ *(;[ -~]*)?$")]
     pub content_type: String,
     /// The file's length in bytes.
+    #[serde(deserialize_with = "whole::required")]
     pub size: u64,
     /// The SHA-256 of the file's bytes, in hexadecimal. The bucket checks it. Not for a file that is sent in parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -188,8 +188,7 @@ fn failed_items() -> FailedItemPage {
 }
 
 fn skipped_items() -> SkippedItemPage {
-    let message = "not processed: the job was stopped before".to_owned();
-    SkippedItemPage { items: vec![SkippedItem { row: 8, code: "skipped".to_owned(), message }], next: Some("8".into()) }
+    SkippedItemPage { items: vec![SkippedItem::of(8)], next: Some("8".into()) }
 }
 
 fn document() -> OpenApiDocument {

@@ -47,7 +47,14 @@ fn parameters(route: &Route) -> Vec<Value> {
     });
     let others = route.parameters.iter().map(|parameter| {
         let Parameter { name, place, required, description, schema } = parameter;
-        json!({ "name": name, "in": place, "required": required, "description": description, "schema": parsed(schema) })
+        let mut parameter = json!({
+            "name": name, "in": place, "required": required, "description": description, "schema": parsed(schema),
+        });
+        if *place == "query" && !required {
+            // The functions read an empty parameter as one that is left out.
+            parameter["allowEmptyValue"] = true.into();
+        }
+        parameter
     });
     in_path.chain(others).collect()
 }

@@ -20,8 +20,9 @@ routes!(
             name: "fileName",
             place: "query",
             required: false,
-            description: "The name of the file in the body. Ignored with an announcement, which has its own `fileName`.",
-            schema: r#"{"type": "string", "minLength": 1, "maxLength": 255}"#,
+            description: "The name of the file in the body, at most 255 bytes without control characters. An empty name counts \
+                      as left out. Ignored with an announcement, which has its own `fileName`.",
+            schema: r#"{"type": "string"}"#,
         }],
         body: Some(RequestBody {
             required: true,

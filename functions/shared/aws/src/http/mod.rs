@@ -7,5 +7,5 @@ mod write;
 
 pub use owner::owner_of;
 pub use problem::Problem;
-pub use read::{JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json};
+pub use read::{JSON_MAX_BYTES, content_type, header, operation_of, path_parameter, query_parameter, read_json};
 pub use write::{json_response, response, to_be_polled};

@@ -67,6 +67,12 @@ impl Problem {
         Self::new(ProblemCode::NotFound, detail)
     }
 
+    /// 404: the function has no route of this method and path. API Gateway itself answers requests that no route of the
+    /// template matches, so a client sees this only if table and template differ.
+    pub fn no_such_route() -> Self {
+        Self::not_found("The API has no such method and path.")
+    }
+
     /// 413: the body is too big.
     pub fn too_large(limit_bytes: u64, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(ProblemCode::BodyTooLarge, detail);

@@ -1,0 +1,99 @@
+//! Requests to the API. Every answer must be one that the OpenAPI document lists.
+
+use reqwest::header::HeaderMap;
+use reqwest::{Body, Method, RequestBuilder, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::documented;
+
+/// A request to the API.
+#[must_use = "a request does nothing before it is sent"]
+pub struct ApiRequest {
+    request: RequestBuilder,
+    method: Method,
+    path: String,
+}
+
+/// The API's answer, which the OpenAPI document lists.
+#[derive(Debug)]
+pub struct ApiAnswer {
+    /// Its HTTP status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl ApiRequest {
+    /// The request that this builder makes. `path` may have a query.
+    pub(super) fn new(request: RequestBuilder, method: Method, path: &str) -> Self {
+        let path = path.split('?').next().unwrap_or_default().to_owned();
+        Self { request, method, path }
+    }
+
+    /// With this header.
+    pub fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        Self { request: self.request.header(name, value.as_ref()), ..self }
+    }
+
+    /// With this body in JSON.
+    pub fn json(self, body: &(impl Serialize + ?Sized)) -> Self {
+        Self { request: self.request.json(body), ..self }
+    }
+
+    /// With this body.
+    pub fn body(self, body: impl Into<Body>) -> Self {
+        Self { request: self.request.body(body), ..self }
+    }
+
+    /// Sends the request.
+    ///
+    /// # Panics
+    /// If the API does not answer, or if the OpenAPI document does not list the answer.
+    pub async fn send(self) -> ApiAnswer {
+        let Self { request, method, path } = self;
+        let response = request.send().await.expect("the API answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let answer = ApiAnswer { status, headers, body: response.bytes().await.expect("a body").to_vec() };
+        if let Err(wrong) = documented::check(&method, &path, &answer) {
+            let text = String::from_utf8_lossy(&answer.body);
+            panic!("{method} {path} is answered {status}, not as docs/openapi.json says: {wrong}\n{text}");
+        }
+        answer
+    }
+}
+
+impl ApiAnswer {
+    /// The text of a header, if the answer has it.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("ASCII"))
+    }
+
+    /// The body as JSON.
+    pub fn json<T: DeserializeOwned>(&self) -> T {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+/// Sends a request; the status and the JSON of the answer.
+pub async fn answer(request: ApiRequest) -> (StatusCode, Value) {
+    let answer = request.send().await;
+    let text = || Value::String(String::from_utf8_lossy(&answer.body).into_owned());
+    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_else(|_| text()))
+}
+
+/// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come back.
+pub async fn refused(request: ApiRequest, status: StatusCode, code: &str) -> (Value, Option<u64>) {
+    let answer = request.send().await;
+    let text = String::from_utf8_lossy(&answer.body);
+    assert_eq!(answer.status, status, "{text}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{text}");
+    let problem: Value = answer.json();
+    assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status.as_u16())), "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
+    let retry_after = answer.header("retry-after").map(|seconds| seconds.parse().expect("whole seconds"));
+    (problem, retry_after)
+}
