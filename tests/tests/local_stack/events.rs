@@ -14,7 +14,7 @@ fn detail<'a>(event: &'a Value, detail_type: &str) -> &'a Value {
 }
 
 #[test]
-fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
+fn each_attempt_publishes_an_event_at_its_start_and_at_its_end() {
     on_the_stack(async |stack| {
         let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "id,n\n1,1\n2,x\n3,3\n").await;
@@ -58,7 +58,7 @@ fn each_attempt_of_a_job_is_told_of_at_its_start_and_at_its_end() {
 }
 
 #[test]
-fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
+fn events_of_failed_and_cancelled_jobs_give_the_reason() {
     on_the_stack(async |stack| {
         let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "a,b\n1,2\n3,\"4\n").await;
@@ -83,7 +83,7 @@ fn a_job_that_fails_says_why_and_one_that_is_cancelled_that_it_is() {
 }
 
 #[test]
-fn nothing_goes_untold_when_the_function_that_tells_is_killed() {
+fn no_event_is_lost_when_announce_job_is_killed() {
     on_the_stack(async |stack| {
         let event_listener = stack.listen().await;
         let upload = stack.upload("text/csv", "a\n1\n").await;

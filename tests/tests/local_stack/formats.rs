@@ -58,7 +58,7 @@ fn the_same_characters_come_out_of_every_format() {
 }
 
 #[test]
-fn a_file_of_windows_1252_is_read_as_such() {
+fn a_windows_1252_file_is_decoded_by_its_param() {
     on_the_stack(async |stack| {
         let text = b"id,city\n1,K\xf6ln\n2,\x80 5 in Orl\xe9ans\n";
         let file = stack.upload("application/octet-stream", &text[..]).await;
@@ -100,7 +100,7 @@ fn a_decompression_bomb_ends_its_own_job_only() {
 }
 
 #[test]
-fn a_workbook_that_is_cut_off_is_an_error_that_says_so() {
+fn a_truncated_workbook_is_refused_with_the_reason() {
     on_the_stack(async |stack| {
         let mut workbook = files::data("unicode.xlsx");
         workbook.truncate(workbook.len() / 2);

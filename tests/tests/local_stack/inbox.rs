@@ -35,7 +35,7 @@ fn a_dropped_file_becomes_a_job_that_completes() {
 }
 
 #[test]
-fn a_sidecar_says_what_is_wanted_of_a_file_whatever_it_is_called() {
+fn a_sidecar_sets_the_job_of_a_file_with_any_name() {
     on_the_stack(async |stack| {
         let key = "inbox/validate/2025/größe a+b & 100%.csv";
         let sidecar = json!({ "params": { "delimiter": ";" }, "metadata": { "mark": "sidecar" }, "owner": "local" });
@@ -47,7 +47,7 @@ fn a_sidecar_says_what_is_wanted_of_a_file_whatever_it_is_called() {
 }
 
 #[test]
-fn a_file_that_comes_in_parts_and_one_of_no_bytes_become_jobs_too() {
+fn multipart_and_empty_drops_become_jobs_too() {
     on_the_stack(async |stack| {
         let bytes = files::plain_csv(1000);
         let (first, second) = bytes.split_at(5000);
@@ -62,7 +62,7 @@ fn a_file_that_comes_in_parts_and_one_of_no_bytes_become_jobs_too() {
 }
 
 #[test]
-fn the_same_drop_told_of_again_and_again_is_one_job() {
+fn repeated_notifications_of_a_drop_make_one_job() {
     on_the_stack(async |stack| {
         let (key, request) = ("inbox/validate/again.csv", marked("again", json!({})));
         let etag = stack.drop_file(key, "a\n1\n", &[("rowmill-request", &request)]).await;
@@ -86,7 +86,7 @@ fn the_same_drop_told_of_again_and_again_is_one_job() {
 }
 
 #[test]
-fn what_cannot_become_a_job_is_told_beside_the_inbox() {
+fn a_drop_that_cannot_become_a_job_gets_a_problem_report() {
     on_the_stack(async |stack| {
         for (key, bytes, request, code) in [
             ("inbox/unheard-of/a b.csv", "a\n", "{}", "unknown_job_type"),

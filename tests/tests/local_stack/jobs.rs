@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::stack::on_the_stack;
 
 #[test]
-fn the_main_job_puts_every_character_into_the_records_table() {
+fn an_import_writes_every_character_into_the_records_table() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::unicode_csv()).await;
         let job = stack.create("import", &file, json!({ "dataset": "characters", "key": "codepoint" })).await;
@@ -100,7 +100,7 @@ fn json_lines_are_imported_and_the_later_row_of_a_key_wins() {
 }
 
 #[test]
-fn two_jobs_at_once_do_not_disturb_each_other() {
+fn two_jobs_at_once_keep_separate_counts() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(5000)).await;
         let params = |dataset: &str| json!({ "dataset": dataset, "key": "id" });
@@ -115,7 +115,7 @@ fn two_jobs_at_once_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_job_of_few_chunks_at_a_time_is_done_whole() {
+fn a_job_with_low_max_concurrency_completes() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(40_000)).await;
         let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 3 })).await;

@@ -82,7 +82,7 @@ fn a_file_that_is_too_large_is_refused_with_the_limit() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_jobs_and_uploads_are_not_found() {
     on_the_stack(async |stack| {
         let not_found = StatusCode::NOT_FOUND;
         problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
@@ -101,7 +101,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn a_query_that_makes_no_sense_is_refused() {
+fn an_invalid_query_is_refused() {
     on_the_stack(async |stack| {
         for query in ["status=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;

@@ -62,8 +62,8 @@ fn records_imported_exported_and_imported_again_are_the_same() {
         let file = stack.upload("application/x-ndjson", lines).await;
         let import = stack.create("import", &file, json!({ "dataset": "first", "key": "id" })).await;
         assert_eq!(stack.ended(&import).await["itemsSucceeded"], json!(3000));
-        let wish = json!({ "jobType": "export", "params": { "dataset": "first", "compress": "gzip" } });
-        let export = stack.create_from(&wish).await;
+        let body = json!({ "jobType": "export", "params": { "dataset": "first", "compress": "gzip" } });
+        let export = stack.create_from(&body).await;
         let ended = stack.ended(&export).await;
         assert_eq!((&ended["itemCount"], &ended["itemProgress"]), (&json!(3000), &json!(3000)), "{ended}");
         let (_, files) = results(stack, &export).await;
@@ -82,7 +82,7 @@ fn records_imported_exported_and_imported_again_are_the_same() {
 }
 
 #[test]
-fn a_transformation_is_a_file_in_the_order_of_the_input_whatever_its_character_set() {
+fn a_transformed_file_keeps_the_row_order_in_every_charset() {
     on_the_stack(async |stack| {
         let mut csv = String::from("first;last\n");
         for row in 1..=1500 {
@@ -105,7 +105,7 @@ fn a_transformation_is_a_file_in_the_order_of_the_input_whatever_its_character_s
 }
 
 #[test]
-fn the_command_fetches_what_a_job_left_and_checks_it() {
+fn the_command_fetches_and_verifies_the_results() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", "a,b\n1,2\n3\n").await;
         let job = stack.create("transform", &file, json!({})).await;

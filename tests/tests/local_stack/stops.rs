@@ -13,9 +13,9 @@ const ROWS: u64 = 40_000;
 async fn long_job(stack: &LocalStack, dataset: &str, more: Value) -> String {
     let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
     let params = json!({ "dataset": dataset, "key": "id" });
-    let mut wish = json!({ "jobType": "import", "fileGuid": file, "params": params });
-    wish.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    stack.create_from(&wish).await
+    let mut body = json!({ "jobType": "import", "fileGuid": file, "params": params });
+    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    stack.create_from(&body).await
 }
 
 /// Every row is in one place: succeeded, failed, listed as skipped, or in the range that was never dispatched.
@@ -37,7 +37,7 @@ async fn check_stopped(stack: &LocalStack, job: &str, ended: &Value) {
 }
 
 #[test]
-fn a_cancelled_job_ends_soon_and_keeps_what_was_done() {
+fn a_cancelled_job_ends_soon_and_keeps_its_finished_items() {
     on_the_stack(async |stack| {
         let job = long_job(stack, "cancelled", json!({})).await;
         stack.job_when(&job, |shown| shown["itemProgress"].as_u64() > Some(0)).await;
@@ -72,7 +72,7 @@ fn a_job_that_has_ended_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_job_past_its_deadline_fails_however_much_is_left() {
+fn a_job_past_its_deadline_fails() {
     on_the_stack(async |stack| {
         let job = long_job(stack, "overdue", json!({ "deadlineSeconds": 2, "maxConcurrency": 1 })).await;
         let ended = stack.ended_with_sweeps(&job).await;
@@ -82,15 +82,15 @@ fn a_job_past_its_deadline_fails_however_much_is_left() {
 }
 
 #[test]
-fn a_job_with_more_failures_than_it_bears_is_stopped() {
+fn a_job_beyond_its_tolerance_is_stopped() {
     on_the_stack(async |stack| {
         let schema = json!({ "type": "object", "properties": { "name": { "type": "integer" } } });
         let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
-        let wish = json!({
+        let body = json!({
             "jobType": "validate", "fileGuid": file, "params": { "schema": schema },
             "tolerance": { "percent": 50, "minimumItems": 1500 }, "maxConcurrency": 1,
         });
-        let job = stack.create_from(&wish).await;
+        let job = stack.create_from(&body).await;
         let ended = stack.ended_with_sweeps(&job).await;
         assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("tolerance_exceeded")));
         assert!(ended["itemsFailed"].as_u64() >= Some(1500) && ended["itemsSucceeded"] == 0, "{ended}");

@@ -95,7 +95,7 @@ fn a_function_in_python_is_a_job_type_with_outputs() {
 }
 
 #[test]
-fn a_row_on_which_a_function_throws_costs_itself_alone() {
+fn a_row_on_which_a_function_throws_fails_alone() {
     on_the_stack(async |stack| {
         stack.create_python_function("fragile", FRAGILE).await;
         let bad = [1, 2, 250, 800];
@@ -122,7 +122,7 @@ fn a_webhook_is_called_with_signed_batches() {
 }
 
 #[test]
-fn a_webhook_that_hangs_does_no_harm_to_another_job_and_is_called_again_later() {
+fn a_hanging_webhook_does_not_disturb_other_jobs_and_is_retried_later() {
     on_the_stack(async |stack| {
         let service = SERVICE.get().expect("the service");
         let file = stack.upload("text/csv", files::plain_csv(600)).await;
@@ -144,7 +144,7 @@ fn a_webhook_that_hangs_does_no_harm_to_another_job_and_is_called_again_later() 
 }
 
 #[test]
-fn lies_and_redirects_into_private_networks_fail_the_items_and_end_the_job() {
+fn false_answers_and_redirects_into_private_networks_fail_the_items_and_end_the_job() {
     on_the_stack(async |stack| {
         let service = SERVICE.get().expect("the service");
         let file = stack.upload("text/csv", files::plain_csv(300)).await;
@@ -165,7 +165,7 @@ fn lies_and_redirects_into_private_networks_fail_the_items_and_end_the_job() {
 }
 
 #[test]
-fn half_an_answer_is_asked_for_again() {
+fn a_partial_answer_is_requested_again() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(300)).await;
         let job = stack.create("breaking-off", &file, json!({})).await;

@@ -10,8 +10,8 @@ use crate::stack::on_the_stack;
 /// Announces a file that is to go straight into the bucket.
 pub async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Option<&str>) -> Value {
     let content_type = if name.ends_with(".csv") { "text/csv" } else { "application/octet-stream" };
-    let wish = json!({ "fileName": name, "contentType": content_type, "size": size, "sha256": sha256 });
-    let (status, upload) = answer(stack.post("/api/uploads").json(&wish)).await;
+    let body = json!({ "fileName": name, "contentType": content_type, "size": size, "sha256": sha256 });
+    let (status, upload) = answer(stack.post("/api/uploads").json(&body)).await;
     assert_eq!(status, StatusCode::CREATED, "{upload}");
     assert_eq!(upload["status"], "pending");
     let mut requests: Vec<&Value> = upload["parts"].as_array().map(|parts| parts.iter().collect()).unwrap_or_default();
@@ -52,7 +52,7 @@ fn a_small_file_is_stored_at_once() {
 }
 
 #[test]
-fn a_body_that_would_not_survive_the_gateway_is_refused() {
+fn a_body_that_the_gateway_altered_is_refused() {
     on_the_stack(async |stack| {
         let post = |content_type: &str| stack.post("/api/uploads").header("content-type", content_type);
         let (status, problem) = answer(post("text/csv").body(&b"a,b\n\xff,1\n"[..])).await;
@@ -70,8 +70,8 @@ fn a_bigger_file_goes_straight_into_the_bucket() {
         let bytes = files::plain_csv(1000);
         let upload = announce(stack, "thousand.csv", bytes.len(), None).await;
         let file = upload["fileGuid"].as_str().expect("a guid");
-        let wish = json!({ "jobType": "validate", "fileGuid": file });
-        let (status, problem) = answer(stack.post("/api/jobs").json(&wish)).await;
+        let body = json!({ "jobType": "validate", "fileGuid": file });
+        let (status, problem) = answer(stack.post("/api/jobs").json(&body)).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("upload_incomplete")));
 
         assert_eq!(send(stack, &upload["upload"], bytes).await, StatusCode::OK);
