@@ -56,18 +56,26 @@ pub struct LocalStack {
     http: Client,
 }
 
+/// The root of this workspace.
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace")
+}
+
+/// The command `cargo rowmill`, run where and as everybody else runs it, so that nothing is built in another way.
+pub fn rowmill() -> tokio::process::Command {
+    let mut command = rowmill::package::cargo(workspace());
+    command.arg("rowmill");
+    command
+}
+
 /// The options of a stack of this workspace that keeps its state in this folder.
-///
-/// # Panics
-/// Never: this package lies in the workspace.
 pub fn options(state_dir: PathBuf, parameters: &[(&str, &str)]) -> StackOptions {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace");
     let parameter = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
     StackOptions {
         state_dir,
         progress: Progress::Shown,
         parameters: parameters.iter().map(parameter).collect(),
-        ..StackOptions::for_workspace(workspace)
+        ..StackOptions::for_workspace(workspace())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Read;
 
-use acceptance::local_stack::{LocalStack, answer};
+use acceptance::local_stack::{LocalStack, answer, rowmill};
 use crc_fast::{CrcAlgorithm, checksum};
 use flate2::read::MultiGzDecoder;
 use rowmill_core::model::results::crc64_text;
@@ -111,10 +111,8 @@ fn the_command_fetches_and_verifies_the_results() {
         let job = stack.create("transform", &file, json!({})).await;
         stack.ended(&job).await;
         let folder = tempfile::tempdir().unwrap();
-        let mut command = tokio::process::Command::new(env!("CARGO"));
-        // From the workspace's root, where everybody else runs it, so that nothing is built in another way.
-        command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-        command.args(["rowmill", "results", &job, "--json", "--url"]);
+        let mut command = rowmill();
+        command.args(["results", &job, "--json", "--url"]);
         let output = command.arg(stack.api_url()).arg("--out").arg(folder.path()).output().await.expect("it runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let told: Value =

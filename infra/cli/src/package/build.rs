@@ -51,7 +51,7 @@ fn bins(packages: &[String]) -> impl Iterator<Item = &str> {
 }
 
 /// A call of cargo at the root of the workspace. If cargo started this program, the same cargo is used.
-fn cargo(workspace: &Path) -> Command {
+pub fn cargo(workspace: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
