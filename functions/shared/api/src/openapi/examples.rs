@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::OpenApiDocument;
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
+use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView};

@@ -5,23 +5,11 @@ mod paths;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use crate::problem::{ProblemCode, ProblemView};
 use crate::routes::{self, Json};
-
-/// An OpenAPI document.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct OpenApiDocument {
-    openapi: &'static str,
-    #[schema(value_type = Object)]
-    info: Value,
-    #[schema(value_type = Object)]
-    paths: Value,
-}
 
 /// The document.
 ///

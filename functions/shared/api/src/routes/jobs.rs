@@ -5,9 +5,9 @@ use super::{
     RequestBody, Route,
 };
 use crate::dead_letter::DeadLetterList;
+use crate::document::OpenApiDocument;
 use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::job::{JobPage, JobView};
-use crate::openapi::OpenApiDocument;
 use crate::problem::ProblemCode::*;
 use crate::request::{CreateJobRequest, RedriveRequest};
 use crate::results::ResultsView;
