@@ -38,10 +38,14 @@ fn target(value: &Value) -> &str {
     value["Ref"].as_str().or_else(|| value["Fn::GetAtt"][0].as_str()).unwrap_or_else(|| panic!("{value} names nothing"))
 }
 
+/// A number, or the text of one: the keys of mappings are texts.
+fn number_in(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
 fn default_of(template: &Template, parameter: &str) -> u64 {
-    template.document()["Parameters"][parameter]["Default"]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{parameter} is not a number"))
+    let default = &template.document()["Parameters"][parameter]["Default"];
+    number_in(default).unwrap_or_else(|| panic!("{parameter} is not a number"))
 }
 
 /// A number in a property: the literal, or the default of the parameter that it refers to.
@@ -62,7 +66,7 @@ fn allowed_values<'a>(template: &'a Template, parameter: &str) -> &'a [Value] {
 
 /// All allowed values of a parameter of numbers.
 fn allowed(template: &Template, parameter: &str) -> Vec<u64> {
-    allowed_values(template, parameter).iter().map(|value| value.as_u64().unwrap()).collect()
+    allowed_values(template, parameter).iter().map(|value| number_in(value).unwrap()).collect()
 }
 
 fn maximum_of(template: &Template, parameter: &str) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{event_sources, properties, target, template};
 
@@ -165,6 +165,7 @@ fn resource_text(resource: &Value) -> String {
     match resource["Fn::Sub"].as_str() {
         Some(text) => text.replace("${", "").replace(".Arn}", ""),
         None if resource == "*" => "*".to_owned(),
+        None if resource["Fn::Split"].is_array() => target(&resource["Fn::Split"][1]).to_owned(),
         None => target(resource).to_owned(),
     }
 }
@@ -231,7 +232,7 @@ fn process_items_may_invoke_the_configured_functions_only() {
     let conditional: Vec<&Value> = statements.iter().filter_map(|statement| statement.get("Fn::If")).collect();
     let [condition] = &conditional[..] else { panic!("one statement depends on a condition") };
     assert_eq!((&condition[0], &condition[2]["Ref"]), (&"HasInvokeTargets".into(), &"AWS::NoValue".into()));
-    assert_eq!(condition[1]["Resource"]["Ref"], "InvokeTargetArns", "the configured functions only");
-    let parameter = &template.document()["Parameters"]["InvokeTargetArns"];
-    assert_eq!((&parameter["Type"], &parameter["Default"]), (&"CommaDelimitedList".into(), &"".into()));
+    let those = json!({ "Fn::Split": [",", { "Ref": "InvokeTargetArns" }] });
+    assert_eq!(condition[1]["Resource"], those, "the configured functions only");
+    assert_eq!(template.document()["Parameters"]["InvokeTargetArns"]["Default"], "");
 }
