@@ -7,6 +7,8 @@ mod json;
 
 pub use json::{Body, Json};
 
+use percent_encoding::percent_decode_str;
+
 use crate::problem::ProblemCode;
 
 /// A route's name.
@@ -169,6 +171,14 @@ impl Operation {
         self.0[..1].to_ascii_lowercase() + &self.0[1..]
     }
 
+    /// Its entry in the table.
+    ///
+    /// # Panics
+    /// Never: an entry defines it.
+    pub fn route(self) -> &'static Route {
+        all().find(|route| route.operation == self).expect("an operation is the name of a route")
+    }
+
     /// The route by which this function got a request of this method and path.
     ///
     /// Only the end of the path counts, so that an address with a path of its own does not matter.
@@ -187,7 +197,28 @@ impl Operation {
     }
 }
 
+/// The route of a request, with the decoded parameters of its path. `None` if no route has this method and path.
+pub fn find(method: &str, path: &str) -> Option<(&'static Route, Vec<(&'static str, String)>)> {
+    all().filter(|route| route.method == method).find_map(|route| Some((route, route.parameters_in(path)?)))
+}
+
 impl Route {
+    /// The parameters of a path that this route answers, decoded. `None` if it does not answer this path.
+    fn parameters_in(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
+        let (mut segments, mut parameters) = (path.split('/'), Vec::new());
+        for expected in self.path.split('/') {
+            let segment = segments.next()?;
+            match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+                Some(name) if !segment.is_empty() => {
+                    parameters.push((name, percent_decode_str(segment).decode_utf8_lossy().into_owned()));
+                }
+                None if segment == expected => {}
+                _ => return None,
+            }
+        }
+        segments.next().is_none().then_some(parameters)
+    }
+
     /// The names of the parameters of its path.
     pub fn path_parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
@@ -215,6 +246,23 @@ mod tests {
         }
         assert_eq!(Operation::of("job-status", "GET", "/api/jobs/x/cancel"), None);
         assert_eq!(Operation::of("job-status", "POST", "/api/jobs"), None);
+    }
+
+    #[test]
+    fn a_path_leads_to_its_route_and_its_parameters() {
+        let found = |method, path| find(method, path).map(|(route, parameters)| (route.operation, parameters));
+        assert_eq!(found("GET", "/api/jobs"), Some((Operation::ListJobs, vec![])));
+        let job = vec![("jobGuid", "a/b".to_owned())];
+        assert_eq!(found("POST", "/api/jobs/a%2fb/cancel"), Some((Operation::CancelJob, job)));
+        for (method, path) in [
+            ("DELETE", "/api/jobs"),
+            ("GET", "/api/jobs/"),
+            ("GET", "/x/api/jobs"),
+            ("GET", "/api/jobs/a/b/c"),
+            ("GET", ""),
+        ] {
+            assert_eq!(found(method, path), None, "{method} {path}");
+        }
     }
 
     #[test]
