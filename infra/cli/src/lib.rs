@@ -9,6 +9,7 @@ pub mod command;
 pub mod deploy;
 pub mod download;
 pub mod follow;
+pub mod gateway;
 pub mod operate;
 pub mod package;
 pub mod progress;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rowmill::command::{CommandError, bench, cancel, dead_letters, export, job, jobs, redrive, results, run, upload};
+use rowmill::command::{
+    CommandError, bench, cancel, dead_letters, export, gateway, job, jobs, redrive, results, run, upload,
+};
 use rowmill::operate::{Deploy, Down, Status, Up};
 
 /// Processes big files row by row on AWS or on a local stack, with counts that can be proved.
@@ -26,6 +28,7 @@ enum Command {
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
     Bench(bench::BenchArgs),
+    Gateway(gateway::GatewayArgs),
     Up(Up),
     Down(Down),
     Status(Status),
@@ -44,6 +47,7 @@ async fn main() -> ExitCode {
         Command::Cancel(args) => exit_code_of(cancel::execute(args).await),
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
+        Command::Gateway(args) => exit_code_of(gateway::execute(args).await),
         Command::Bench(args) => exit_code_of(bench::execute(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,

@@ -9,10 +9,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::api::ApiClient;
 use crate::aws::{Aws, Target};
 use crate::command::explain;
 use crate::command::interrupt::{self, interrupted};
 use crate::deploy::{self, DeployError, Deployment};
+use crate::gateway::Gateway;
 use crate::package::{self, Architecture, Compiler, Package, PackageError};
 use crate::progress::Progress;
 use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
@@ -126,7 +128,7 @@ impl Up {
             };
             if self.detach {
                 return unless_interrupted(async {
-                    print_line(&stack::ensure_up(&options).await?)?;
+                    print_api(&stack::ensure_up(&options).await?, options.progress)?;
                     Ok(ExitCode::SUCCESS)
                 })
                 .await;
@@ -142,9 +144,21 @@ impl Up {
     }
 }
 
+/// Prints the address of the API, or says how to use a stack without one.
+fn print_api(record: &Record, progress: Progress) -> Result<(), OperateError> {
+    match &record.api_url {
+        Some(url) => print_line(url),
+        None => {
+            progress
+                .line("The stack has no HTTP API: commands invoke its functions. `rowmill gateway` serves the API.");
+            Ok(())
+        }
+    }
+}
+
 /// Keeps a stack running until Ctrl-C, which is the normal end and not a failure.
 async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateError> {
-    print_line(stack.api_url())?;
+    print_api(stack.record(), options.progress)?;
     options.progress.line("The local stack is up. Ctrl-C stops it.");
     tokio::select! {
         () = interrupted() => {}
@@ -192,7 +206,7 @@ impl Status {
 
 fn status_text(record: &Record, health: Health, logs: &Path) -> String {
     let state = if health == Health::Answering { "running" } else { "not answering" };
-    let api = record.api_url.as_deref().unwrap_or("not deployed yet");
+    let api = record.api_url.as_deref().unwrap_or("none");
     let (endpoint, pid, logs) = (&record.endpoint, record.pid, logs.display());
     format!("state      {state}\nAPI        {api}\nendpoint   {endpoint}\nprocess    {pid}\nlogs       {logs}\n")
         + &outputs_text(&record.outputs)
@@ -236,9 +250,11 @@ impl Deploy {
             template,
             packages,
             parameters,
-            artifacts_bucket: self.artifacts_bucket,
+            artifacts_bucket: self.artifacts_bucket.clone(),
         };
         let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
+        let http_api = deployed.http_api()?;
+        self.first_answer(&aws, http_api).await?;
         if !deployed.changed {
             Progress::Shown.line("The stack is up to date, nothing was changed.");
         }
@@ -251,6 +267,20 @@ impl Deploy {
             print(&outputs_text(&deployed.outputs))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Waits until the stack answers. CloudFormation waits for functions on AWS, and an emulator may not.
+    async fn first_answer(&self, aws: &Aws, http_api: Option<&str>) -> Result<(), DeployError> {
+        let api = match http_api {
+            // The name in an emulator's URL may not resolve on this machine.
+            _ if aws.is_emulator() => {
+                let gateway = Gateway::connect(&self.target(), &self.stack_name, None).await;
+                ApiClient::invoking(gateway.expect("there is no token"))
+            }
+            Some(url) => ApiClient::new(url, None).map_err(DeployError::Unhealthy)?,
+            None => return Ok(()),
+        };
+        deploy::first_answer(api).await.map_err(DeployError::Unhealthy)
     }
 
     fn target(&self) -> Target {

@@ -9,6 +9,7 @@ use rowmill_api::Open;
 use rowmill_api::problem::{ProblemCode, ProblemView};
 use serde::Deserialize;
 
+use crate::gateway::InvokeError;
 use crate::terminal::escape_controls;
 
 /// Why a call of the API gave no answer to work with.
@@ -46,6 +47,24 @@ pub enum ApiError {
         /// How long was waited.
         within: Duration,
     },
+    /// No function answered.
+    #[error("{call}: {source}")]
+    Invoke {
+        /// What was called.
+        call: &'static str,
+        /// Why not.
+        #[source]
+        source: Box<InvokeError>,
+    },
+    /// The request cannot be sent, because of a content type with a line break for instance.
+    #[error("the request cannot be sent ({call}): {source}")]
+    Unsendable {
+        /// What was called.
+        call: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: hyper::http::Error,
+    },
     /// The API said no.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -66,8 +85,9 @@ impl ApiError {
         match self {
             Self::Unreachable { source, .. } => !source.is_builder(),
             Self::TimedOut { .. } => true,
+            Self::Invoke { source, .. } => source.is_transient(),
             Self::Refused(refusal) => super::retry::is_transient(refusal.status.as_u16()),
-            Self::Address { .. } | Self::Client(_) | Self::Unreadable { .. } => false,
+            Self::Address { .. } | Self::Client(_) | Self::Unsendable { .. } | Self::Unreadable { .. } => false,
         }
     }
 

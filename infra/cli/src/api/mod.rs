@@ -1,4 +1,4 @@
-//! The HTTP API, typed: one method a call, retries and timeouts included.
+//! The API, typed: one method per call, with retries and timeouts, over HTTP or by direct invocation.
 //!
 //! Every call is safe to repeat. Reads are by nature, and so is a cancellation; a job's creation carries an idempotency
 //! key, so that a repeated one is answered with the job the first one made; a job that is redriven refuses to be redriven
@@ -9,13 +9,15 @@ mod error;
 mod results;
 mod retry;
 mod shown;
+mod transport;
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::Request;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use jiff::Timestamp;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, Url};
+use reqwest::Url;
 use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::item::{FailedItem, FailedItemPage};
@@ -23,6 +25,7 @@ use rowmill_api::job::{JobPage, JobView};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{AnnounceRequest, CreateJobRequest, RedriveRequest};
 use rowmill_api::results::ResultsView;
+use rowmill_api::routes::Operation;
 use rowmill_api::status::Status;
 use rowmill_api::upload::UploadView;
 use serde::de::DeserializeOwned;
@@ -33,6 +36,9 @@ pub use error::{ApiError, Refusal};
 pub use results::{MANIFEST, files_of};
 pub use retry::{RetryPolicy, is_transient, parse_retry_after};
 pub use shown::Shown;
+use transport::Transport;
+
+use crate::gateway::Gateway;
 
 /// A job as the API sent it.
 pub type Job = Shown<JobView>;
@@ -58,11 +64,9 @@ pub struct JobFilter {
     pub job_type: Option<String>,
 }
 
-/// A Rowmill API at one address, called with one token.
+/// A Rowmill API, called as one caller.
 pub struct ApiClient {
-    http: reqwest::Client,
-    base: Url,
-    token: Option<HeaderValue>,
+    transport: Transport,
     retry: RetryPolicy,
     answer_timeout: Duration,
 }
@@ -78,17 +82,13 @@ pub struct Answer<T> {
 
 struct Call {
     name: &'static str,
-    method: Method,
+    method: &'static str,
     url: Url,
     body: Option<(String, Bytes)>,
     idempotency_key: Option<Uuid>,
 }
 
 impl Call {
-    fn new(name: &'static str, method: Method, url: Url) -> Self {
-        Self { name, method, url, body: None, idempotency_key: None }
-    }
-
     fn body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
         self.body = Some((content_type.to_owned(), body.into()));
         self
@@ -108,29 +108,16 @@ impl ApiClient {
     /// [`ApiError::Address`] where `base` is not such an address, or where `token` would travel unencrypted to another
     /// machine.
     pub fn new(base: &str, token: Option<&str>) -> Result<Self, ApiError> {
-        let unusable = |reason: &str| ApiError::Address { base: base.to_owned(), reason: reason.to_owned() };
-        let url = Url::parse(base.trim()).map_err(|error| unusable(&error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(unusable("it does not begin with http:// or https://"));
-        }
-        if token.is_some() && url.scheme() == "http" && !is_loopback(&url) {
-            return Err(unusable("ROWMILL_TOKEN is set and would be sent unencrypted"));
-        }
-        let token = token
-            .map(|token| {
-                let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-                    .map_err(|_| unusable("ROWMILL_TOKEN is not a bearer token"))?;
-                value.set_sensitive(true);
-                Ok(value)
-            })
-            .transpose()?;
-        Ok(Self {
-            http: http_client(&url)?,
-            base: url,
-            token,
-            retry: RetryPolicy::default(),
-            answer_timeout: ANSWER_TIMEOUT,
-        })
+        Ok(Self::over(Transport::http(base, token)?))
+    }
+
+    /// A client that invokes the functions of a stack, which needs no HTTP API.
+    pub fn invoking(gateway: Gateway) -> Self {
+        Self::over(Transport::gateway(gateway))
+    }
+
+    fn over(transport: Transport) -> Self {
+        Self { transport, retry: RetryPolicy::default(), answer_timeout: ANSWER_TIMEOUT }
     }
 
     /// The same client with other patience.
@@ -142,7 +129,7 @@ impl ApiClient {
 
     /// The API's address, without a slash at its end.
     pub fn base(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+        self.transport.base().as_str().trim_end_matches('/')
     }
 
     /// How often and how patiently this client tries.
@@ -152,37 +139,36 @@ impl ApiClient {
 
     /// Stores a small file by sending its bytes with the request.
     pub async fn upload_directly(&self, file: &AnnounceRequest, content: Bytes) -> Result<Upload, ApiError> {
-        let mut url = self.url(&["uploads"]);
-        url.query_pairs_mut().append_pair("fileName", &file.file_name);
-        self.answer(Call::new("store upload", Method::POST, url).body(&file.content_type, content)).await
+        let mut call = self.call("store upload", Operation::CreateUpload, "");
+        call.url.query_pairs_mut().append_pair("fileName", &file.file_name);
+        self.answer(call.body(&file.content_type, content)).await
     }
 
     /// Announces a file; the answer says where to send its bytes.
     pub async fn announce_upload(&self, file: &AnnounceRequest) -> Result<Upload, ApiError> {
-        self.answer(Call::new("announce upload", Method::POST, self.url(&["uploads"])).json(file)).await
+        self.answer(self.call("announce upload", Operation::CreateUpload, "").json(file)).await
     }
 
     /// Puts the parts of a multipart upload together.
     pub async fn complete_upload(&self, file_guid: FileGuid) -> Result<Upload, ApiError> {
-        let url = self.url(&["uploads", &file_guid.to_string(), "complete"]);
-        self.answer(Call::new("complete upload", Method::POST, url)).await
+        self.answer(self.call("complete upload", Operation::CompleteUpload, &file_guid.to_string())).await
     }
 
     /// Creates a job. Calls with the same `idempotency_key` create one job at most.
     pub async fn create_job(&self, job: &CreateJobRequest, idempotency_key: Uuid) -> Result<Job, ApiError> {
-        let mut call = Call::new("create job", Method::POST, self.url(&["jobs"])).json(job);
+        let mut call = self.call("create job", Operation::CreateJob, "").json(job);
         call.idempotency_key = Some(idempotency_key);
         self.answer(call).await
     }
 
     /// The job as it is now.
     pub async fn job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
-        self.answer(Call::new("look up job", Method::GET, self.url(&["jobs", &job_guid.to_string()]))).await
+        self.answer(self.call("look up job", Operation::ShowJob, &job_guid.to_string())).await
     }
 
     /// One look at a job within `timeout`, without retry: for a caller that looks again anyway.
     pub async fn glance_at_job(&self, job_guid: JobGuid, timeout: Duration) -> Result<Answer<Job>, ApiError> {
-        let call = Call::new("look up job", Method::GET, self.url(&["jobs", &job_guid.to_string()]));
+        let call = self.call("look up job", Operation::ShowJob, &job_guid.to_string());
         self.send(&call, timeout.min(self.answer_timeout)).await
     }
 
@@ -193,9 +179,9 @@ impl ApiClient {
         limit: usize,
         after: Option<JobGuid>,
     ) -> Result<Shown<JobPage>, ApiError> {
-        let mut url = self.url(&["jobs"]);
+        let mut call = self.call("list jobs", Operation::ListJobs, "");
         {
-            let mut query = url.query_pairs_mut();
+            let mut query = call.url.query_pairs_mut();
             query.append_pair("limit", &limit.to_string());
             if let Some(status) = filter.status {
                 query.append_pair("status", status.as_str());
@@ -207,18 +193,18 @@ impl ApiClient {
                 query.append_pair("after", &after.to_string());
             }
         }
-        self.answer(Call::new("list jobs", Method::GET, url)).await
+        self.answer(call).await
     }
 
     /// Has a job stopped. Cancelling one that is cancelled changes nothing.
     pub async fn cancel_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
-        self.answer(Call::new("cancel job", Method::POST, self.url(&["jobs", &job_guid.to_string(), "cancel"]))).await
+        self.answer(self.call("cancel job", Operation::CancelJob, &job_guid.to_string())).await
     }
 
     /// Has the failed items of an ended job processed again.
     pub async fn redrive_job(&self, job_guid: JobGuid, redrive: &RedriveRequest) -> Result<Job, ApiError> {
-        let url = self.url(&["jobs", &job_guid.to_string(), "redrive"]);
-        match self.tried(Call::new("redrive job", Method::POST, url).json(redrive)).await {
+        let call = self.call("redrive job", Operation::RedriveJob, &job_guid.to_string());
+        match self.tried(call.json(redrive)).await {
             // An earlier try got no reply, and was carried out all the same.
             (tries, Err(error)) if tries > 1 && error.is(ProblemCode::JobActive) => self.job(job_guid).await,
             (_, result) => result,
@@ -227,31 +213,33 @@ impl ApiClient {
 
     /// The messages of a job that a queue gave up on, oldest first.
     pub async fn dead_letters(&self, job_guid: JobGuid) -> Result<Vec<DeadLetter>, ApiError> {
-        let url = self.url(&["jobs", &job_guid.to_string(), "dead-letters"]);
-        let list: Shown<DeadLetterList> = self.answer(Call::new("list dead letters", Method::GET, url)).await?;
+        let call = self.call("list dead letters", Operation::ListDeadLetters, &job_guid.to_string());
+        let list: Shown<DeadLetterList> = self.answer(call).await?;
         Ok(list.entries("deadLetters", |list| list.dead_letters))
     }
 
     /// The first failed items of a job.
     pub async fn failed_items(&self, job_guid: JobGuid, limit: usize) -> Result<Vec<FailedItem>, ApiError> {
-        let mut url = self.url(&["jobs", &job_guid.to_string(), "items"]);
-        url.query_pairs_mut().append_pair("outcome", "failed").append_pair("limit", &limit.to_string());
-        let page: FailedItemPage = self.answer(Call::new("list failed items", Method::GET, url)).await?;
+        let mut call = self.call("list failed items", Operation::ListItems, &job_guid.to_string());
+        call.url.query_pairs_mut().append_pair("outcome", "failed").append_pair("limit", &limit.to_string());
+        let page: FailedItemPage = self.answer(call).await?;
         Ok(page.items)
     }
 
     /// The results of an ended job, with links that expire.
     pub async fn results(&self, job_guid: JobGuid) -> Result<ResultsView, ApiError> {
-        self.answer(Call::new("look up results", Method::GET, self.url(&["jobs", &job_guid.to_string(), "results"])))
-            .await
+        self.answer(self.call("look up results", Operation::ShowResults, &job_guid.to_string())).await
     }
 
-    fn url(&self, segments: &[&str]) -> Url {
-        let mut url = self.base.clone();
+    /// A request to a route. `parameter` takes the place of the parameter in its path.
+    fn call(&self, name: &'static str, operation: Operation, parameter: &str) -> Call {
+        let (route, mut url) = (operation.route(), self.transport.base().clone());
         url.set_query(None);
         url.set_fragment(None);
-        url.path_segments_mut().expect("`new` accepts only http and https").pop_if_empty().push("api").extend(segments);
-        url
+        let segments = route.path.split('/').skip(1);
+        let segments = segments.map(|segment| if segment.starts_with('{') { parameter } else { segment });
+        url.path_segments_mut().expect("a transport is http or https").pop_if_empty().extend(segments);
+        Call { name, method: route.method, url, body: None, idempotency_key: None }
     }
 
     async fn answer<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
@@ -276,39 +264,29 @@ impl ApiClient {
     }
 
     async fn send<T: DeserializeOwned>(&self, call: &Call, timeout: Duration) -> Result<Answer<T>, ApiError> {
-        let mut request = self.http.request(call.method.clone(), call.url.clone()).timeout(timeout);
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token.clone());
-        }
+        let mut request = Request::builder().method(call.method).uri(call.url.as_str());
         if let Some(key) = call.idempotency_key {
             request = request.header("idempotency-key", key.to_string());
         }
+        let mut content = Bytes::new();
         if let Some((content_type, body)) = &call.body {
-            request = request.header(CONTENT_TYPE, content_type).body(body.clone());
+            request = request.header(CONTENT_TYPE, content_type).header(CONTENT_LENGTH, body.len());
+            content = body.clone();
         }
-        let lost = |error| self.lost(call.name, timeout, error);
-        let response = request.send().await.map_err(lost)?;
-        let status = response.status();
+        let request = request.body(content).map_err(|source| ApiError::Unsendable { call: call.name, source })?;
+        let response = self.transport.send(call.name, request, timeout).await?;
+        let (status, body) = (response.status(), response.body());
         let retry_after = response
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
             .and_then(|value| parse_retry_after(value, Timestamp::now()));
-        let body = response.bytes().await.map_err(lost)?;
         if !status.is_success() {
-            let refusal = Refusal::read(call.name, status, &body, retry_after);
+            let refusal = Refusal::read(call.name, status, body, retry_after);
             return Err(ApiError::Refused(Box::new(refusal)));
         }
-        let body = serde_json::from_slice(&body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
+        let body = serde_json::from_slice(body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
         Ok(Answer { body, retry_after })
-    }
-
-    fn lost(&self, call: &'static str, within: Duration, error: reqwest::Error) -> ApiError {
-        let origin = self.base.origin().ascii_serialization();
-        if error.is_timeout() && !error.is_connect() {
-            return ApiError::TimedOut { call, origin, within };
-        }
-        ApiError::Unreachable { call, origin, source: error.without_url() }
     }
 }
 

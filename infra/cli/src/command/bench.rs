@@ -63,7 +63,7 @@ pub async fn execute(args: BenchArgs) -> Result<ExitCode, CommandError> {
 async fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     let input = generate(args.rows).await?;
     let file = SourceFile::open(input.path(), None).await?;
-    if args.api.url.is_some() {
+    if args.api.is_given() {
         let connection = args.api.connect().await?;
         return run(args, &file, &connection, None).await;
     }

@@ -3,7 +3,9 @@
 use rowmill_api::ids::JobGuid;
 
 use crate::api::ApiClient;
-use crate::stack::{self, Stack, StackOptions};
+use crate::aws::Target;
+use crate::gateway::Gateway;
+use crate::stack::{self, Record, Stack, StackOptions};
 
 use super::CommandError;
 
@@ -14,14 +16,62 @@ const URL_VARIABLE: &str = "ROWMILL_URL";
 const TOKEN_VARIABLE: &str = "ROWMILL_TOKEN";
 
 /// The error if no API is given and no local stack runs.
-const NO_API: &str = "no API: use --url, set ROWMILL_URL, or start the local stack with `rowmill up`";
+const NO_API: &str = "no API: use --url or --stack-name, set ROWMILL_URL, or start the local stack with `rowmill up`";
 
 /// The API's address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ApiArgs {
     /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is read from $ROWMILL_TOKEN
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["stack_name", "endpoint_url"])]
     pub url: Option<String>,
+    /// The functions, if the stack has no HTTP API.
+    #[command(flatten)]
+    pub functions: FunctionsArgs,
+}
+
+/// The functions of a stack, which are invoked directly.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct FunctionsArgs {
+    /// Invoke the functions of this stack instead of calling an HTTP API [default with --endpoint-url: rowmill]
+    #[arg(long, value_name = "NAME")]
+    pub stack_name: Option<String>,
+    /// Invoke them at the AWS emulator at this URL, with test credentials (LocalStack: http://localhost:4566)
+    #[arg(long, value_name = "URL")]
+    pub endpoint_url: Option<String>,
+}
+
+impl FunctionsArgs {
+    /// The target and the stack's name, if one of them is given.
+    fn given(&self) -> Option<(Target, &str)> {
+        if self.stack_name.is_none() && self.endpoint_url.is_none() {
+            return None;
+        }
+        let target = match &self.endpoint_url {
+            Some(endpoint_url) => Target::Emulator { endpoint_url: endpoint_url.clone() },
+            None => Target::Aws { region: None, profile: None },
+        };
+        Some((target, self.stack_name.as_deref().unwrap_or(stack::STACK_NAME)))
+    }
+
+    /// The gateway to the functions, with the caller of the token in `ROWMILL_TOKEN`.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::Usage`] if the token is not a JSON Web Token.
+    pub(super) async fn gateway(&self) -> Result<Option<Gateway>, CommandError> {
+        let Some((target, stack_name)) = self.given() else { return Ok(None) };
+        let token = from_environment(TOKEN_VARIABLE);
+        let gateway = Gateway::connect(&target, stack_name, token.as_deref()).await;
+        gateway.map(Some).map_err(|error| CommandError::Usage(error.to_string()))
+    }
+
+    /// The arguments that make another `rowmill` command use the same functions.
+    fn arguments(&self) -> String {
+        let argument = |name: &str, value: &Option<String>| {
+            value.as_ref().map_or_else(String::new, |value| format!(" --{name} {value}"))
+        };
+        argument("stack-name", &self.stack_name) + &argument("endpoint-url", &self.endpoint_url)
+    }
 }
 
 /// An API, or the local stack, which is started if necessary.
@@ -31,7 +81,7 @@ pub struct TargetArgs {
     #[command(flatten)]
     pub api: ApiArgs,
     /// Use the local stack. It is started if it does not run
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long, conflicts_with_all = ["url", "stack_name", "endpoint_url"])]
     pub local: bool,
     /// Build the local stack's functions with optimizations
     #[arg(long, requires = "local")]
@@ -49,10 +99,18 @@ pub struct JobRefArgs {
 }
 
 impl ApiArgs {
+    /// Whether an API is named in the arguments.
+    pub(super) fn is_given(&self) -> bool {
+        self.url.is_some() || self.functions.given().is_some()
+    }
+
     /// A client of the given API, or of the running local stack.
     pub(super) async fn connect(&self) -> Result<Connection, CommandError> {
         if let Some(url) = &self.url {
             return Connection::to(url, format!(" --url {url}"));
+        }
+        if let Some(gateway) = self.functions.gateway().await? {
+            return Ok(Connection::through(gateway, self.functions.arguments()));
         }
         if let Some(url) = from_environment(URL_VARIABLE) {
             return Connection::to(&url, String::new());
@@ -60,7 +118,7 @@ impl ApiArgs {
         let no_api = || CommandError::Usage(NO_API.to_owned());
         let options = StackOptions::for_current_workspace().map_err(|_| no_api())?;
         let (record, _) = stack::running(&options.state_dir).await.map_err(|_| no_api())?;
-        Connection::to_stack(&record.api_url.ok_or_else(no_api)?)
+        Connection::to_stack(&record).await
     }
 }
 
@@ -81,27 +139,31 @@ impl TargetArgs {
 pub(super) struct Connection {
     /// The client.
     pub api: ApiClient,
-    /// The argument that makes another `rowmill` command use the same API.
-    url_argument: String,
+    /// The arguments that make another `rowmill` command use the same API.
+    api_arguments: String,
     stack: Option<Stack>,
 }
 
 impl Connection {
-    fn to(url: &str, url_argument: String) -> Result<Self, CommandError> {
+    fn to(url: &str, api_arguments: String) -> Result<Self, CommandError> {
         let token = from_environment(TOKEN_VARIABLE);
         let api = ApiClient::new(url, token.as_deref())?;
-        Ok(Self { api, url_argument, stack: None })
+        Ok(Self { api, api_arguments, stack: None })
     }
 
-    /// The local stack has no authorizer, so it never gets a token that is meant for another API.
-    fn to_stack(url: &str) -> Result<Self, CommandError> {
-        Ok(Self { api: ApiClient::new(url, None)?, url_argument: String::new(), stack: None })
+    async fn to_stack(record: &Record) -> Result<Self, CommandError> {
+        let api = stack::client(record).await?.ok_or_else(|| CommandError::Usage(NO_API.to_owned()))?;
+        Ok(Self { api, api_arguments: String::new(), stack: None })
+    }
+
+    fn through(gateway: Gateway, api_arguments: String) -> Self {
+        Self { api: ApiClient::invoking(gateway), api_arguments, stack: None }
     }
 
     /// Starts or updates the local stack and connects to it.
     pub async fn local(options: &StackOptions) -> Result<Self, CommandError> {
         let stack = Stack::up(options).await?;
-        let connection = Self::to_stack(stack.api_url())?;
+        let connection = Self::to_stack(stack.record()).await?;
         Ok(Self { stack: Some(stack), ..connection })
     }
 
@@ -114,12 +176,12 @@ impl Connection {
 
     /// The command that follows a job.
     pub fn watch_command(&self, job_guid: JobGuid) -> String {
-        format!("rowmill job {job_guid} --watch{}", self.url_argument)
+        format!("rowmill job {job_guid} --watch{}", self.api_arguments)
     }
 
     /// The command that fetches a job's results.
     pub fn results_command(&self, job_guid: JobGuid) -> String {
-        format!("rowmill results {job_guid}{}", self.url_argument)
+        format!("rowmill results {job_guid}{}", self.api_arguments)
     }
 }
 

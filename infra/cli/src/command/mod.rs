@@ -1,5 +1,5 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters` and
-//! `bench`.
+//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
+//! `gateway` and `bench`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
 //!
@@ -15,6 +15,7 @@ pub mod bench;
 pub mod cancel;
 pub mod dead_letters;
 pub mod export;
+pub mod gateway;
 pub mod job;
 pub mod jobs;
 pub mod redrive;
@@ -97,6 +98,15 @@ pub enum CommandError {
     /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// The port cannot be served.
+    #[error("cannot serve port {port} of 127.0.0.1: {source}; --port chooses another one, 0 any free one")]
+    Port {
+        /// The port.
+        port: u16,
+        /// The operating system's error.
+        #[source]
+        source: io::Error,
+    },
     /// Standard output cannot be written, for example because a disk is full.
     #[error("cannot write the result")]
     Output(#[source] io::Error),

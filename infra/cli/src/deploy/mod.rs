@@ -6,20 +6,24 @@
 mod artifacts;
 mod change_set;
 mod expiry;
+mod ready;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::api::ApiError;
 use crate::aws::{Aws, CallFailed, NoRegion};
 use crate::package::Package;
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 
+pub use ready::first_answer;
+
 /// Longest wait for a change set to be created or executed on AWS. The slowest resources take a few minutes.
 const AWS_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// The same for an emulator, which needs a second or hangs.
-const EMULATOR_LIMIT: Duration = Duration::from_secs(120);
+/// The same for an emulator. The embedded one needs a second, LocalStack up to some minutes.
+const EMULATOR_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// A deployment.
 #[derive(Debug)]
@@ -100,6 +104,20 @@ pub enum DeployError {
         /// The reason given by CloudFormation.
         reason: String,
     },
+    /// The stack is deployed, but the HTTP API of the template is not there.
+    #[error(
+        "everything is deployed, but there is no HTTP API{}: this emulator has none. Deploy again with --parameter \
+         WithHttpApi=false; then call the functions with `rowmill run|job|… --stack-name NAME --endpoint-url URL`, or serve the \
+         API with `rowmill gateway --stack-name NAME --endpoint-url URL`",
+        if .given.is_empty() { String::new() } else { format!(" (ApiUrl is `{given}`)") }
+    )]
+    NoHttpApi {
+        /// The output `ApiUrl`.
+        given: String,
+    },
+    /// Everything is deployed, but the API does not work.
+    #[error("everything is deployed, but the API does not work: {0}; the functions' logs have the cause")]
+    Unhealthy(#[source] ApiError),
     /// Another change of the stack is in progress.
     #[error("the stack {stack} is being changed ({status}); try again when that is done")]
     Busy {

@@ -55,6 +55,12 @@ pub fn cargo(workspace: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(workspace).stdin(Stdio::null()).kill_on_drop(true);
+    forget_outer_cargo(&mut command);
+    command
+}
+
+/// Keeps the variables of an outer cargo from a command that calls cargo.
+pub fn forget_outer_cargo(command: &mut Command) {
     // An outer `cargo run` or `cargo test` sets variables that describe this package. Build scripts that watch those (ring's
     // does) would run again whenever the outer command changes, and everything that depends on them would be recompiled.
     for (name, _) in std::env::vars_os() {
@@ -63,7 +69,6 @@ pub fn cargo(workspace: &Path) -> Command {
             command.env_remove(name);
         }
     }
-    command
 }
 
 /// The fields used here of cargo's message about a finished target.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-pub use build::{build, cargo};
+pub use build::{build, cargo, forget_outer_cargo};
 
 /// A processor architecture of Lambda.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

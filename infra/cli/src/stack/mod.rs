@@ -10,11 +10,12 @@ mod record;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::api::http_client;
+use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
 use crate::deploy::{self, DeployError, Deployment};
+use crate::gateway::Gateway;
 use crate::package::{self, Compiler, Package, PackageError};
 use crate::template::{Template, TemplateError};
 
@@ -25,10 +26,7 @@ pub use process::{Health, ProcessError};
 pub use record::{Record, RecordError};
 
 /// Name of the local stack. Its functions are named `rowmill-upload`, …
-const STACK_NAME: &str = "rowmill";
-
-/// Timeout of the API's first answer after a deployment: enough for a cold start on a busy machine.
-const FIRST_ANSWER: Duration = Duration::from_secs(30);
+pub const STACK_NAME: &str = "rowmill";
 
 /// A running stack.
 ///
@@ -80,10 +78,11 @@ pub enum StackError {
     #[error(transparent)]
     Deploy(#[from] DeployError),
     /// Everything is deployed, but the API does not work.
-    #[error("the API does not work: {answer}; see the logs in {}", .logs.display())]
+    #[error("the API does not work: {error}; see the logs in {}", .logs.display())]
     Unhealthy {
         /// Its answer, or the error.
-        answer: String,
+        #[source]
+        error: ApiError,
         /// Folder of the functions' logs.
         logs: PathBuf,
     },
@@ -92,16 +91,17 @@ pub enum StackError {
     NotRunning,
 }
 
-/// Starts or updates the stack, leaves it running, and returns the API's base URL. Progress goes to standard error.
+/// Starts or updates the stack, leaves it running, and returns what other commands know of it. Progress goes to standard
+/// error.
 ///
 /// # Errors
 ///
 /// See [`StackError`]. A stack that this call has started is stopped again.
-pub async fn ensure_up(options: &StackOptions) -> Result<String, StackError> {
+pub async fn ensure_up(options: &StackOptions) -> Result<Record, StackError> {
     let mut stack = Stack::up(options).await?;
-    let api_url = stack.api_url().to_owned();
+    let record = stack.record().clone();
     stack.leave_running();
-    Ok(api_url)
+    Ok(record)
 }
 
 /// The running stack of a state folder.
@@ -132,6 +132,30 @@ pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
     Record::remove(&path)?;
     process::remove_scratch(state_dir);
     Ok(was_running)
+}
+
+/// A client of the stack's API: over HTTP, or by invoking its functions if it has no HTTP API. `None` before the first
+/// deployment.
+///
+/// The local stack has no authorizer, so it never gets a token that is meant for another API.
+///
+/// # Errors
+///
+/// [`ApiError`] if no HTTP client can be made.
+pub async fn client(record: &Record) -> Result<Option<ApiClient>, ApiError> {
+    if let Some(url) = &record.api_url {
+        return ApiClient::new(url, None).map(Some);
+    }
+    if record.outputs.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(ApiClient::invoking(gateway(record).await)))
+}
+
+/// A gateway to the stack's functions.
+pub async fn gateway(record: &Record) -> Gateway {
+    let target = Target::Emulator { endpoint_url: record.endpoint.clone() };
+    Gateway::connect(&target, STACK_NAME, None).await.expect("there is no token")
 }
 
 /// Folder of the functions' logs, one `<function>.log` each (`process-items.log`, …).
@@ -209,17 +233,23 @@ impl Stack {
             artifacts_bucket: None,
         };
         let deployed = deploy::deploy(&aws, deployment, options.progress).await?;
-        let api_id = deployed.outputs.get("ApiId").cloned().unwrap_or_default();
         // The emulator serves HTTP APIs by path too. That works without DNS for *.localhost.
-        let api_url = format!("{}/_aws/execute-api/{api_id}", self.record.endpoint);
-        first_answer(&api_url, &logs_dir(options)).await?;
-        self.record.api_url = Some(api_url);
+        let api_url = |api_id| format!("{}/_aws/execute-api/{api_id}", self.record.endpoint);
+        self.record.api_url = deployed.outputs.get("ApiId").map(api_url);
         self.record.outputs = deployed.outputs;
+        let unhealthy = |error| StackError::Unhealthy { error, logs: logs_dir(options) };
+        let api = client(&self.record).await.map_err(unhealthy)?.expect("the stack is deployed");
+        deploy::first_answer(api).await.map_err(unhealthy)?;
         self.record.write(&self.record_path)?;
         Ok(())
     }
 
-    /// The API's base URL.
+    /// What other commands know of the stack.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The API's base URL; empty if the stack has no HTTP API.
     pub fn api_url(&self) -> &str {
         self.record.api_url.as_deref().unwrap_or_default()
     }
@@ -275,24 +305,6 @@ impl Drop for Stack {
             // If it stays, the next command finds that its process is gone.
             let _ = Record::remove(&self.record_path);
         }
-    }
-}
-
-async fn first_answer(api_url: &str, logs: &Path) -> Result<(), StackError> {
-    let unhealthy = |answer: String| StackError::Unhealthy { answer, logs: logs.to_owned() };
-    let url = format!("{api_url}/api/jobs?limit=1").parse().map_err(|_| unhealthy(format!("invalid URL {api_url}")))?;
-    let client = http_client(&url).map_err(|error| unhealthy(error.to_string()))?;
-    let started = Instant::now();
-    loop {
-        let answer = match client.get(url.clone()).timeout(FIRST_ANSWER).send().await {
-            Ok(answer) if answer.status().is_success() => return Ok(()),
-            Ok(answer) => format!("{} {}", answer.status(), answer.text().await.unwrap_or_default()),
-            Err(error) => error.to_string(),
-        };
-        if started.elapsed() > FIRST_ANSWER / 3 {
-            return Err(unhealthy(answer));
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 

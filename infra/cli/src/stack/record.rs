@@ -16,7 +16,7 @@ pub struct Record {
     pub pid: i32,
     /// The arguments of its process. They distinguish it from another process with the same id.
     pub arguments: Vec<String>,
-    /// The API's base URL. `None` before the first deployment.
+    /// The API's base URL. `None` before the first deployment, and if the stack has no HTTP API.
     pub api_url: Option<String>,
     /// The template's outputs.
     pub outputs: BTreeMap<String, String>,

@@ -1,0 +1,235 @@
+//! The API without an HTTP API: each request invokes the function that answers its route.
+//!
+//! A [`Gateway`] does what API Gateway's HTTP API does: it finds the route, makes the event (payload format 2.0), and turns
+//! the function's answer into an HTTP response. The client calls it directly, and [`serve`] puts it on a port.
+
+mod answer;
+mod event;
+mod server;
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_sdk_lambda::error::{DisplayErrorContext, ProvideErrorMetadata};
+use aws_sdk_lambda::primitives::Blob;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use hyper::{Request, Response, StatusCode};
+use rowmill_api::routes;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use crate::aws::{Target, sdk_config};
+
+pub use answer::message;
+pub use server::serve;
+
+/// The longest time for an answer, as API Gateway allows an HTTP API.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest body, as API Gateway allows an HTTP API. Lambda's limit of 6 MB for an event may be reached before.
+pub const BODY_MAX_BYTES: usize = 10 * 1024 * 1024;
+
+/// Invokes the functions of a stack for requests to its API.
+pub struct Gateway {
+    lambda: aws_sdk_lambda::Client,
+    stack_name: String,
+    /// Where the functions are, for messages.
+    place: String,
+    /// The claims of the caller's token. Without one, the functions see a request without an authorizer.
+    claims: Option<Map<String, Value>>,
+}
+
+/// Error of a token that cannot name the caller.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "ROWMILL_TOKEN is not a JSON Web Token: it needs three parts with dots between them, the second one JSON in base64url"
+)]
+pub struct BadToken;
+
+/// Error of an invocation.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// The stack has no such function.
+    #[error("there is no function {function} at {place}: check --stack-name, and that the stack is deployed")]
+    NoFunction {
+        /// The function's name.
+        function: String,
+        /// The endpoint, or `AWS`.
+        place: String,
+    },
+    /// Too many invocations at the same time.
+    #[error("{function} is throttled: too many requests at the same time")]
+    Throttled {
+        /// The function's name.
+        function: String,
+    },
+    /// The event is longer than Lambda accepts.
+    #[error("the request is longer than Lambda accepts (6 MB): announce the file instead of sending it in the body")]
+    TooLarge,
+    /// No answer in time.
+    #[error("{function} gave no answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    TimedOut {
+        /// The function's name.
+        function: String,
+    },
+    /// The function threw an error or died.
+    #[error("{function} failed: {reason}; its log has the cause")]
+    Failed {
+        /// The function's name.
+        function: String,
+        /// What Lambda reports.
+        reason: String,
+    },
+    /// The function's answer is not an HTTP response.
+    #[error("{function} gave an answer that is not an HTTP response: {source}")]
+    NoResponse {
+        /// The function's name.
+        function: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Lambda cannot be called.
+    #[error("cannot invoke {function} at {place}: {reason}")]
+    Call {
+        /// The function's name.
+        function: String,
+        /// The endpoint, or `AWS`.
+        place: String,
+        /// The SDK's error.
+        reason: String,
+    },
+}
+
+impl InvokeError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Throttled { .. } | Self::TimedOut { .. } | Self::Failed { .. } | Self::Call { .. } => true,
+            Self::NoFunction { .. } | Self::TooLarge | Self::NoResponse { .. } => false,
+        }
+    }
+
+    /// The response that an HTTP API gives in this case.
+    pub fn response(&self) -> Response<Bytes> {
+        match self {
+            Self::Throttled { .. } | Self::TimedOut { .. } => {
+                message(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
+            }
+            Self::TooLarge => message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large"),
+            Self::NoFunction { .. } | Self::Failed { .. } | Self::NoResponse { .. } | Self::Call { .. } => {
+                message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// A gateway to the functions of a stack. Nothing is called yet.
+    ///
+    /// # Errors
+    ///
+    /// [`BadToken`] if `token` is not a JSON Web Token. Its signature is not checked: whoever may invoke the functions may
+    /// name any caller, and AWS decides who may.
+    pub async fn connect(target: &Target, stack_name: &str, token: Option<&str>) -> Result<Self, BadToken> {
+        let claims = token.map(claims_of).transpose()?;
+        let lambda = aws_sdk_lambda::Client::new(&sdk_config(target).await);
+        let place = match target {
+            Target::Emulator { endpoint_url } => endpoint_url.clone(),
+            Target::Aws { .. } => "AWS".to_owned(),
+        };
+        Ok(Self { lambda, stack_name: stack_name.to_owned(), place, claims })
+    }
+
+    /// Where the functions are: the endpoint of an emulator, or `AWS`.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Answers a request as the HTTP API would.
+    ///
+    /// # Errors
+    ///
+    /// See [`InvokeError`]; [`InvokeError::response`] is what an HTTP API answers then.
+    pub async fn answer(&self, request: &Request<Bytes>) -> Result<Response<Bytes>, InvokeError> {
+        let Some((route, parameters)) = routes::find(request.method().as_str(), request.uri().path()) else {
+            return Ok(message(StatusCode::NOT_FOUND, "Not Found"));
+        };
+        if request.body().len() > BODY_MAX_BYTES {
+            return Err(InvokeError::TooLarge);
+        }
+        let event = event::event(request, route, &parameters, self.claims.as_ref());
+        let function = format!("{}-{}", self.stack_name, route.function);
+        let payload = Blob::new(serde_json::to_vec(&event).expect("an event is JSON"));
+        let invocation = self.lambda.invoke().function_name(&function).payload(payload).send();
+        let output = match timeout(ANSWER_TIMEOUT, invocation).await {
+            Err(_) => return Err(InvokeError::TimedOut { function }),
+            Ok(Err(error)) => return Err(self.failure(function, &error)),
+            Ok(Ok(output)) => output,
+        };
+        let payload = output.payload.unwrap_or_else(|| Blob::new(Vec::new())).into_inner();
+        if let Some(kind) = output.function_error {
+            return Err(InvokeError::Failed { function, reason: reason_of(&kind, &payload) });
+        }
+        answer::response(&payload).map_err(|source| InvokeError::NoResponse { function, source })
+    }
+
+    fn failure<E>(&self, function: String, error: &E) -> InvokeError
+    where
+        E: ProvideErrorMetadata + Error,
+    {
+        let place = self.place.clone();
+        match error.code() {
+            Some("ResourceNotFoundException") => InvokeError::NoFunction { function, place },
+            Some("TooManyRequestsException") => InvokeError::Throttled { function },
+            Some("RequestTooLargeException" | "RequestEntityTooLargeException") => InvokeError::TooLarge,
+            _ => InvokeError::Call { function, place, reason: DisplayErrorContext(error).to_string() },
+        }
+    }
+}
+
+/// The text of a function's error: its type, and its message if it has one.
+fn reason_of(kind: &str, payload: &[u8]) -> String {
+    let error: Value = serde_json::from_slice(payload).unwrap_or_default();
+    match error["errorMessage"].as_str() {
+        Some(message) => format!("{kind}: {message}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// The claims of a JSON Web Token. API Gateway gives them to a function as texts.
+fn claims_of(token: &str) -> Result<Map<String, Value>, BadToken> {
+    let [_, payload, _] = token.trim().split('.').collect::<Vec<_>>()[..] else { return Err(BadToken) };
+    let json = BASE64_URL_SAFE_NO_PAD.decode(payload).map_err(|_| BadToken)?;
+    let claims: Map<String, Value> = serde_json::from_slice(&json).map_err(|_| BadToken)?;
+    let text = |value: Value| match value {
+        Value::String(text) => Value::String(text),
+        other => Value::String(other.to_string()),
+    };
+    Ok(claims.into_iter().map(|(name, value)| (name, text(value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_token_names_the_caller_by_its_claims() {
+        let payload = BASE64_URL_SAFE_NO_PAD.encode(json!({"sub": "user-7", "exp": 7}).to_string());
+        let claims = claims_of(&format!("e30.{payload}.c2ln\n")).unwrap();
+        assert_eq!(Value::Object(claims), json!({"sub": "user-7", "exp": "7"}));
+        for wrong in ["", "a.b", "e30.!.x", "e30.W10.x", "a.b.c.d"] {
+            assert!(claims_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_function_says_what_lambda_reports() {
+        assert_eq!(reason_of("Unhandled", br#"{"errorMessage": "out of memory"}"#), "Unhandled: out of memory");
+        assert_eq!(reason_of("Unhandled", b""), "Unhandled");
+    }
+}
