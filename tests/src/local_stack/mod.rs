@@ -4,12 +4,14 @@ mod api;
 mod bucket;
 mod documented;
 mod event_listener;
+mod job_watch;
 mod processes;
 mod python;
 mod row;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -20,9 +22,12 @@ use rowmill::progress::Progress;
 use rowmill::stack::{Stack, StackOptions, logs_dir};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::OnceCell;
 
 pub use api::{ApiAnswer, ApiRequest, answer, refused};
 pub use event_listener::EventListener;
+pub use job_watch::JobWatch;
 pub use processes::kill;
 pub use row::Row;
 
@@ -54,6 +59,8 @@ pub struct LocalStack {
     s3: aws_sdk_s3::Client,
     eventbridge: aws_sdk_eventbridge::Client,
     http: Client,
+    api_url: String,
+    gateway_url: OnceCell<String>,
 }
 
 /// The root of this workspace.
@@ -65,6 +72,14 @@ fn workspace() -> &'static Path {
 pub fn rowmill() -> tokio::process::Command {
     let mut command = rowmill::package::cargo(workspace());
     command.arg("rowmill");
+    command
+}
+
+/// A script of this workspace, called at its root.
+pub fn script(path: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(workspace().join(path));
+    command.current_dir(workspace()).kill_on_drop(true);
+    rowmill::package::forget_outer_cargo(&mut command);
     command
 }
 
@@ -91,7 +106,27 @@ impl LocalStack {
         let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
         let s3 = aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build();
         let (s3, eventbridge) = (aws_sdk_s3::Client::from_conf(s3), aws_sdk_eventbridge::Client::new(&config));
-        Self { stack, logs: logs_dir(options), dynamodb, sqs, s3, eventbridge, http: http_client() }
+        let api_url = match &stack.record().api_url {
+            Some(url) => url.clone(),
+            None => serve_gateway(&stack).await,
+        };
+        Self {
+            stack,
+            logs: logs_dir(options),
+            dynamodb,
+            sqs,
+            s3,
+            eventbridge,
+            http: http_client(),
+            api_url,
+            gateway_url: OnceCell::new(),
+        }
+    }
+
+    /// The same stack, called through a gateway instead of its HTTP API. The gateway runs in this process.
+    pub async fn through_a_gateway(&self, method: Method, path: &str) -> ApiRequest {
+        let url = self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await;
+        ApiRequest::new(self.http.request(method.clone(), format!("{url}{path}")), method, path)
     }
 
     /// Has what a killed function held come back this soon. In the template a queue hides a message for six times the
@@ -122,9 +157,14 @@ impl LocalStack {
         ApiRequest::new(self.http.request(method.clone(), url), method, path)
     }
 
-    /// Where the API is.
+    /// Where the API is: the stack's HTTP API, or the gateway of a stack that has none.
     pub fn api_url(&self) -> &str {
-        self.stack.api_url()
+        &self.api_url
+    }
+
+    /// Base URL of the emulated AWS services.
+    pub fn endpoint(&self) -> &str {
+        self.stack.endpoint()
     }
 
     /// A request to a presigned URL.
@@ -323,26 +363,13 @@ impl LocalStack {
     }
 }
 
-/// A job, looked at again and again.
-#[derive(Debug, Default)]
-pub struct JobWatch {
-    percent: u64,
-}
-
-impl JobWatch {
-    /// Looks at a job.
-    ///
-    /// # Panics
-    /// Where its percentage has gone back, its sums do not hold, or it is done before it has ended.
-    pub fn look(&mut self, shown: &Value) {
-        let number = |name: &str| shown[name].as_u64().unwrap_or_else(|| panic!("{name} in {shown}"));
-        let sum = number("itemsSucceeded") + number("itemsFailed") + number("itemsSkipped");
-        assert_eq!(number("itemProgress"), sum, "{shown}");
-        assert!(sum <= number("itemCount"), "{shown}");
-        assert!(number("percent") >= self.percent, "went back from {}: {shown}", self.percent);
-        self.percent = number("percent");
-        assert!(self.percent < 100 || shown["finishedAt"].is_string(), "{shown}");
-    }
+/// Serves the API of a stack by a gateway in this process, and returns its URL.
+async fn serve_gateway(stack: &Stack) -> String {
+    let gateway = rowmill::stack::gateway(stack.record()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(rowmill::gateway::serve(listener, Arc::new(gateway), Progress::Shown));
+    url
 }
 
 /// An HTTP client for this machine.

@@ -5,6 +5,7 @@
 mod deaths;
 mod events;
 mod formats;
+mod gateway;
 mod inbox;
 mod jobs;
 mod problems;
