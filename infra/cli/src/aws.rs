@@ -146,6 +146,18 @@ pub async fn sdk_config(target: &Target) -> SdkConfig {
     }
 }
 
+/// Parses the endpoint of an emulator, for the command line.
+///
+/// # Errors
+///
+/// If it is not an `http` or `https` URL with a host.
+pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
+    match reqwest::Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+        _ => Err("expected a URL such as http://localhost:4566".to_owned()),
+    }
+}
+
 /// Adds the action to an error: `.map_err(failed("create the bucket"))`.
 pub(crate) fn failed<E>(action: impl Into<String>) -> impl FnOnce(E) -> CallFailed
 where
@@ -157,6 +169,14 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_is_an_http_url() {
+        assert_eq!(parse_endpoint("http://localhost:4566"), Ok("http://localhost:4566".to_owned()));
+        for wrong in ["", "nonsense", "localhost:4566", "ftp://localhost"] {
+            assert!(parse_endpoint(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[tokio::test]
     async fn an_emulator_serves_objects_by_path_under_its_own_address() {

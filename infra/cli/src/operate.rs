@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::api::ApiClient;
-use crate::aws::{Aws, Target};
+use crate::aws::{Aws, Target, parse_endpoint};
 use crate::command::explain;
 use crate::command::interrupt::{self, interrupted};
 use crate::deploy::{self, DeployError, Deployment};
@@ -82,7 +82,7 @@ pub struct Deploy {
     #[arg(long, default_value = "rowmill")]
     stack_name: String,
     /// Deploy to the AWS emulator at this URL, with test credentials (LocalStack: http://localhost:4566).
-    #[arg(long, value_name = "URL", conflicts_with_all = ["region", "profile"])]
+    #[arg(long, value_name = "URL", value_parser = parse_endpoint, conflicts_with_all = ["region", "profile"])]
     endpoint_url: Option<String>,
     /// AWS region [default: from the environment].
     #[arg(long)]

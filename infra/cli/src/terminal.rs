@@ -1,5 +1,6 @@
 //! Text for a terminal: escaped, cut to width, aligned, with readable numbers.
 
+use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
@@ -21,6 +22,15 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Width of the terminal, or a default if standard output is not a terminal.
 pub fn width() -> usize {
     Term::stdout().size_checked().map_or(DEFAULT_WIDTH, |(_, columns)| usize::from(columns).max(40))
+}
+
+/// The last cause of an error: `Connection refused` says more than `error sending request`.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    escape_controls(&last.to_string())
 }
 
 /// Replaces characters that control the terminal or reorder its text by a visible escape.

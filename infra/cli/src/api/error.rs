@@ -1,6 +1,5 @@
 //! What can go wrong between this command and the API, in words for the person at the terminal.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use rowmill_api::problem::{ProblemCode, ProblemView};
 use serde::Deserialize;
 
 use crate::gateway::InvokeError;
-use crate::terminal::escape_controls;
+use crate::terminal::{escape_controls, innermost};
 
 /// Why a call of the API gave no answer to work with.
 #[derive(Debug, thiserror::Error)]
@@ -170,15 +169,6 @@ fn hint(status: StatusCode) -> &'static str {
         301..=308 => "the API redirects, give its final address",
         _ => status.canonical_reason().unwrap_or("no reason given"),
     }
-}
-
-/// The last cause of an error: `Connection refused` says more than `error sending request`.
-pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    escape_controls(&last.to_string())
 }
 
 #[cfg(test)]

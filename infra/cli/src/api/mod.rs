@@ -31,7 +31,6 @@ use rowmill_api::upload::UploadView;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-pub(crate) use error::innermost;
 pub use error::{ApiError, Refusal};
 pub use results::{MANIFEST, files_of};
 pub use retry::{RetryPolicy, is_transient, parse_retry_after};

@@ -3,7 +3,7 @@
 use rowmill_api::ids::JobGuid;
 
 use crate::api::ApiClient;
-use crate::aws::Target;
+use crate::aws::{Target, parse_endpoint};
 use crate::gateway::Gateway;
 use crate::stack::{self, Record, Stack, StackOptions};
 
@@ -36,7 +36,7 @@ pub struct FunctionsArgs {
     #[arg(long, value_name = "NAME")]
     pub stack_name: Option<String>,
     /// Invoke them at the AWS emulator at this URL, with test credentials (LocalStack: http://localhost:4566)
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = parse_endpoint)]
     pub endpoint_url: Option<String>,
 }
 

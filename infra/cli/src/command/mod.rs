@@ -37,12 +37,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::api::{ApiError, Job, innermost};
+use crate::api::{ApiError, Job};
 use crate::bench::BenchError;
 use crate::download::DownloadError;
 use crate::follow::{FollowError, Patience, failed_items_table, summary};
 use crate::stack::StackError;
-use crate::terminal;
+use crate::terminal::{self, innermost};
 use crate::upload::UploadError;
 
 use connection::Connection;

@@ -53,7 +53,7 @@ pub enum DownloadError {
         reason: String,
     },
     /// The connection to the storage failed or broke.
-    #[error("cannot fetch `{name}` from the storage at {origin}: {}", crate::api::innermost(.source))]
+    #[error("cannot fetch `{name}` from the storage at {origin}: {}", crate::terminal::innermost(.source))]
     Unreachable {
         /// The file.
         name: String,

@@ -10,7 +10,7 @@ mod server;
 use std::error::Error;
 use std::time::Duration;
 
-use aws_sdk_lambda::error::{DisplayErrorContext, ProvideErrorMetadata};
+use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::primitives::Blob;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::aws::{Target, sdk_config};
+use crate::terminal::{escape_controls, innermost};
 
 pub use answer::message;
 pub use server::serve;
@@ -178,15 +179,30 @@ impl Gateway {
 
     fn failure<E>(&self, function: String, error: &E) -> InvokeError
     where
-        E: ProvideErrorMetadata + Error,
+        E: ProvideErrorMetadata + Error + 'static,
     {
         let place = self.place.clone();
         match error.code() {
             Some("ResourceNotFoundException") => InvokeError::NoFunction { function, place },
             Some("TooManyRequestsException") => InvokeError::Throttled { function },
             Some("RequestTooLargeException" | "RequestEntityTooLargeException") => InvokeError::TooLarge,
-            _ => InvokeError::Call { function, place, reason: DisplayErrorContext(error).to_string() },
+            _ => InvokeError::Call { function, place, reason: call_reason(error) },
         }
+    }
+}
+
+/// Why Lambda cannot be called: its own code and message, or else the last cause.
+///
+/// The SDK's whole chain of causes may show the request, with the rows and claims in it. It must not reach a terminal or a
+/// log.
+fn call_reason<E>(error: &E) -> String
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    match (error.code(), error.message()) {
+        (Some(code), Some(message)) => escape_controls(&format!("{code}: {message}")),
+        (Some(code), None) => escape_controls(code),
+        (None, _) => innermost(error),
     }
 }
 
@@ -224,6 +240,19 @@ mod tests {
         assert_eq!(Value::Object(claims), json!({"sub": "user-7", "exp": "7"}));
         for wrong in ["", "a.b", "e30.!.x", "e30.W10.x", "a.b.c.d"] {
             assert!(claims_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_call_shows_its_cause_and_never_the_request() {
+        for endpoint_url in ["http://127.0.0.1:9", "nonsense"] {
+            let target = Target::Emulator { endpoint_url: endpoint_url.to_owned() };
+            let gateway = Gateway::connect(&target, "rowmill", None).await.unwrap();
+            let request = Request::post("/api/uploads").header("content-type", "text/csv");
+            let error = gateway.answer(&request.body(Bytes::from_static(b"secret row")).unwrap()).await.unwrap_err();
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("cannot invoke rowmill-upload at {endpoint_url}: ")), "{text}");
+            assert!(text.len() < 200 && !text.contains("secret"), "{text}");
         }
     }
 

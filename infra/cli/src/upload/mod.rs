@@ -60,7 +60,7 @@ pub enum UploadError {
         reason: String,
     },
     /// The connection to the storage failed or broke.
-    #[error("cannot reach the storage at {origin}: {}", crate::api::innermost(.source))]
+    #[error("cannot reach the storage at {origin}: {}", crate::terminal::innermost(.source))]
     Unreachable {
         /// Scheme, host and port.
         origin: String,
