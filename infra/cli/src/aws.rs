@@ -9,6 +9,8 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
 
+use crate::address::is_http;
+
 /// Region used with an emulator. Emulators serve every region, so all tools must use the same one.
 const EMULATOR_REGION: &str = "us-east-1";
 
@@ -152,10 +154,8 @@ pub async fn sdk_config(target: &Target) -> SdkConfig {
 ///
 /// If it is not an `http` or `https` URL with a host.
 pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
-    match reqwest::Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
-        _ => Err("expected a URL such as http://localhost:4566".to_owned()),
-    }
+    let url = reqwest::Url::parse(text).ok().filter(is_http);
+    url.map(|_| text.to_owned()).ok_or_else(|| "expected a URL such as http://localhost:4566".to_owned())
 }
 
 /// Adds the action to an error: `.map_err(failed("create the bucket"))`.

@@ -18,6 +18,7 @@ pub mod template;
 pub mod terminal;
 pub mod upload;
 
+mod address;
 mod storage;
 
 #[cfg(test)]

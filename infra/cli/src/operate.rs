@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::address::is_loopback;
 use crate::api::ApiClient;
 use crate::aws::{Aws, Target, parse_endpoint};
 use crate::command::explain;
@@ -273,10 +274,7 @@ impl Deploy {
     async fn first_answer(&self, aws: &Aws, http_api: Option<&str>) -> Result<(), DeployError> {
         let api = match http_api {
             // The name in an emulator's URL may not resolve on this machine.
-            _ if aws.is_emulator() => {
-                let gateway = Gateway::connect(&self.target(), &self.stack_name, None).await;
-                ApiClient::invoking(gateway.expect("there is no token"))
-            }
+            _ if aws.is_emulator() => ApiClient::invoking(Gateway::connect(&self.target(), &self.stack_name).await),
             Some(url) => ApiClient::new(url, None).map_err(DeployError::Unhealthy)?,
             None => return Ok(()),
         };
@@ -293,7 +291,7 @@ impl Deploy {
     /// Chooses the compiler, and sets the parameter `Architecture` accordingly.
     fn compiler(&self, parameters: &mut BTreeMap<String, String>) -> Compiler {
         let here = Architecture::of_this_machine();
-        let is_local = self.endpoint_url.as_deref().is_some_and(is_loopback);
+        let is_local = self.endpoint_url.as_deref().is_some_and(is_on_this_machine);
         let named = parameters.get("Architecture").and_then(|name| Architecture::named(name));
         let chosen = self.architecture.or(named).or(if is_local { here } else { None });
         let architecture = chosen.unwrap_or(Architecture::Arm64);
@@ -306,13 +304,8 @@ impl Deploy {
     }
 }
 
-fn is_loopback(url: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(url) else { return false };
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback()),
-        None => false,
-    }
+fn is_on_this_machine(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| url.host_str().is_some_and(is_loopback))
 }
 
 /// Runs `work` until Ctrl-C or SIGTERM. What it has started ends when it is dropped.

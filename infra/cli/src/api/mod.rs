@@ -37,6 +37,7 @@ pub use retry::{RetryPolicy, is_transient, parse_retry_after};
 pub use shown::Shown;
 use transport::Transport;
 
+use crate::address;
 use crate::gateway::Gateway;
 
 /// A job as the API sent it.
@@ -124,11 +125,6 @@ impl ApiClient {
         self.retry = retry;
         self.answer_timeout = answer_timeout;
         self
-    }
-
-    /// The API's address, without a slash at its end.
-    pub fn base(&self) -> &str {
-        self.transport.base().as_str().trim_end_matches('/')
     }
 
     /// How often and how patiently this client tries.
@@ -310,10 +306,8 @@ pub(crate) fn http_client(target: &Url) -> Result<reqwest::Client, ApiError> {
 }
 
 fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    let host = url.host_str().unwrap_or_default();
+    address::is_loopback(host) || host.ends_with(".localhost")
 }
 
 #[cfg(test)]

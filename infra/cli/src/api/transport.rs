@@ -9,6 +9,7 @@ use reqwest::Url;
 use tokio::time::timeout;
 
 use super::{ApiError, http_client, is_loopback};
+use crate::address::is_http;
 use crate::gateway::Gateway;
 
 /// The origin of requests that go through a gateway. It is never resolved.
@@ -29,7 +30,7 @@ pub enum Transport {
     Gateway {
         /// The gateway to them.
         gateway: Gateway,
-        /// Where they are, for messages.
+        /// The address below which it takes requests. It stands for no host.
         base: Url,
     },
 }
@@ -44,7 +45,7 @@ impl Transport {
     pub fn http(base: &str, token: Option<&str>) -> Result<Self, ApiError> {
         let unusable = |reason: &str| ApiError::Address { base: base.to_owned(), reason: reason.to_owned() };
         let url = Url::parse(base.trim()).map_err(|error| unusable(&error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        if !is_http(&url) {
             return Err(unusable("it does not begin with http:// or https://"));
         }
         if token.is_some() && url.scheme() == "http" && !is_loopback(&url) {

@@ -60,9 +60,14 @@ impl FunctionsArgs {
     /// [`CommandError::Usage`] if the token is not a JSON Web Token.
     pub(super) async fn gateway(&self) -> Result<Option<Gateway>, CommandError> {
         let Some((target, stack_name)) = self.given() else { return Ok(None) };
-        let token = from_environment(TOKEN_VARIABLE);
-        let gateway = Gateway::connect(&target, stack_name, token.as_deref()).await;
-        gateway.map(Some).map_err(|error| CommandError::Usage(error.to_string()))
+        let gateway = Gateway::connect(&target, stack_name).await;
+        match from_environment(TOKEN_VARIABLE) {
+            None => Ok(Some(gateway)),
+            Some(token) => match gateway.for_caller(&token) {
+                Ok(gateway) => Ok(Some(gateway)),
+                Err(error) => Err(CommandError::Usage(error.to_string())),
+            },
+        }
     }
 
     /// The arguments that make another `rowmill` command use the same functions.

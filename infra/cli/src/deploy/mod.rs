@@ -54,8 +54,16 @@ pub struct Deployed {
 impl Deployed {
     /// Whether anybody can call the stack's HTTP API: it has one, and no token issuer.
     pub fn is_open(&self) -> bool {
-        let value = |name: &str| self.parameters.get(name).map_or("", String::as_str);
-        value("WithHttpApi") != "false" && value("JwtIssuer").is_empty()
+        self.has_http_api() && self.parameter("JwtIssuer").is_empty()
+    }
+
+    /// Whether the stack was deployed with an HTTP API.
+    fn has_http_api(&self) -> bool {
+        self.parameter("WithHttpApi") != "false"
+    }
+
+    fn parameter(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Url;
 
 use super::{DeployError, Deployed};
+use crate::address::is_http;
 use crate::api::{ApiClient, ApiError, JobFilter, RetryPolicy};
 
 /// Longest wait for the first answer after a deployment: enough for a cold start on a busy machine.
@@ -41,12 +42,12 @@ impl Deployed {
     ///
     /// [`DeployError::NoHttpApi`] if the stack should have one and has not. Emulators without HTTP APIs report success.
     pub fn http_api(&self) -> Result<Option<&str>, DeployError> {
-        if self.parameters.get("WithHttpApi").is_some_and(|value| value == "false") {
+        if !self.has_http_api() {
             return Ok(None);
         }
         let given = self.outputs.get("ApiUrl").map_or("", String::as_str);
         match Url::parse(given) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(Some(given)),
+            Ok(url) if is_http(&url) => Ok(Some(given)),
             _ => Err(DeployError::NoHttpApi { given: given.to_owned() }),
         }
     }

@@ -128,20 +128,24 @@ impl InvokeError {
 }
 
 impl Gateway {
-    /// A gateway to the functions of a stack. Nothing is called yet.
-    ///
-    /// # Errors
-    ///
-    /// [`BadToken`] if `token` is not a JSON Web Token. Its signature is not checked: whoever may invoke the functions may
-    /// name any caller, and AWS decides who may.
-    pub async fn connect(target: &Target, stack_name: &str, token: Option<&str>) -> Result<Self, BadToken> {
-        let claims = token.map(claims_of).transpose()?;
+    /// A gateway to the functions of a stack, without a caller. Nothing is called yet.
+    pub async fn connect(target: &Target, stack_name: &str) -> Self {
         let lambda = aws_sdk_lambda::Client::new(&sdk_config(target).await);
         let place = match target {
             Target::Emulator { endpoint_url } => endpoint_url.clone(),
             Target::Aws { .. } => "AWS".to_owned(),
         };
-        Ok(Self { lambda, stack_name: stack_name.to_owned(), place, claims })
+        Self { lambda, stack_name: stack_name.to_owned(), place, claims: None }
+    }
+
+    /// The same gateway for the caller that `token` names.
+    ///
+    /// # Errors
+    ///
+    /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: whoever may invoke the functions may name
+    /// any caller, and AWS decides who may.
+    pub fn for_caller(self, token: &str) -> Result<Self, BadToken> {
+        Ok(Self { claims: Some(claims_of(token)?), ..self })
     }
 
     /// Where the functions are: the endpoint of an emulator, or `AWS`.
@@ -247,7 +251,7 @@ mod tests {
     async fn a_failed_call_shows_its_cause_and_never_the_request() {
         for endpoint_url in ["http://127.0.0.1:9", "nonsense"] {
             let target = Target::Emulator { endpoint_url: endpoint_url.to_owned() };
-            let gateway = Gateway::connect(&target, "rowmill", None).await.unwrap();
+            let gateway = Gateway::connect(&target, "rowmill").await;
             let request = Request::post("/api/uploads").header("content-type", "text/csv");
             let error = gateway.answer(&request.body(Bytes::from_static(b"secret row")).unwrap()).await.unwrap_err();
             let text = error.to_string();

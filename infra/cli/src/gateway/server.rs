@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::{BODY_MAX_BYTES, Gateway, InvokeError, message};
+use crate::address::is_loopback;
 use crate::progress::Progress;
 use crate::terminal::escape_controls;
 
@@ -88,8 +89,7 @@ fn is_loopback_authority(authority: &str) -> bool {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     };
-    let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    is_loopback(host)
 }
 
 #[cfg(test)]

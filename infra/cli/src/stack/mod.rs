@@ -155,7 +155,7 @@ pub async fn client(record: &Record) -> Result<Option<ApiClient>, ApiError> {
 /// A gateway to the stack's functions.
 pub async fn gateway(record: &Record) -> Gateway {
     let target = Target::Emulator { endpoint_url: record.endpoint.clone() };
-    Gateway::connect(&target, STACK_NAME, None).await.expect("there is no token")
+    Gateway::connect(&target, STACK_NAME).await
 }
 
 /// Folder of the functions' logs, one `<function>.log` each (`process-items.log`, …).
