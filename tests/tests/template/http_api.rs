@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_api::openapi::document;
 use rowmill_api::routes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{properties, target, template};
 
@@ -35,6 +35,10 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
         let route = &route["Properties"];
         assert_eq!(route["AuthorizationType"], json!({ "Fn::If": ["HasAuthorizer", "JWT", "NONE"] }), "{name}");
         assert_eq!(target(&route["AuthorizerId"]["Fn::If"][1]), "HttpApiAuthorizer", "{name}");
+        let reads = route["RouteKey"].as_str().unwrap().starts_with("GET ");
+        let (condition, scope) = if reads { ("HasReadScope", "ReadScope") } else { ("HasWriteScope", "WriteScope") };
+        let scopes = json!({ "Fn::If": [condition, [{ "Ref": scope }], { "Ref": "AWS::NoValue" }] });
+        assert_eq!(route["AuthorizationScopes"], scopes, "{name}");
         let integration = route["Target"]["Fn::Sub"].as_str().unwrap();
         let integration = integration.trim_start_matches("integrations/${").trim_end_matches('}');
         let integration = properties(&template, integration);
@@ -50,4 +54,38 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     let of_api = permissions.filter(|permission| permission["Principal"] == "apigateway.amazonaws.com");
     let invoked: BTreeSet<String> = of_api.map(|permission| target(&permission["FunctionName"]).to_owned()).collect();
     assert_eq!(invoked, routes.into_values().collect());
+}
+
+/// What a condition function of the template is, with these parameters. The others have their defaults.
+fn holds(condition: &Value, parameters: &BTreeMap<&str, &str>) -> bool {
+    let (function, arguments) = condition.as_object().unwrap().iter().next().unwrap();
+    let arguments = arguments.as_array().unwrap();
+    match function.as_str() {
+        "Fn::And" => arguments.iter().all(|argument| holds(argument, parameters)),
+        "Fn::Not" => !holds(&arguments[0], parameters),
+        "Fn::Equals" => {
+            let name = arguments[0]["Ref"].as_str().unwrap();
+            let value = parameters.get(name).map(|value| json!(value));
+            arguments[1] == value.unwrap_or_else(|| template().document()["Parameters"][name]["Default"].clone())
+        }
+        other => panic!("{other} is not in this rule"),
+    }
+}
+
+#[test]
+fn an_open_api_must_be_wanted() {
+    let template = template();
+    let deploys = |parameters: &[(&'static str, &'static str)]| {
+        let parameters = parameters.iter().copied().collect();
+        ["AnOpenApiIsOpenOnPurpose", "ScopesNeedAnIssuer"].iter().all(|rule| {
+            let rule = &template.document()["Rules"][rule];
+            !holds(&rule["RuleCondition"], &parameters) || holds(&rule["Assertions"][0]["Assert"], &parameters)
+        })
+    };
+    assert!(!deploys(&[]), "neither an issuer nor the wish");
+    assert!(deploys(&[("AllowOpenApi", "true")]));
+    assert!(deploys(&[("JwtIssuer", "https://issuer.example")]));
+    assert!(deploys(&[("WithHttpApi", "false")]), "only who may invoke the functions can call them");
+    assert!(!deploys(&[("AllowOpenApi", "true"), ("ReadScope", "read")]), "nobody checks the scope");
+    assert!(deploys(&[("JwtIssuer", "https://issuer.example"), ("WriteScope", "write")]));
 }

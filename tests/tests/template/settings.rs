@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use rowmill_aws::http::Access;
 use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup, Webhooks};
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ fn group<G: SettingsGroup>() -> Group {
 /// Every group that a `start.rs` reads. Groups inside these are part of them.
 fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     let groups = [
+        group::<Access>(),
         group::<FileLimits>(),
         group::<JobTargets>(),
         group::<Links>(),
@@ -43,9 +45,13 @@ fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+fn start_path(package: &str) -> String {
+    format!("{}/src/start.rs", folder_of(package))
+}
+
 /// The `start.rs` of a function, and that of `create-job` for a function that creates jobs with it.
 fn start_of(package: &str) -> String {
-    let start = source(&format!("{}/src/start.rs", folder_of(package)));
+    let start = source(&start_path(package));
     let creates = start.contains("create_job::start::creator").then(|| start_of("create-job"));
     start + &creates.unwrap_or_default()
 }
@@ -145,7 +151,9 @@ fn every_function_gets_exactly_the_settings_that_its_code_reads() {
         if ADMITTING.contains(&package) {
             read.insert(settings::ADMISSION_TABLE.variable.to_owned());
         }
-        for name in groups_in(&start) {
+        // The runtime reads who may call, for every function of the API.
+        let of_api = source(&start_path(package)).contains(".serve_api(").then_some(Access::NAME);
+        for name in groups_in(&start).into_iter().chain(of_api) {
             let (name, settings) = groups.get_key_value(name).unwrap_or_else(|| panic!("{name} is in no list here"));
             read.extend(settings.iter().map(Setting::variable));
             groups_read.insert(*name);

@@ -13,9 +13,9 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start(crate::NAME).await?;
     let canceller = Arc::new(Canceller { jobs: runtime.job_store()?, clock: runtime.clock() });
     runtime
-        .serve_http(move |request| {
+        .serve_api(move |call| {
             let canceller = Arc::clone(&canceller);
-            async move { handler::handle(&canceller, request).await }
+            async move { handler::handle(&canceller, &call).await }
         })
         .await
 }

@@ -1,30 +1,32 @@
 //! From the HTTP request to the use case and back.
 
-use lambda_http::{Body, Request, Response};
+use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Problem, header, json_response, operation_of, owner_of, read_json, to_be_polled};
+use rowmill_aws::http::{Call, Problem, header, json_response, read_json, to_be_polled};
 use rowmill_core::progress::job_view;
 
 use crate::create::{CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
 /// Answers `POST /api/jobs`.
-pub async fn handle(creator: &Creator, request: Request) -> Response<Body> {
-    let answer = match operation_of(crate::NAME, &request) {
-        Some(Operation::CreateJob) => create(creator, &request).await,
+///
+/// # Errors
+/// The problem to answer.
+pub async fn handle(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+    match call.operation {
+        Operation::CreateJob => create(creator, call).await,
         _ => Err(Problem::no_such_route()),
-    };
-    answer.unwrap_or_else(Into::into)
+    }
 }
 
-async fn create(creator: &Creator, request: &Request) -> Result<Response<Body>, Problem> {
-    let owner = owner_of(request)?;
+async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+    let (owner, request) = (call.owner()?, &call.request);
     let body: CreateJobRequest = read_json(request)?;
     // A key that is not text counts as an empty key, so that it is rejected and not ignored.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let job = creator
-        .create(&owner, &body, key.map(Option::unwrap_or_default))
+        .create(owner, &body, key.map(Option::unwrap_or_default))
         .await
         .map_err(|error| problem(error, creator))?;
     let mut response = json_response(202, &job_view::read(&*creator.jobs, &job).await?);

@@ -19,9 +19,9 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start(crate::NAME).await?;
     let creator = Arc::new(creator(&runtime, job_types)?);
     runtime
-        .serve_http(move |request| {
+        .serve_api(move |call| {
             let creator = Arc::clone(&creator);
-            async move { handler::handle(&creator, request).await }
+            async move { handler::handle(&creator, &call).await }
         })
         .await
 }

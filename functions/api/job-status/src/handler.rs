@@ -9,7 +9,7 @@ use rowmill_api::item::{FailedItemPage, SkippedItemPage};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Problem, header, json_response, operation_of, owner_of, path_parameter, query_parameter, response, to_be_polled,
+    Call, Problem, header, json_response, path_parameter, query_parameter, response, to_be_polled,
 };
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
@@ -50,22 +50,18 @@ pub struct JobPages {
 }
 
 /// Answers the `GET` requests to `/api/jobs` and below.
-pub async fn handle(pages: &JobPages, request: Request) -> Response<Body> {
-    route(pages, &request).await.unwrap_or_else(Into::into)
-}
-
-async fn route(pages: &JobPages, request: &Request) -> Result<Response<Body>, Problem> {
-    let operation = operation_of(crate::NAME, request);
-    if operation == Some(Operation::ShowDocument) {
-        return Ok(document(request));
-    }
-    let owner = owner_of(request)?;
-    match operation {
-        Some(Operation::ListJobs) => list(pages, &owner, request).await,
-        Some(Operation::ShowJob) => show(pages, &owner, request).await,
-        Some(Operation::ListItems) => items(pages, &owner, request).await,
-        Some(Operation::ShowResults) => results(pages, &owner, request).await,
-        Some(Operation::ListDeadLetters) => dead_letters(pages, &owner, request).await,
+///
+/// # Errors
+/// The problem to answer.
+pub async fn handle(pages: &JobPages, call: &Call) -> Result<Response<Body>, Problem> {
+    let request = &call.request;
+    match call.operation {
+        Operation::ShowDocument => Ok(document(request)),
+        Operation::ListJobs => list(pages, call.owner()?, request).await,
+        Operation::ShowJob => show(pages, call.owner()?, request).await,
+        Operation::ListItems => items(pages, call.owner()?, request).await,
+        Operation::ShowResults => results(pages, call.owner()?, request).await,
+        Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
         _ => Err(Problem::no_such_route()),
     }
 }

@@ -30,9 +30,9 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         items_page_max: ITEMS_PAGE_MAX,
     });
     runtime
-        .serve_http(move |request| {
+        .serve_api(move |call| {
             let pages = Arc::clone(&pages);
-            async move { handler::handle(&pages, request).await }
+            async move { handler::handle(&pages, &call).await }
         })
         .await
 }

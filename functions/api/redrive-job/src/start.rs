@@ -24,9 +24,9 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         limits: RedriveLimits::from_env()?,
     });
     runtime
-        .serve_http(move |request| {
+        .serve_api(move |call| {
             let redriver = Arc::clone(&redriver);
-            async move { handler::handle(&redriver, request).await }
+            async move { handler::handle(&redriver, &call).await }
         })
         .await
 }

@@ -5,7 +5,7 @@ use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Problem, content_type, header, json_response, operation_of, owner_of, path_parameter, query_parameter, read_json,
+    Call, Problem, content_type, header, json_response, path_parameter, query_parameter, read_json,
 };
 use rowmill_core::model::ids::Owner;
 
@@ -13,20 +13,19 @@ use crate::request::AnnounceRequest;
 use crate::upload::{UploadError, Uploads};
 
 /// Answers the requests to `/api/uploads` and below.
-pub async fn handle(uploads: &Uploads, request: Request) -> Response<Body> {
-    route(uploads, &request).await.unwrap_or_else(Into::into)
-}
-
-async fn route(uploads: &Uploads, request: &Request) -> Result<Response<Body>, Problem> {
-    let owner = owner_of(request)?;
-    match operation_of(crate::NAME, request) {
-        Some(Operation::CreateUpload) => create(uploads, &owner, request).await,
-        Some(Operation::CompleteUpload) => {
-            let view = uploads.complete(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+///
+/// # Errors
+/// The problem to answer.
+pub async fn handle(uploads: &Uploads, call: &Call) -> Result<Response<Body>, Problem> {
+    let (owner, request) = (call.owner()?, &call.request);
+    match call.operation {
+        Operation::CreateUpload => create(uploads, owner, request).await,
+        Operation::CompleteUpload => {
+            let view = uploads.complete(owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
             Ok(json_response(200, &view))
         }
-        Some(Operation::ShowUpload) => {
-            let view = uploads.show(&owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
+        Operation::ShowUpload => {
+            let view = uploads.show(owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
             Ok(json_response(200, &view))
         }
         _ => Err(Problem::no_such_route()),

@@ -25,9 +25,9 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         limits: UploadLimits::from_env()?,
     });
     runtime
-        .serve_http(move |request| {
+        .serve_api(move |call| {
             let uploads = Arc::clone(&uploads);
-            async move { handler::handle(&uploads, request).await }
+            async move { handler::handle(&uploads, &call).await }
         })
         .await
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use create_job::create::{CreateJobError, Creator};
 use rowmill_api::problem::ProblemCode;
+use rowmill_aws::audit::{Change, DONE};
 use rowmill_aws::http::Problem;
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::ports::{Deliveries, PortError};
@@ -71,6 +72,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     let error = match inbox.receiver.receive(drop).await {
         Ok(Received::Job(job)) => {
             tracing::info!(file, upload.id = %upload, job.id = %job.job_guid, "file received");
+            log_change(job.owner.0.as_str(), Some(&job.job_guid.to_string()), &upload.to_string(), DONE);
             return Ok(());
         }
         Ok(Received::Nothing(reason)) => {
@@ -88,10 +90,16 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     let problem = problem(error, &inbox.receiver.creator).with("file", file.as_str());
     let problem = problem.with("fileGuid", uploaded).with("droppedAt", drop.at.to_string());
     tracing::warn!(file, code = problem.code(), "file refused");
+    log_change("", None, &upload.to_string(), problem.code());
     inbox.receiver.tell(drop, problem.to_json().into()).await.map_err(|error| {
         tracing::warn!(file, error = &error as &dyn Error, "problem report not stored yet, to be tried again");
         OUTAGE_PAUSE
     })
+}
+
+/// Writes the audit line of a dropped file. A refused file may name no owner.
+fn log_change(owner: &str, job: Option<&str>, upload: &str, outcome: &str) {
+    Change { owner, address: None, action: "receiveFile", job, upload: Some(upload), outcome }.log();
 }
 
 /// The pause before another try, if another try can help.

@@ -78,6 +78,8 @@ problem_codes! {
     InvalidQuery = "invalid_query" [400],
     /// The caller's token has no usable `sub` claim.
     Unauthorized = "unauthorized" [401],
+    /// The caller's token does not have the scope of this route.
+    Forbidden = "forbidden" [403],
     /// The job or upload does not exist, has expired, or belongs to somebody else.
     NotFound = "not_found" [404],
     /// The job ended without results, or they have expired.
@@ -144,6 +146,7 @@ impl ProblemCode {
             (Self::NoResults, _) => "The job has no results",
             (_, 400) => "The request is not valid",
             (_, 401) => "The caller is not known",
+            (_, 403) => "The caller may not do this",
             (_, 404) => "The resource does not exist",
             (_, 409) => "The request does not fit the current state",
             (_, 413) => "The body is too big",

@@ -1,7 +1,7 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
 //! A function's `start.rs` calls [`start`], takes its adapters from the [`Runtime`], reads its groups of settings, and
-//! hands its handler to [`Runtime::serve_http`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or
+//! hands its handler to [`Runtime::serve_api`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or
 //! [`Runtime::serve_schedule`]. Each invocation ends with one log line: its requests by service, its DynamoDB capacity
 //! and the peak of the process's memory.
 //!
@@ -10,7 +10,8 @@
 //! | [`runtime`] | start-up and adapters |
 //! | [`mod@settings`] | settings with their defaults, and the names of the stack's resources |
 //! | [`serve`] | from an invocation to a handler and back; [`Batch::take_each`] |
-//! | [`http`] | requests in, JSON and problems out |
+//! | [`http`] | callers, requests in, JSON and problems out |
+//! | [`audit`] | a log line for each change |
 //! | [`dynamodb`] | jobs, uploads, records, and the changes in a table's stream |
 //! | [`eventbridge`] | the bus that receives the events of jobs |
 //! | [`s3`] | objects and presigned transfers |
@@ -21,6 +22,7 @@
 
 #![warn(missing_docs)]
 
+pub mod audit;
 pub mod clients;
 mod deliveries;
 pub mod dynamodb;

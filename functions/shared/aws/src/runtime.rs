@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lambda_http::{Body, Request, Response};
+use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
@@ -14,10 +14,11 @@ use serde::de::DeserializeOwned;
 use crate::clients::Clients;
 use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
 use crate::eventbridge::EventBridgeEvents;
+use crate::http::{Access, Api, Call, Problem};
 use crate::lambda::LambdaTarget;
 use crate::s3::S3Objects;
 use crate::serve::{self, Batch};
-use crate::settings::{self, Resource, StartError};
+use crate::settings::{self, Resource, SettingsGroup, StartError};
 use crate::sqs::{SqsDeliveries, SqsQueue};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
@@ -122,16 +123,22 @@ impl Runtime {
         Arc::new(SystemEntropy)
     }
 
-    /// Serves HTTP requests until the execution environment ends.
+    /// Serves the API's routes of this function until the execution environment ends.
     ///
     /// # Errors
-    /// If the Lambda runtime API cannot be reached.
-    pub async fn serve_http<H, F>(self, handler: H) -> Result<(), Error>
+    /// If a setting is wrong, or the Lambda runtime API cannot be reached.
+    pub async fn serve_api<H, F>(self, handler: H) -> Result<(), Error>
     where
-        H: Fn(Request) -> F + Send + Sync + 'static,
-        F: Future<Output = Response<Body>> + Send + 'static,
+        H: Fn(Call) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Response<Body>, Problem>> + Send + 'static,
     {
-        serve::http(self.function_name, handler).await
+        let api = Arc::new(Api { function: self.function_name, access: Access::from_env()? });
+        let handler = Arc::new(handler);
+        let answer = move |request| {
+            let (api, handler) = (Arc::clone(&api), Arc::clone(&handler));
+            async move { api.answer(request, |call| handler(call)).await }
+        };
+        serve::http(self.function_name, answer).await
     }
 
     /// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,12 +11,17 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::filter::{Directive, EnvFilter, LevelFilter};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::audit;
 use crate::settings::StartError;
+
+/// Lets audit lines through, whatever the level of the log.
+static AUDIT: LazyLock<Directive> =
+    LazyLock::new(|| format!("{}=info", audit::TARGET).parse().expect("a target and a level are a directive"));
 
 /// Sends the log of this process to standard output. `RUST_LOG` filters it (default `info`).
 ///
@@ -24,6 +30,7 @@ use crate::settings::StartError;
 pub fn start(function_name: &'static str) -> Result<(), StartError> {
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&wanted);
+    let filter = filter.map(|filter| filter.add_directive(AUDIT.clone()));
     let filter = filter.map_err(|_| StartError::Invalid {
         name: "RUST_LOG".to_owned(),
         value: wanted,

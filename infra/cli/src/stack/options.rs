@@ -93,6 +93,8 @@ impl StackOptions {
         let mut parameters = BTreeMap::from([
             ("Architecture".to_owned(), architecture.name().to_owned()),
             ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
+            // It listens on loopback only.
+            ("AllowOpenApi".to_owned(), "true".to_owned()),
         ]);
         parameters.extend(self.parameters.iter().cloned());
         Ok(parameters)

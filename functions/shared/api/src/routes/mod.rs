@@ -72,8 +72,12 @@ pub struct Route {
 }
 
 /// What every route answers that reads something of an owner.
-pub const COMMON_PROBLEMS: [(u16, ProblemCode); 3] =
-    [(401, ProblemCode::Unauthorized), (500, ProblemCode::InternalError), (503, ProblemCode::Unavailable)];
+pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
+    (401, ProblemCode::Unauthorized),
+    (403, ProblemCode::Forbidden),
+    (500, ProblemCode::InternalError),
+    (503, ProblemCode::Unavailable),
+];
 
 /// A parameter of a query or a header.
 #[derive(Clone, Copy, Debug)]

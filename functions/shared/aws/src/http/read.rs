@@ -2,7 +2,6 @@ use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::routes::Operation;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
@@ -10,12 +9,6 @@ use super::Problem;
 
 /// The maximum length of a JSON body. Longer content is a file and belongs into an upload.
 pub const JSON_MAX_BYTES: usize = 256 * 1024;
-
-/// The route of this function that the request came by. `None` if the function has no such route: then the answer is
-/// [`Problem::no_such_route`].
-pub fn operation_of(function: &str, request: &Request) -> Option<Operation> {
-    Operation::of(function, request.method().as_str(), request.raw_http_path())
-}
 
 /// A header's value, if it is there and is text.
 pub fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
@@ -134,14 +127,6 @@ mod tests {
     fn a_body_over_the_limit_is_not_read() {
         let body = vec![b' '; JSON_MAX_BYTES + 1];
         assert_eq!(read_json::<Wanted>(&request("application/json", body)).unwrap_err().status(), 413);
-    }
-
-    #[test]
-    fn a_request_is_one_of_the_functions_own_routes_or_none() {
-        let request = |path: &str| HttpRequest::new(Body::Empty).with_raw_http_path(path);
-        assert_eq!(operation_of("job-status", &request("/api/jobs/x")), Some(Operation::ShowJob));
-        assert_eq!(operation_of("cancel-job", &request("/api/jobs/x")), None);
-        assert_eq!(Problem::no_such_route().status(), 404);
     }
 
     #[test]
