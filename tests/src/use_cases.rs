@@ -21,7 +21,7 @@ use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
-    Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore, UploadStore,
+    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::ChunkLimits;
@@ -52,6 +52,8 @@ pub struct Ports {
     pub multipart: Arc<dyn MultipartObjects>,
     /// Presigned requests to the bucket.
     pub transfers: Arc<dyn DirectTransfers>,
+    /// Runs the items.
+    pub batches: Arc<dyn BatchRunner>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// IDs and jitter.
@@ -131,6 +133,7 @@ impl Default for Limits {
                 transient_retries: 2,
                 backoff: Duration::from_millis(10),
                 margin: Duration::from_secs(2),
+                item_timeout: Duration::from_secs(20),
                 poison_max: 2,
                 output_max_bytes: 1 << 20,
             },
@@ -230,10 +233,10 @@ impl UseCases {
 
     /// A new process of `process-items`, which has prepared no job yet.
     pub fn processor(&self) -> ChunkProcessor {
-        let Ports { jobs, objects, chunks, isolated, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, objects, chunks, isolated, batches, clock, entropy, .. } = self.ports.clone();
         let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone());
         let (steps, limits) = (self.steps(), self.limits.run);
-        ChunkProcessor { jobs, objects, chunks, isolated, steps, clock, entropy, prepared, limits }
+        ChunkProcessor { jobs, objects, chunks, isolated, steps, batches, clock, entropy, prepared, limits }
     }
 
     /// `complete-job`.

@@ -18,6 +18,8 @@ pub enum Kind {
     Ragged,
     /// It kills or hangs its process.
     Poison,
+    /// It holds its thread.
+    Holds,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Self::Transient(times) => format!("transient:{times}"),
             Self::Bad => "bad".into(),
             Self::Poison => "poison".into(),
+            Self::Holds => "holds".into(),
         }
     }
 
@@ -41,6 +44,7 @@ impl Kind {
             "transient" => Self::Transient(number.parse().ok()?),
             "bad" => Self::Bad,
             "poison" => Self::Poison,
+            "holds" => Self::Holds,
             _ => return None,
         })
     }
@@ -96,6 +100,8 @@ pub struct FileShape {
     pub slow_max_ms: u64,
     /// How many rows in a thousand are poison.
     pub poison_permille: u32,
+    /// How many rows in a thousand hold their thread.
+    pub holding_permille: u32,
     /// How many rows in a thousand fail permanently or are malformed.
     pub bad_permille: u32,
     /// How many rows in a thousand fail with a transient error.
@@ -154,9 +160,11 @@ impl SimulatedFile {
 
 fn kind(rng: &mut fastrand::Rng, shape: FileShape) -> Kind {
     let roll = rng.u32(0..1000);
-    let (poison, bad) = (shape.poison_permille, shape.poison_permille + shape.bad_permille);
+    let (poison, holds) = (shape.poison_permille, shape.poison_permille + shape.holding_permille);
+    let bad = holds + shape.bad_permille;
     match roll {
         roll if roll < poison => Kind::Poison,
+        roll if roll < holds => Kind::Holds,
         roll if roll < bad => [Kind::Bad, Kind::Ragged][rng.usize(0..2)],
         roll if roll < bad + shape.transient_permille => Kind::Transient(rng.u32(1..=6)),
         roll if roll < bad + shape.transient_permille + 100 && shape.slow_max_ms > 0 => {

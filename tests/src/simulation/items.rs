@@ -10,6 +10,7 @@ use rowmill_core::model::spec::{OutputFile, Spec};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
 
+use super::batches::Holds;
 use super::files::Kind;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
@@ -20,6 +21,7 @@ pub struct Simulated {
     hub: Hub,
     invariants: Arc<Invariants>,
     shape: ItemShape,
+    holds: Holds,
     /// How many times each transient item has failed.
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
 }
@@ -37,8 +39,8 @@ pub struct ItemShape {
 
 impl Simulated {
     /// The job type of the world with this hub.
-    pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape) -> Self {
-        Self { hub, invariants, shape, failures: Arc::default() }
+    pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape, holds: Holds) -> Self {
+        Self { hub, invariants, shape, holds, failures: Arc::default() }
     }
 }
 
@@ -71,6 +73,10 @@ impl ItemProcessor for Simulated {
         let _at_item = AtItem::begin(self);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
+            std::future::pending::<()>().await;
+        }
+        if kind == Kind::Holds {
+            self.holds.hold(self.hub.current(), item.row);
             std::future::pending::<()>().await;
         }
         if self.shape.gated {

@@ -11,7 +11,8 @@
 //! seeds on all cores; on the command line, `cargo run --bin simulate -- --help`.
 
 pub mod adversary;
-pub mod broken;
+pub mod batches;
+mod broken;
 pub mod checks;
 pub mod clock;
 mod commit_checks;

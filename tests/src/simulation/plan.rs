@@ -231,6 +231,7 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
         rows_max,
         slow_max_ms: [0, 0, 200, 9_000, 30_000][rng.usize(0..5)],
         poison_permille: rare(rng, if rows_max > 24 { 8 } else { 80 }),
+        holding_permille: if rng.u8(..) < 16 { 60 } else { 0 },
         bad_permille: [0, 30, 100, 400][rng.usize(0..4)],
         transient_permille: rare(rng, 60),
     };

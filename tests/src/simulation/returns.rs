@@ -55,7 +55,9 @@ impl Run {
                 self.died_at(invocation.chunk());
             }
         }
-        self.idle.extend(invocation.process);
+        if self.world.holds.row(task).is_none() {
+            self.idle.extend(invocation.process);
+        }
         match (invocation.work, reply) {
             (Work::Message(_), _) if invocation.zombie => {}
             (Work::Message(delivery), Reply::Done(_)) => {

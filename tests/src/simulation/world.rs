@@ -20,6 +20,7 @@ use rowmill_core::text::ChunkLimits;
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 
+use super::batches::{Holds, ITEM_TIMEOUT, SimulatedBatches};
 use super::broken::Broken;
 use super::clock::{SeededEntropy, VirtualClock};
 use super::gate_jobs::GatedJobs;
@@ -47,6 +48,8 @@ pub struct World {
     pub upload_rows: Arc<InMemoryUploadStore>,
     /// The queues.
     pub queues: Queues,
+    /// The items that hold a thread.
+    pub holds: Holds,
     /// What must hold.
     pub invariants: Arc<Invariants>,
     /// The gate before the jobs' rows.
@@ -87,6 +90,7 @@ impl World {
         });
         let objects = GatedObjects { store: bucket.clone(), hub: hub.clone(), invariants: invariants.clone() };
         let objects = Arc::new(objects);
+        let holds = Holds::default();
         let port = |queue| queues.port(queue, &hub, &invariants);
         let ports = Ports {
             jobs: jobs.clone(),
@@ -99,10 +103,11 @@ impl World {
             chunks: port(QueueName::Items),
             isolated: port(QueueName::Isolate),
             completions: port(QueueName::Completions),
+            batches: Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() }),
             clock: Arc::new(VirtualClock(hub.clone())),
             entropy: Arc::new(SeededEntropy::new(seed)),
         };
-        let simulated = Simulated::new(hub.clone(), invariants.clone(), plan.items);
+        let simulated = Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone());
         let job_types = JobTypes::of([Arc::new(simulated) as Arc<dyn JobType>]);
         let use_cases = UseCases { ports, limits: limits(plan), job_types };
         Self {
@@ -119,6 +124,7 @@ impl World {
             bucket,
             upload_rows,
             queues,
+            holds,
             invariants,
             jobs,
         }
@@ -143,6 +149,7 @@ fn limits(plan: &Plan) -> Limits {
             transient_retries: plan.transient_retries,
             backoff: Duration::from_millis(100),
             margin: MARGIN,
+            item_timeout: ITEM_TIMEOUT,
             poison_max: plan.poison_max,
             output_max_bytes: 1 << 20,
         },

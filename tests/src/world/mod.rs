@@ -21,7 +21,7 @@ use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
-    ManualClock,
+    InlineBatchRunner, ManualClock,
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
@@ -113,6 +113,7 @@ impl World {
             chunks: chunks.clone(),
             isolated: isolated.clone(),
             completions: completions.clone(),
+            batches: Arc::new(InlineBatchRunner),
             clock: clock.clone(),
             entropy: Arc::new(CountingEntropy::default()),
         };

@@ -58,6 +58,18 @@ fn every_margin_is_shorter_than_its_time_limit() {
     }
 }
 
+/// An item is looked at ten times during its timeout, so it is found a tenth later at most.
+#[test]
+fn an_item_that_holds_its_thread_is_found_before_its_run_hands_over() {
+    let template = template();
+    let (limit, margin, item) = ("ProcessTimeoutSeconds", "ProcessMarginSeconds", "ItemTimeoutSeconds");
+    for seconds in allowed(&template, limit) {
+        let [margin, item] = [margin, item].map(|parameter| longest_beside(&template, parameter, limit, seconds));
+        assert!(seconds * 10 > margin * 10 + item * 11, "a limit of {seconds}, a margin of {margin}, an item of {item}");
+    }
+    assert!(default_of(&template, item) <= maximum_of(&template, item));
+}
+
 /// The largest value a parameter may have when another one has this value, by its own bound and the template's rules.
 fn longest_beside(template: &Template, parameter: &str, other: &str, value: u64) -> u64 {
     let rules = template.document()["Rules"].as_object().unwrap().values();

@@ -95,6 +95,10 @@ impl Isolated<'_> {
                 // Keep the note: an item that hangs is as bad as one that kills the process.
                 None => return Err(RunError::TryAgain("an isolated item took too long".into())),
                 Some(Err(RunError::TryAgain(_))) if self.has_progress() => return self.hand_over().await,
+                Some(Err(RunError::Held { row })) => {
+                    let progress = std::mem::take(&mut self.progress);
+                    return processor.stop_held(delivery, self.prepared, &self.items, progress, row).await;
+                }
                 Some(Err(error)) => {
                     let moved = self.move_on(None).await?;
                     return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };

@@ -12,6 +12,9 @@ rowmill_aws::settings! {
         pub backoff: Duration = Duration::from_millis(200);
         /// How long before the end of its invocation a run begins no further item and hands over.
         pub margin: Duration = Duration::from_secs(5), "ProcessMarginSeconds";
+        /// How long the processor of an item may hold its thread. Longer, and the item's job is stopped. Shorter than the
+        /// time of an invocation, so that the job is stopped before the invocation is killed.
+        pub item_timeout: Duration = Duration::from_secs(20), "ItemTimeoutSeconds";
         /// How many poison items of a chunk are skipped. With one more the rest of the chunk is given up.
         pub poison_max: u32 = 10;
         /// How many bytes the outputs of a chunk's items may take together. They are held in memory.

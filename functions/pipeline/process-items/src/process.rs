@@ -15,7 +15,7 @@ use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
-use rowmill_core::ports::{CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
+use rowmill_core::ports::{BatchRunner, CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::Chunk;
 
@@ -39,6 +39,8 @@ pub struct ChunkProcessor {
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
+    /// Runs the items.
+    pub batches: Arc<dyn BatchRunner>,
     /// The specs and processors of the jobs.
     pub prepared: PreparedJobs,
     /// The limits of a run.
@@ -132,6 +134,7 @@ impl ChunkProcessor {
         match run.run(&mut items, &mut progress).await {
             Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
             Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
+            Err(RunError::Held { row }) => self.stop_held(delivery, &prepared, &items, progress, row).await,
             // Keep the finished prefix: save a checkpoint, start a fresh delivery count for the rest.
             Err(RunError::TryAgain(why)) if progress.done > delivery.checkpoint.done => {
                 tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, why, "chunk done in part");
@@ -158,6 +161,7 @@ impl ChunkProcessor {
             job_guid: delivery.message.job_guid,
             prepared,
             time_limit: delivery.time_limit,
+            batches: &*self.batches,
             watch: delivery.watch,
             clock: &*self.clock,
             entropy: &*self.entropy,
@@ -262,6 +266,24 @@ impl ChunkProcessor {
         let message = delivery.message;
         self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
         self.skip(delivery).await
+    }
+
+    /// Stops the job of an item that holds its thread, and only then skips the rest of the chunk. Finished items keep
+    /// their outcomes. The job's other chunks find it stopped, so they do not hold threads of their own.
+    pub(crate) async fn stop_held(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        items: &[InputItem],
+        mut progress: Progress,
+        row: u64,
+    ) -> Result<ChunkEnd, RunError> {
+        let message = delivery.message;
+        tracing::error!(job.id = %message.job_guid, item.row = row, "an item holds its thread, its job is stopped");
+        let stop = Stop::item_timeout(row, self.limits.item_timeout, self.clock.now());
+        self.jobs.stop(message.job_guid, message.address.attempt, &stop).await?;
+        progress.skip(&items[progress.done as usize..]);
+        self.commit_progress(delivery, prepared, progress).await
     }
 
     async fn skip_all(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {

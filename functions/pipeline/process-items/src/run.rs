@@ -1,10 +1,10 @@
 //! One run over a chunk: gives each item an outcome, as far as time allows.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem};
 use rowmill_core::model::checkpoint::Checkpoint;
@@ -12,7 +12,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::run_output::{ItemOutput, RunOutput};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome};
-use rowmill_core::ports::{Clock, Entropy, PortError};
+use rowmill_core::ports::{BatchCall, BatchEnd, BatchRunner, Clock, Entropy, ItemBatch, PortError};
 use rowmill_core::text::Record;
 use serde_json::Value;
 
@@ -103,18 +103,15 @@ pub enum RunError {
     /// Items kept failing with transient errors, or no item was done in time: the chunk returns to its queue.
     #[error("the chunk returns to its queue: {0}")]
     TryAgain(String),
+    /// The processor of an item holds its thread.
+    #[error("the item of row {row} holds its thread")]
+    Held {
+        /// The row of the item.
+        row: u64,
+    },
     /// A port is unavailable.
     #[error(transparent)]
     Port(#[from] PortError),
-}
-
-/// How the items are processed together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Batching {
-    /// With other items of their chunk.
-    Batch,
-    /// Alone: the chunk is isolated.
-    Alone,
 }
 
 /// A run over one chunk.
@@ -125,6 +122,8 @@ pub struct ChunkRun<'a> {
     pub prepared: &'a Prepared,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
+    /// Runs the batches.
+    pub batches: &'a dyn BatchRunner,
     /// Tells whether the job has been stopped.
     pub watch: &'a JobWatch,
     /// The time.
@@ -184,7 +183,7 @@ impl ChunkRun<'_> {
     /// # Errors
     /// See [`RunError`].
     pub async fn process_alone(&self, item: &mut InputItem) -> Result<Result<ItemOutcome, ItemError>, RunError> {
-        let results = self.process_as(std::slice::from_mut(item), Batching::Alone).await?;
+        let results = self.process_as(std::slice::from_mut(item), BatchCall::Alone).await?;
         Ok(results.into_iter().next().unwrap_or(Ok(ItemOutcome::Succeeded)))
     }
 
@@ -194,14 +193,15 @@ impl ChunkRun<'_> {
     /// # Errors
     /// See [`RunError`].
     pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
-        self.process_as(batch, Batching::Batch).await
+        self.process_as(batch, BatchCall::Together).await
     }
 
     async fn process_as(
         &self,
         batch: &mut [InputItem],
-        batching: Batching,
+        call: BatchCall,
     ) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
+        let call = if self.prepared.spec.is_dry_run() { BatchCall::DryRun } else { call };
         let mut settled: Vec<Result<ItemOutcome, ItemError>> = vec![Ok(ItemOutcome::Succeeded); batch.len()];
         let well_formed: Vec<(usize, Item)> = (0..)
             .zip(batch)
@@ -216,13 +216,18 @@ impl ChunkRun<'_> {
                 break;
             }
             let began = self.clock.now();
-            let results = self.results(&items, batching).await;
-            if results.len() != items.len() {
-                let message = format!("the processor answered {} of {} items", results.len(), items.len());
+            let sent = items.len();
+            let batch = ItemBatch { processor: Arc::clone(&self.prepared.processor), items, call };
+            let (answered, results) = match self.batches.run(batch).await {
+                BatchEnd::Answered { items, results } => (items, results),
+                BatchEnd::Held { row } => return Err(RunError::Held { row }),
+            };
+            if results.len() != sent {
+                let message = format!("the processor answered {} of {sent} items", results.len());
                 return Err(RunError::TryAgain(message));
             }
             let (mut open_places, mut open_items, mut last_error) = (Vec::new(), Vec::new(), None);
-            for ((place, item), result) in places.into_iter().zip(items).zip(results) {
+            for ((place, item), result) in places.into_iter().zip(answered).zip(results) {
                 match result {
                     Err(error) if error.transient => {
                         open_places.push(place);
@@ -239,18 +244,6 @@ impl ChunkRun<'_> {
             (places, items) = (open_places, open_items);
         }
         Ok(settled)
-    }
-
-    async fn results(&self, items: &[Item], batching: Batching) -> Vec<Result<ItemOutcome, ItemError>> {
-        let processor = &self.prepared.processor;
-        if self.prepared.spec.is_dry_run() {
-            let checks: Vec<_> = items.iter().map(|item| processor.dry_run(item)).collect();
-            return stream::iter(checks).buffered(processor.concurrency().max(1)).collect().await;
-        }
-        match (batching, items) {
-            (Batching::Alone, [item]) => vec![processor.process_alone(item).await],
-            _ => processor.process_batch(items).await,
-        }
     }
 
     /// Waits before items are tried again, unless the tries are used up, or another try that takes as long as `took`

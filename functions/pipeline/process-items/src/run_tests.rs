@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::fixtures;
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, ManualClock};
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InlineBatchRunner, InMemoryObjects, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -74,6 +74,7 @@ struct Bench {
     jobs: Arc<InMemoryJobStore>,
     clock: Arc<ManualClock>,
     entropy: CountingEntropy,
+    batches: InlineBatchRunner,
     job_guid: JobGuid,
     spec: Spec,
 }
@@ -91,7 +92,7 @@ impl Bench {
             idempotency: None,
         };
         jobs.create(&new).await.unwrap();
-        Self { jobs, clock, entropy, job_guid, spec }
+        Self { jobs, clock, entropy, batches: InlineBatchRunner, job_guid, spec }
     }
 
     async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
@@ -103,6 +104,7 @@ impl Bench {
             job_guid: self.job_guid,
             prepared: &prepared,
             time_limit: self.clock.now() + time,
+            batches: &self.batches,
             watch: &watch,
             clock: &*self.clock,
             entropy: &self.entropy,
@@ -110,6 +112,7 @@ impl Bench {
                 transient_retries: 2,
                 backoff: Duration::from_secs(1),
                 margin: Duration::from_secs(2),
+                item_timeout: Duration::from_secs(20),
                 poison_max: 1,
                 output_max_bytes: 10,
             },

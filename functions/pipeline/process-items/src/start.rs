@@ -22,7 +22,9 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
     let runtime = rowmill_aws::start("process-items").await?;
     let jobs = runtime.job_store()?;
     let job_types = with_targets(job_types(runtime.record_store()?), &runtime)?;
+    let limits = RunLimits::from_env()?;
     let processor = Arc::new(ChunkProcessor {
+        batches: runtime.batch_runner(limits.item_timeout),
         prepared: PreparedJobs::new(jobs.clone(), job_types),
         jobs,
         objects: runtime.objects()?,
@@ -31,7 +33,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         steps: runtime.job_steps()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
-        limits: RunLimits::from_env()?,
+        limits,
     });
     runtime
         .serve_queue(move |batch| {

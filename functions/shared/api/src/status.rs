@@ -70,6 +70,8 @@ words! {
         UnterminatedQuote = "unterminated_quote",
         /// The upload is gone, or was replaced after the job was created.
         SourceChanged = "source_changed",
+        /// Processing an item took longer than the item timeout.
+        ItemTimeout = "item_timeout",
         /// The file needs more tallies than a job can have.
         FileTooLong = "file_too_long",
         /// The job's counters did not add up at its end, or the file reads differently from how it was split.

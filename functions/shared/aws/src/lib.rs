@@ -17,12 +17,14 @@
 //! | [`s3`] | objects and presigned transfers |
 //! | [`sqs`] | queues |
 //! | [`lambda`] | functions as targets of job types |
+//! | [`batch_threads`] | the threads that run items |
 //! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
 //! | [`metrics`] | CloudWatch metrics |
 
 #![warn(missing_docs)]
 
 pub mod audit;
+pub mod batch_threads;
 pub mod clients;
 mod deliveries;
 pub mod dynamodb;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
-use rowmill_core::ports::{Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
+use rowmill_core::ports::{BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
 use rowmill_core::progress::JobSteps;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::batch_threads::BatchThreads;
 use crate::clients::Clients;
 use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
 use crate::eventbridge::EventBridgeEvents;
@@ -111,6 +112,11 @@ impl Runtime {
         M: Grouped + Serialize + Send + Sync + 'static,
     {
         Ok(Arc::new(SqsQueue::<M>::new(self.clients.sqs(), queue.read()?)))
+    }
+
+    /// The threads that run the items. An item that holds its thread for so long stops its job.
+    pub fn batch_runner(&self, item_timeout: Duration) -> Arc<dyn BatchRunner> {
+        Arc::new(BatchThreads::new(item_timeout))
     }
 
     /// The system's clock.

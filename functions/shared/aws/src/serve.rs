@@ -4,15 +4,19 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::layers::TracingLayer;
+use lambda_runtime::tower::layer::layer_fn;
+use lambda_runtime::{Error, LambdaEvent, LambdaInvocation, Service, service_fn};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use crate::batch_threads::end_process_if_held;
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 
@@ -99,7 +103,7 @@ fn serve_queue(
     function_name: &'static str,
     handler: Handler<(SqsEvent, Timestamp), SqsBatchResponse>,
 ) -> LocalBoxFuture<'static, Served> {
-    lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<SqsEvent>| {
+    let service = service_fn(move |event: LambdaEvent<SqsEvent>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
         let work = handler((event.payload, deadline(event.context.deadline)));
         async move {
@@ -107,8 +111,38 @@ fn serve_queue(
             invocation.finish();
             Ok::<_, Error>(response)
         }
-    }))
-    .boxed_local()
+    });
+    let runtime = lambda_runtime::Runtime::new(service).layer(TracingLayer::new());
+    runtime.layer(layer_fn(EndIfHeld)).run_concurrent().boxed_local()
+}
+
+/// Ends a process with a held thread once the answer to its invocation is sent. It is the outermost layer: what it calls
+/// sends the answer.
+#[derive(Clone)]
+struct EndIfHeld<S>(S);
+
+impl<S> Service<LambdaInvocation> for EndIfHeld<S>
+where
+    S: Service<LambdaInvocation, Response = (), Error = Error>,
+    S::Future: Send + 'static,
+{
+    type Response = ();
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<(), Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, invocation: LambdaInvocation) -> Self::Future {
+        let answered = self.0.call(invocation);
+        async move {
+            let answered = answered.await;
+            end_process_if_held().await;
+            answered
+        }
+        .boxed()
+    }
 }
 
 /// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers

@@ -1,5 +1,6 @@
 //! The ports in memory, for tests and simulations. They check every condition as the real adapters do.
 
+mod batch_runner;
 mod events;
 mod job_store;
 mod objects;
@@ -8,6 +9,7 @@ mod record_store;
 mod upload_store;
 mod world;
 
+pub use batch_runner::InlineBatchRunner;
 pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
 pub use objects::InMemoryObjects;

@@ -16,7 +16,7 @@ use super::validate::{check, compile_schema};
 use crate::model::records::{RecordVersion, Upsert, Upserted, dataset_of};
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::ports::{PortError, RecordStore};
+use crate::ports::{PortError, RecordStore, begin_item};
 use crate::text::{Format, RowSchema};
 
 /// Number of rows in a call to the record store. A multiple of 25, the limit of one DynamoDB batch request.
@@ -135,6 +135,7 @@ impl ItemProcessor for RowImport {
         // The rows of each key, ordered by version. Within a batch that is the order of the file.
         let mut by_key: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
+            begin_item(item.row);
             match self.upsert_of(item) {
                 Ok(upsert) => by_key.entry(upsert.key.clone()).or_default().push((place, upsert)),
                 Err(error) => outcomes[place] = Some(Err(error)),

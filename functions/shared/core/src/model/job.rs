@@ -281,6 +281,16 @@ impl Stop {
         Self::because(StopCode::ToleranceExceeded, message, at)
     }
 
+    /// The item of this row held its thread for longer than this.
+    pub fn item_timeout(row: u64, timeout: Duration, at: Timestamp) -> Self {
+        let seconds = timeout.as_secs();
+        let message = format!(
+            "processing row {row} took longer than the {seconds} s that an item may take without a pause; simplify the \
+             schema's references and patterns, or remove or shorten the row, and create a new job"
+        );
+        Self { row: Some(row), ..Self::because(StopCode::ItemTimeout, message, at) }
+    }
+
     /// The job's file changed after the job was created. `how` says how, `place` where it was noticed.
     pub fn source_changed(how: &str, place: Option<Position>, at: Timestamp) -> Self {
         Self {

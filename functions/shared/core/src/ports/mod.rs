@@ -1,6 +1,7 @@
 //! The ports: the interfaces through which the use cases reach the world. Adapters that speak AWS live in `rowmill-aws`. The in-memory adapters, and
 //! the contract suites that every adapter must pass, are in this crate under the feature `testing`.
 
+mod batch_runner;
 mod clock;
 mod error;
 mod events;
@@ -12,6 +13,7 @@ mod record_store;
 mod target;
 mod upload_store;
 
+pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch, ItemObserver, ItemResult, begin_item, observed};
 pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 
+use super::batch_runner::AtItem;
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
 use crate::text::Record;
@@ -103,9 +104,11 @@ pub trait ItemProcessor: Send + Sync {
     }
 
     /// Processes a batch and returns one result for each item, in the order of the items. Override this if a whole
-    /// batch can be processed more efficiently than single items.
+    /// batch can be processed more efficiently than single items. If it then works row by row without an await, call
+    /// [`begin_item`](crate::ports::begin_item) for each row: a batch that holds its thread for longer than
+    /// `ItemTimeoutSeconds`, without an await and without beginning another item, stops its job.
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
-        let runs: Vec<_> = items.iter().map(|item| self.process(item)).collect();
+        let runs: Vec<_> = items.iter().map(|item| AtItem::new(item, self.process(item))).collect();
         stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
     }
 }

@@ -1,0 +1,198 @@
+//! Runs each batch of items on a thread of its own, and notices a processor that does not give its thread back.
+//!
+//! No thread can be ended from outside, so a process with a held thread must end. It ends after the answer to its
+//! invocation and before it asks for the next one ([`end_process_if_held`]), so that no message is lost with it.
+
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch, ItemObserver, observed};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+/// How often a batch that is still running is looked at, as a part of the item timeout.
+const LOOKS: u32 = 10;
+
+/// How long an abandoned batch has to reach an await or its end, before its thread counts as held.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The batches that nobody waits for, until their thread is known to be free.
+static ABANDONED: Mutex<Vec<Arc<Watch>>> = Mutex::new(Vec::new());
+
+/// Runs each batch on a thread of its own. Needs Tokio's multi-threaded runtime.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchThreads {
+    item_timeout: Duration,
+}
+
+impl BatchThreads {
+    /// A runner that reports a batch as held after this time without an await and without a new item.
+    pub const fn new(item_timeout: Duration) -> Self {
+        Self { item_timeout }
+    }
+}
+
+#[async_trait]
+impl BatchRunner for BatchThreads {
+    async fn run(&self, batch: ItemBatch) -> BatchEnd {
+        let Some(first) = batch.items.first() else {
+            return BatchEnd::Answered { items: batch.items, results: Vec::new() };
+        };
+        let watch = Arc::new(Watch::new(first.job_guid, first.row));
+        let _abandon = AbandonOnDrop(Arc::clone(&watch));
+        let (handle, observer) = (Handle::current(), Arc::clone(&watch));
+        let mut thread = tokio::task::spawn_blocking(move || {
+            let _end = EndOnDrop(Arc::clone(&observer));
+            let results = handle.block_on(watched(&observer, batch.results()));
+            (batch.items, results)
+        });
+        loop {
+            match timeout(self.item_timeout / LOOKS, &mut thread).await {
+                Ok(Ok((items, results))) => return BatchEnd::Answered { items, results: results.unwrap_or_default() },
+                Ok(Err(died)) => match died.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    // The runtime is shutting down.
+                    Err(_) => std::future::pending().await,
+                },
+                Err(_) if watch.held_for() >= self.item_timeout => return BatchEnd::Held { row: watch.row() },
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The results of a batch, or `None` if it was abandoned. Notes when each poll begins and ends.
+async fn watched<T>(watch: &Arc<Watch>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let polled = poll_fn(|context| {
+        watch.begin();
+        let poll = observed(Arc::clone(watch) as _, || work.as_mut().poll(context));
+        watch.pause();
+        poll
+    });
+    let abandoned = pin!(watch.wake.notified());
+    match select(pin!(polled), abandoned).await {
+        Either::Left((results, _)) => Some(results),
+        Either::Right(_) => None,
+    }
+}
+
+/// What the processor of a batch is doing.
+#[derive(Debug)]
+struct Watch {
+    job_guid: JobGuid,
+    began: Instant,
+    /// When the thread began what it is at, in milliseconds since `began`, plus one. 0 while it awaits something.
+    since_ms: AtomicU64,
+    row: AtomicU64,
+    is_abandoned: AtomicBool,
+    has_ended: AtomicBool,
+    wake: Notify,
+}
+
+impl Watch {
+    fn new(job_guid: JobGuid, row: u64) -> Self {
+        Self {
+            job_guid,
+            began: Instant::now(),
+            since_ms: AtomicU64::new(0),
+            row: AtomicU64::new(row),
+            is_abandoned: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            wake: Notify::new(),
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&self) {
+        self.since_ms.store(self.elapsed_ms() + 1, Ordering::Relaxed);
+    }
+
+    fn pause(&self) {
+        self.since_ms.store(0, Ordering::Relaxed);
+    }
+
+    fn row(&self) -> u64 {
+        self.row.load(Ordering::Relaxed)
+    }
+
+    /// For how long the thread has been at the same item without an await.
+    fn held_for(&self) -> Duration {
+        match self.since_ms.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => Duration::from_millis(self.elapsed_ms().saturating_sub(since - 1)),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+}
+
+impl ItemObserver for Watch {
+    fn at_item(&self, row: u64) -> bool {
+        self.row.store(row, Ordering::Relaxed);
+        self.begin();
+        !self.is_abandoned.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells the thread of a batch that nobody waits for it any more.
+struct AbandonOnDrop(Arc<Watch>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        let watch = &self.0;
+        if watch.has_ended() {
+            return;
+        }
+        watch.is_abandoned.store(true, Ordering::Relaxed);
+        watch.wake.notify_one();
+        ABANDONED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(watch));
+    }
+}
+
+/// Tells that the thread of a batch is free, also after a panic.
+struct EndOnDrop(Arc<Watch>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::Release);
+    }
+}
+
+/// The job and the row of an abandoned batch that still holds its thread after a moment.
+async fn held() -> Option<(JobGuid, u64)> {
+    let until = Instant::now() + GRACE;
+    loop {
+        let held = {
+            let mut abandoned = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);
+            abandoned.retain(|watch| !watch.has_ended());
+            abandoned.first().map(|watch| (watch.job_guid, watch.row()))
+        };
+        if held.is_none() || Instant::now() >= until {
+            return held;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Ends the process if an item holds one of its threads. Called between the answer to an invocation and the request for
+/// the next one: no invocation of this execution environment is running then, and Lambda starts a new environment.
+pub async fn end_process_if_held() {
+    if let Some((job_guid, row)) = held().await {
+        tracing::error!(job.id = %job_guid, item.row = row, "an item still holds a thread, the process ends");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,68 @@
+//! Runs the items within the invocation's own task, and notices those that hold it.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch};
+
+use super::hub::Hub;
+
+/// How long an item may hold its thread.
+pub const ITEM_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The invocations in which an item holds its thread, each with the row. Their processes end with them.
+#[derive(Clone, Default)]
+pub struct Holds(Arc<Mutex<BTreeMap<u64, u64>>>);
+
+impl Holds {
+    /// The item of this row holds the thread of this invocation from now on.
+    pub fn hold(&self, task: u64, row: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(task, row);
+    }
+
+    /// The row that holds the thread of this invocation, if one does.
+    pub fn row(&self, task: u64) -> Option<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&task).copied()
+    }
+}
+
+/// The batch runner of the simulation.
+pub struct SimulatedBatches {
+    /// The clock, and the invocation that runs now.
+    pub hub: Hub,
+    /// The items that hold a thread.
+    pub holds: Holds,
+}
+
+#[async_trait]
+impl BatchRunner for SimulatedBatches {
+    async fn run(&self, batch: ItemBatch) -> BatchEnd {
+        let task = self.hub.current();
+        let held = {
+            let mut results = pin!(batch.results());
+            let polled = poll_fn(|context| match results.as_mut().poll(context) {
+                Poll::Ready(results) => Poll::Ready(Ok(results)),
+                Poll::Pending => self.holds.row(task).map_or(Poll::Pending, |row| Poll::Ready(Err(row))),
+            });
+            match polled.await {
+                Ok(results) => Ok(results),
+                Err(row) => {
+                    self.hub.sleep(ITEM_TIMEOUT).await;
+                    Err(row)
+                }
+            }
+        };
+        match held {
+            Ok(results) => BatchEnd::Answered { items: batch.items, results },
+            Err(row) => {
+                self.hub.tell(Some(task), || format!("row {row} HOLDS its thread"));
+                BatchEnd::Held { row }
+            }
+        }
+    }
+}
