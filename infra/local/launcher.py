@@ -16,6 +16,7 @@ import gc
 import importlib.metadata
 import inspect
 import os
+import resource
 import signal
 import sys
 import threading
@@ -28,6 +29,10 @@ HOST = "127.0.0.1"
 GRACE_SECONDS = 2.0
 # Pause between two polls of the tables' streams when there was no record.
 STREAM_PAUSE_SECONDS = 0.02
+# The longest wait for a function that has answered and neither asks for the next event nor ends.
+ASKING_SECONDS = 5.0
+# What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
+STACKS_MEBIBYTES = 64
 
 
 class Mismatch(Exception):
@@ -96,6 +101,8 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     from ministack.services import lambda_svc
 
     answer_functions_at_once(lambda_runtime)
+    hand_out_events_when_asked(lambda_runtime)
+    limit_memory(lambda_runtime)
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)
     take_concurrency_from_parameters(lambda_svc)
@@ -132,6 +139,63 @@ def answer_functions_at_once(lambda_runtime) -> None:
         return handler
 
     worker._build_handler_class = build_without_nagle
+
+
+def hand_out_events_when_asked(lambda_runtime) -> None:
+    """On Lambda an environment gets its next event when its process asks for one. The emulator hands it out
+    as soon as the answer to the one before has arrived. A process that ends between its answer and its next
+    request would take an event with it."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    build, invoke = named(worker, "_build_handler_class"), named(worker, "invoke")
+    expect_parameters(build, ["self", "generation", "pending"])
+    expect_parameters(invoke, ["self", "event", "request_id", "trace_id", "invoked_function_arn"])
+
+    def build_with_count(self, generation, pending):
+        handler = build(self, generation, pending)
+        answer = named(handler, "do_GET")
+        # Requests for an event, and events that were handed out.
+        self.asked, self.handed_out = 0, 0
+
+        def do_get_and_count(request):
+            self.asked += 1
+            answer(request)
+            self.handed_out += 1
+
+        handler.do_GET = do_get_and_count
+        return handler
+
+    def invoke_when_asked(self, *arguments, **options):
+        until = time.monotonic() + ASKING_SECONDS
+        while (
+            self._proc is not None
+            and self._proc.poll() is None
+            and self.asked <= self.handed_out
+            and time.monotonic() < until
+        ):
+            time.sleep(0.0005)
+        return invoke(self, *arguments, **options)
+
+    worker._build_handler_class = build_with_count
+    worker.invoke = invoke_when_asked
+
+
+def limit_memory(lambda_runtime) -> None:
+    """The emulator ignores `MemorySize`. A function that needs more ends here as it would on Lambda, and
+    does not take the machine's memory. `RLIMIT_DATA` counts what a process may write to, so a part is added
+    for stacks that threads reserve and do not use."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    await_init = named(worker, "_await_init")
+    expect_parameters(await_init, ["self", "init_timeout"])
+
+    def limit_and_await_init(self, init_timeout=None):
+        bytes_max = (int(self.config.get("MemorySize") or 128) + STACKS_MEBIBYTES) << 20
+        # Other systems have no such call: there functions have no limit.
+        if hasattr(resource, "prlimit") and self._proc is not None:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(self._proc.pid, resource.RLIMIT_DATA, (bytes_max, bytes_max))
+        await_init(self, init_timeout)
+
+    worker._await_init = limit_and_await_init
 
 
 def do_not_wait_for_log_lines(lambda_runtime) -> None:

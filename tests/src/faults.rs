@@ -17,9 +17,9 @@ use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Admissions, Attempts, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError, Created,
-    DeadLetters, Due, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob, ObjectHead,
-    Objects, PortError, Queue, RedriveError, Splits, Stopped, Tallies, UploadedPart, WakeUps, WriteLost,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
+    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob,
+    ObjectHead, Objects, PortError, Queue, RedriveError, Splits, Stopped, Tallies, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -191,6 +191,7 @@ mortal!(MultipartObjects {
 
 mortal!(Admissions {
     create(job: &NewJob) -> Result<Created, CreateError>;
+    reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
     remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>;
 });
 

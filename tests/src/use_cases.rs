@@ -21,7 +21,8 @@ use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
-    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore, UploadStore,
+    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore,
+    UploadStore,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::ChunkLimits;

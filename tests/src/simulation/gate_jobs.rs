@@ -13,9 +13,9 @@ use rowmill_core::model::job::{Job, Lease, Stop};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Admissions, Attempts, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError, Created,
-    DeadLetters, Due, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, PortError, RedriveError, Splits,
-    Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
+    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, PortError,
+    RedriveError, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -60,6 +60,7 @@ impl GatedJobs {
 gates!(Admissions for GatedJobs {
     Transaction create(new: &NewJob) -> Result<Created, CreateError>, ["{}", job_name(new.job.job_guid)],
         check |all, answer| if let Ok(Created::New) = answer { all.created(new) } else { Ok(()) };
+    Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>,
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
 });

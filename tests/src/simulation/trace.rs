@@ -11,7 +11,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    CheckpointMoved, Committed, Created, Due, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
+    CheckpointMoved, Committed, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
 };
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -217,6 +217,12 @@ impl Brief for Created {
             Self::New => "new".into(),
             Self::Before(job) => format!("before, as {}", job_name(*job)),
         }
+    }
+}
+
+impl Brief for Full {
+    fn brief(&self) -> String {
+        format!("{:?}", self.admission)
     }
 }
 

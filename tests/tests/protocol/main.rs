@@ -1,7 +1,9 @@
 //! Jobs that do not simply complete, in one process: the real use cases of all functions over in-memory ports. In many
 //! tests a process crashes before and after every port call.
 
+mod admission;
 mod dead_letters;
+mod holds;
 mod isolation;
 mod redrives;
 mod results;

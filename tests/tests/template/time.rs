@@ -65,7 +65,10 @@ fn an_item_that_holds_its_thread_is_found_before_its_run_hands_over() {
     let (limit, margin, item) = ("ProcessTimeoutSeconds", "ProcessMarginSeconds", "ItemTimeoutSeconds");
     for seconds in allowed(&template, limit) {
         let [margin, item] = [margin, item].map(|parameter| longest_beside(&template, parameter, limit, seconds));
-        assert!(seconds * 10 > margin * 10 + item * 11, "a limit of {seconds}, a margin of {margin}, an item of {item}");
+        assert!(
+            seconds * 10 > margin * 10 + item * 11,
+            "a limit of {seconds}, a margin of {margin}, an item of {item}"
+        );
     }
     assert!(default_of(&template, item) <= maximum_of(&template, item));
 }

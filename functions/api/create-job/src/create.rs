@@ -1,4 +1,5 @@
-//! Creates a job: checks the request, detects the source, admits the job, and wakes the splitter.
+//! Creates a job: checks the request and the limits of active jobs, detects the source, admits the job, and wakes the
+//! splitter.
 //!
 //! All decisions come before the first write. One transaction writes everything, and only then the message is sent. If the
 //! process dies in between, the job exists, and the sweep sends the message.
@@ -104,6 +105,10 @@ impl Creator {
             known: self.job_types.names().into_iter().map(str::to_owned).collect(),
         })?;
         check_params(request, &**job_type)?;
+        // Before the work on the file: a refusal must cost as little as the request.
+        if let Some(full) = self.jobs.reached(owner, &request.job_type, self.limits.ceilings).await? {
+            return Err(CreateJobError::Full(full));
+        }
         let now = self.clock.now();
         let (source, head) = match job_type.input() {
             InputKind::File => self.detector(now).file(owner, request).await?,

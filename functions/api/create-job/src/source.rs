@@ -109,7 +109,7 @@ impl SourceDetector<'_> {
         packing: &Packing,
         max_bytes: usize,
     ) -> Result<(Vec<u8>, bool), CreateJobError> {
-        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::default());
+        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::of_beginning());
         let mut text = Vec::new();
         while text.len() < max_bytes {
             match stream.next().await {

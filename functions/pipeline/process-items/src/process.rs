@@ -15,7 +15,9 @@ use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
-use rowmill_core::ports::{BatchRunner, CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue};
+use rowmill_core::ports::{
+    BatchRunner, CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue,
+};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::Chunk;
 

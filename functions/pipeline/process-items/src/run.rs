@@ -12,16 +12,13 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::run_output::{ItemOutput, RunOutput};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome};
-use rowmill_core::ports::{BatchCall, BatchEnd, BatchRunner, Clock, Entropy, ItemBatch, PortError};
+use rowmill_core::ports::{BatchCall, BatchEnd, BatchRunner, Clock, Entropy, ItemBatch, OUTPUT_TOO_LARGE, PortError};
 use rowmill_core::text::Record;
 use serde_json::Value;
 
 pub use crate::limits::RunLimits;
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
-
-/// The code of an item whose output exceeds the limit of its chunk.
-pub const OUTPUT_TOO_LARGE: &str = "output_too_large";
 
 /// The outcomes of a chunk's items, in their order. The items in front are done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -217,7 +214,8 @@ impl ChunkRun<'_> {
             }
             let began = self.clock.now();
             let sent = items.len();
-            let batch = ItemBatch { processor: Arc::clone(&self.prepared.processor), items, call };
+            let processor = Arc::clone(&self.prepared.processor);
+            let batch = ItemBatch { processor, items, call, output_max_bytes: self.limits.output_max_bytes };
             let (answered, results) = match self.batches.run(batch).await {
                 BatchEnd::Answered { items, results } => (items, results),
                 BatchEnd::Held { row } => return Err(RunError::Held { row }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::fixtures;
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InlineBatchRunner, InMemoryObjects, ManualClock};
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::{Job, Stop, StopCode};

@@ -196,3 +196,7 @@ pub async fn end_process_if_held() {
         std::process::exit(1);
     }
 }
+
+#[cfg(test)]
+#[path = "batch_threads_tests.rs"]
+mod tests;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
-use rowmill_core::ports::{BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore};
+use rowmill_core::ports::{
+    BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore,
+};
 use rowmill_core::progress::JobSteps;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

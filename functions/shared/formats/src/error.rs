@@ -39,6 +39,17 @@ pub enum DecodeError {
         /// [`Limits::expanded_max_bytes`](crate::Limits::expanded_max_bytes).
         limit: u64,
     },
+    /// The first rows of the file lie too deep in it.
+    #[error(
+        "The first rows of the file were not found in its first {limit} bytes, unpacked, or not within {seconds} seconds. \
+         Remove empty rows and formatting before the first row, or save it as CSV."
+    )]
+    BeginsTooLate {
+        /// [`Limits::expanded_max_bytes`](crate::Limits::expanded_max_bytes).
+        limit: u64,
+        /// [`Limits::busy_max`](crate::Limits::busy_max), in seconds.
+        seconds: u64,
+    },
     /// The compression ratio is far higher than that of real data.
     #[error(
         "The file expands to more than {limit} times its size, like a decompression bomb. Upload it without compression, or \
@@ -117,6 +128,7 @@ impl DecodeError {
             Self::Source(_) => "source_unreadable",
             Self::Corrupt { .. } => "corrupt_file",
             Self::ExpandsTooFar { .. } | Self::ExpandsTooSteeply { .. } => "expands_too_far",
+            Self::BeginsTooLate { .. } => "begins_too_late",
             Self::WindowTooLarge { .. } => "window_too_large",
             Self::NoSuchSheet { .. } | Self::NoSheet { .. } => "no_such_sheet",
             Self::SheetTooLarge { .. } => "sheet_too_large",

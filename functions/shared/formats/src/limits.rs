@@ -1,5 +1,7 @@
 //! Limits for the memory and output of decoding.
 
+use std::time::Duration;
+
 use rowmill_core::model::packing::PackedLimits;
 
 /// How much a file may take. A file that takes more is an error.
@@ -8,6 +10,10 @@ use rowmill_core::model::packing::PackedLimits;
 /// that an operator can set are in [`PackedLimits`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// How long decoding may compute, without the time that reading the file takes; `None`: as long as it takes. With such
+    /// a budget, a file that reaches it or `expanded_max_bytes` is refused with
+    /// [`DecodeError::BeginsTooLate`](crate::DecodeError::BeginsTooLate).
+    pub busy_max: Option<Duration>,
     /// Bytes of text that may come out of a file, and bytes that may be inflated on the way to it.
     pub expanded_max_bytes: u64,
     /// Bytes that may come out of each byte of the file.
@@ -35,11 +41,21 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The budget for the first rows of a file: 192 MiB and three seconds. What may lie before the first row of a good
+    /// file fits: a workbook's shared strings, and a page of each column of a Parquet file, within the other limits.
+    pub fn of_beginning() -> Self {
+        let expanded_max_bytes = Self::default().expanded_max_bytes.min(192 * 1024 * 1024);
+        Self { busy_max: Some(Duration::from_secs(3)), expanded_max_bytes, ..Self::default() }
+    }
+}
+
 impl From<PackedLimits> for Limits {
     /// These limits, and the defaults of the others.
     fn from(packed: PackedLimits) -> Self {
         const MIB: u64 = 1024 * 1024;
         Self {
+            busy_max: None,
             expanded_max_bytes: packed.expanded_max_bytes,
             ratio_max: packed.ratio_max,
             ratio_from_bytes: 64 * MIB,

@@ -30,7 +30,8 @@ impl<R> Source<R> {
 
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer).map_err(|error| Self::recorded(&self.watch, error))?;
+        let (watch, inner) = (&self.watch, &mut self.inner);
+        let count = watch.reading(|| inner.read(buffer)).map_err(|error| Self::recorded(&self.watch, error))?;
         self.watch.add_read(count as u64);
         Ok(count)
     }
@@ -39,7 +40,8 @@ impl<R: Read> Read for Source<R> {
 impl<R: BufRead> BufRead for Source<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let watch = &self.watch;
-        self.inner.fill_buf().map_err(|error| Self::recorded(watch, error))
+        let inner = &mut self.inner;
+        watch.reading(|| inner.fill_buf()).map_err(|error| Self::recorded(watch, error))
     }
 
     fn consume(&mut self, count: usize) {

@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::error::DecodeError;
 use crate::limits::Limits;
@@ -16,6 +17,9 @@ pub(crate) struct Watch(Arc<State>);
 
 struct State {
     limits: Limits,
+    began: Instant,
+    /// Microseconds that reading the file took.
+    reading: AtomicU64,
     /// Number of bytes read from the file.
     read: AtomicU64,
     /// Number of decompressed bytes before the conversion to text.
@@ -31,6 +35,8 @@ impl Watch {
     pub(crate) fn new(limits: Limits) -> Self {
         Self(Arc::new(State {
             limits,
+            began: Instant::now(),
+            reading: AtomicU64::new(0),
             read: AtomicU64::new(0),
             inflated: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -41,6 +47,22 @@ impl Watch {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// Counts the time that `read` takes as waiting for the file.
+    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> T) -> T {
+        if self.0.limits.busy_max.is_none() {
+            return read();
+        }
+        let began = Instant::now();
+        let done = read();
+        self.0.reading.fetch_add(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX), Relaxed);
+        done
+    }
+
+    /// How long decoding has computed.
+    fn busy(&self) -> Duration {
+        self.0.began.elapsed().saturating_sub(Duration::from_micros(self.0.reading.load(Relaxed)))
     }
 
     pub(crate) fn add_read(&self, bytes: u64) {
@@ -64,7 +86,12 @@ impl Watch {
     }
 
     fn check(&self, bytes: u64, from: u64) -> Result<(), DecodeError> {
-        let Limits { expanded_max_bytes, ratio_max, ratio_from_bytes, .. } = self.0.limits;
+        let Limits { busy_max, expanded_max_bytes, ratio_max, ratio_from_bytes, .. } = self.0.limits;
+        if let Some(busy_max) = busy_max
+            && (bytes > expanded_max_bytes || self.busy() > busy_max)
+        {
+            return Err(DecodeError::BeginsTooLate { limit: expanded_max_bytes, seconds: busy_max.as_secs() });
+        }
         if bytes > expanded_max_bytes {
             return Err(DecodeError::ExpandsTooFar { limit: expanded_max_bytes });
         }

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
@@ -79,6 +81,19 @@ fn shared_strings_over_the_limit_are_rejected_regardless_of_their_declared_size(
     let limits = Limits { ratio_from_bytes: u64::MAX, ..Limits::default() };
     let error = refused_within(with_part(part), &limits, 40 * MIB);
     assert!(error.to_string().contains("33554432 bytes of shared strings"), "{error}");
+}
+
+#[test]
+fn a_workbook_whose_first_row_lies_too_deep_is_refused_by_bytes_or_by_time() {
+    let empty = with_content(SHEET, &sheet(&"<row/>".repeat(400_000)));
+    let decode = |limits: Limits| {
+        let limits = Limits { ratio_from_bytes: u64::MAX, ..limits };
+        refused_within(empty.clone(), &limits, 4 * MIB).code()
+    };
+    assert_eq!(decode(Limits { expanded_max_bytes: MIB as u64, ..Limits::of_beginning() }), "begins_too_late");
+    assert_eq!(decode(Limits { busy_max: Some(Duration::ZERO), ..Limits::of_beginning() }), "begins_too_late");
+    assert_eq!(decode(Limits { expanded_max_bytes: MIB as u64, ..Limits::default() }), "expands_too_far");
+    assert_eq!(decoded(honest(), &Limits::of_beginning()).0.unwrap(), "id,name\n1,one\n");
 }
 
 #[test]

@@ -170,6 +170,10 @@ impl ItemProcessor for RecordExport {
         Some(self.rows.output(&name, self.gzip))
     }
 
+    fn held_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, RowSchema::held_bytes)
+    }
+
     /// An item takes microseconds.
     fn batch_items(&self) -> usize {
         64

@@ -11,19 +11,21 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::size::json_bytes;
 use super::validate::{check, compile_schema};
 use crate::model::records::{RecordVersion, Upsert, Upserted, dataset_of};
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, RecordStore, begin_item};
-use crate::text::{Format, RowSchema};
+use crate::text::{Format, RowSchema, json_bytes};
 
 /// Number of rows in a call to the record store. A multiple of 25, the limit of one DynamoDB batch request.
 const BATCH_ITEMS: usize = 250;
 
 /// The longest key, in bytes: DynamoDB's limit for a sort key.
 const KEY_MAX_BYTES: usize = 1024;
+
+/// The most columns of a key.
+const KEY_MAX_COLUMNS: usize = 100;
 
 /// The largest record, in bytes of its JSON: DynamoDB's item limit of 400 KB, minus space for the keys.
 const RECORD_MAX_BYTES: usize = 390 * 1024;
@@ -95,6 +97,9 @@ fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
     // An empty file has no columns and no rows, so any key is accepted.
     let columns = &spec.head.columns;
     let known = |name: &String| spec.head.dialect.format != Format::Csv || columns.is_empty() || columns.contains(name);
+    if names.len() > KEY_MAX_COLUMNS {
+        return error(format!("names more than the maximum of {KEY_MAX_COLUMNS} columns."));
+    }
     match names.iter().find(|name| !known(name)) {
         Some(name) => error(format!(
             "names a column `{name}` that the file does not have. Its columns are {}.",
@@ -126,6 +131,10 @@ impl ItemProcessor for RowImport {
 
     fn batch_items(&self) -> usize {
         BATCH_ITEMS
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.schema.held_bytes()
     }
 
     /// Writes the batch with few requests. Of several rows with the same key it writes only the last one. It writes an
@@ -186,11 +195,7 @@ impl RowImport {
                 Value::from(parts).to_string()
             }
         };
-        if key.len() > KEY_MAX_BYTES {
-            let message = format!("the key has {} bytes, but at most {KEY_MAX_BYTES} are allowed", key.len());
-            return Err(ItemError::permanent("key_too_long", message));
-        }
-        Ok(key)
+        if key.len() > KEY_MAX_BYTES { Err(key_too_long(key.len())) } else { Ok(key) }
     }
 
     async fn write(&self, upserts: &[Upsert]) -> Vec<Result<ItemOutcome, ItemError>> {
@@ -224,11 +229,18 @@ fn no_answer() -> ItemError {
     ItemError::transient("records_unavailable", "the records table returned no result for this row")
 }
 
+fn key_too_long(bytes: usize) -> ItemError {
+    let message = format!("the key has {bytes} bytes, but at most {KEY_MAX_BYTES} are allowed");
+    ItemError::permanent("key_too_long", message)
+}
+
 fn key_part(fields: &Map<String, Value>, column: &str) -> Result<String, ItemError> {
     let missing = || ItemError::permanent("missing_key", "the key is empty").in_column(column);
     match fields.get(column) {
         None | Some(Value::Null) => Err(missing()),
         Some(Value::String(text)) if text.is_empty() => Err(missing()),
+        // Checked before it is copied: a key may name the same long cell many times.
+        Some(Value::String(text)) if text.len() > KEY_MAX_BYTES => Err(key_too_long(text.len())),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
         Some(_) => {

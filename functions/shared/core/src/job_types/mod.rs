@@ -10,10 +10,12 @@ fn built_in(records: Option<Arc<dyn RecordStore>>) -> Vec<Arc<dyn JobType>> {
     vec![Arc::new(Export), Arc::new(Import::new(records)), Arc::new(Transform), Arc::new(Validate)]
 }
 
+mod growing_row;
 mod row_writer;
-mod size;
 pub mod target_type;
 
+#[cfg(test)]
+mod growth_tests;
 #[cfg(test)]
 mod import_tests;
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! `transform`: maps rows into an output file, in the order of the input. It is the example of a job type with outputs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::growing_row::GrowingRow;
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{Format, Record};
+use crate::text::{Format, Record, json_bytes};
 
 /// The job type `transform`.
 ///
@@ -56,9 +58,16 @@ impl JobType for Transform {
                 format!("names a column `{unknown}` that the mapping does not leave. It leaves {}.", known.join(", "));
             return Err(ParamsError::new("params.columns", message));
         }
-        Ok(Arc::new(Mapping { steps, rows }))
+        let row_max_bytes = spec.limits.max_record_bytes.saturating_mul(ROW_GROWTH_MAX);
+        Ok(Arc::new(Mapping { steps, rows, row_max_bytes: usize::try_from(row_max_bytes).unwrap_or(usize::MAX) }))
     }
 }
+
+/// The most steps of a mapping.
+const STEPS_MAX: usize = 1_000;
+
+/// A row may grow to so many times the largest record of a file.
+const ROW_GROWTH_MAX: u64 = 4;
 
 /// A step as it appears in the params.
 #[derive(Deserialize)]
@@ -103,6 +112,9 @@ fn steps(mapping: Option<&Value>) -> Result<Vec<StepParams>, ParamsError> {
     const LIST: &str = "must be a list of steps, such as `[{\"drop\": \"notes\"}]`.";
     let Some(mapping) = mapping.filter(|mapping| !mapping.is_null()) else { return Ok(Vec::new()) };
     let list = mapping.as_array().ok_or_else(|| ParamsError::new("params.mapping", LIST))?;
+    if list.len() > STEPS_MAX {
+        return Err(ParamsError::new("params.mapping", format!("has more than the maximum of {STEPS_MAX} steps.")));
+    }
     let step = |(place, step): (usize, &Value)| {
         serde_json::from_value(step.clone()).map_err(|_| ParamsError::new(format!("params.mapping[{place}]"), FORMS))
     };
@@ -221,16 +233,18 @@ fn template_parts(template: &str) -> Result<Vec<Part>, &'static str> {
 struct Mapping {
     steps: Vec<Step>,
     rows: RowWriter,
+    /// How large a row may become, in bytes: the names and the values of its fields.
+    row_max_bytes: usize,
 }
 
 #[async_trait]
 impl ItemProcessor for Mapping {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        let mut fields = fields_of(&item.record)?;
+        let mut row = GrowingRow::new(fields_of(&item.record)?, self.row_max_bytes)?;
         for step in &self.steps {
-            step.apply(&mut fields)?;
+            step.apply(&mut row)?;
         }
-        self.rows.row(fields).map(ItemOutcome::Output)
+        self.rows.row(row.into_fields()).map(ItemOutcome::Output)
     }
 
     /// The only effect is the output file, so a dry run does the same.
@@ -249,26 +263,24 @@ impl ItemProcessor for Mapping {
 }
 
 impl Step {
-    fn apply(&self, fields: &mut Map<String, Value>) -> Result<(), ItemError> {
+    fn apply(&self, row: &mut GrowingRow) -> Result<(), ItemError> {
         match self {
             Self::Rename { from, to } => {
-                if let Some(value) = fields.remove(from)
-                    && fields.insert(to.clone(), value).is_some()
-                {
+                if !row.rename(from, to)? {
                     let message =
                         format!("`{from}` cannot be renamed to `{to}`: the row already has that field; drop it first");
                     return Err(ItemError::permanent(FIELD_EXISTS, message).in_column(to.clone()));
                 }
             }
             Self::Drop(column) => {
-                fields.remove(column);
+                row.remove(column);
             }
             Self::Set { column, value } => {
-                fields.insert(column.clone(), value.clone());
+                row.set(column, json_bytes(value), |_| value.clone())?;
             }
             Self::Fill { column, parts } => {
-                let filled = parts.iter().map(|part| part.text(fields)).collect();
-                fields.insert(column.clone(), Value::String(filled));
+                let bytes = parts.iter().map(|part| part.bytes(row.fields())).sum();
+                row.set(column, bytes, |fields| Value::String(parts.iter().map(|part| part.text(fields)).collect()))?;
             }
         }
         Ok(())
@@ -276,14 +288,26 @@ impl Step {
 }
 
 impl Part {
-    /// The text of this part for a row; empty if the row has no such value.
-    fn text(&self, fields: &Map<String, Value>) -> String {
+    /// How many bytes the text of this part has.
+    fn bytes(&self, fields: &Map<String, Value>) -> usize {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => text.len(),
             Self::Column(column) => match fields.get(column) {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::String(text)) => text.clone(),
-                Some(value) => value.to_string(),
+                None | Some(Value::Null) => 0,
+                Some(Value::String(text)) => text.len(),
+                Some(value) => json_bytes(value),
+            },
+        }
+    }
+
+    /// The text of this part for a row; empty if the row has no such value.
+    fn text<'a>(&'a self, fields: &'a Map<String, Value>) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Column(column) => match fields.get(column) {
+                None | Some(Value::Null) => "".into(),
+                Some(Value::String(text)) => text.into(),
+                Some(value) => value.to_string().into(),
             },
         }
     }

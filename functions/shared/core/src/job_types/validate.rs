@@ -47,6 +47,10 @@ impl ItemProcessor for RowCheck {
         self.process(item).await
     }
 
+    fn held_bytes(&self) -> usize {
+        self.schema.held_bytes()
+    }
+
     /// A check takes microseconds.
     fn batch_items(&self) -> usize {
         64

@@ -1,7 +1,8 @@
 //! Runs the items of a batch where a processor that does not yield holds up nothing else.
 
-use std::cell::RefCell;
-use std::pin::Pin;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -57,11 +58,30 @@ pub struct ItemBatch {
     pub items: Vec<Item>,
     /// How they are handed over.
     pub call: BatchCall,
+    /// How many bytes their outputs may have together. An item beyond that fails with [`OUTPUT_TOO_LARGE`], and its output
+    /// is dropped at once. A job type with a `process_batch` of its own bounds its outputs itself.
+    pub output_max_bytes: u64,
 }
+
+/// The code of an item whose output exceeds the limit of its chunk.
+pub const OUTPUT_TOO_LARGE: &str = "output_too_large";
 
 impl ItemBatch {
     /// Hands the items to the processor and returns what it answers.
     pub async fn results(&self) -> Vec<ItemResult> {
+        let mut work = pin!(self.unbounded_results());
+        let mut left = self.output_max_bytes;
+        poll_fn(|context| {
+            // The thread may be another one at each poll.
+            OUTPUT_LEFT.set(left);
+            let poll = work.as_mut().poll(context);
+            left = OUTPUT_LEFT.replace(u64::MAX);
+            poll
+        })
+        .await
+    }
+
+    async fn unbounded_results(&self) -> Vec<ItemResult> {
         let processor = &self.processor;
         match (self.call, self.items.as_slice()) {
             (BatchCall::DryRun, items) => {
@@ -83,6 +103,8 @@ pub trait ItemObserver: Send + Sync {
 thread_local! {
     /// Who watches this thread, during a poll.
     static OBSERVER: RefCell<Option<Arc<dyn ItemObserver>>> = const { RefCell::new(None) };
+    /// How many bytes of outputs the batch that this thread polls may still have.
+    static OUTPUT_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
 /// Runs `poll` on this thread while `observer` watches it.
@@ -110,17 +132,29 @@ pub(super) struct AtItem<F> {
     work: F,
 }
 
-impl<F: Future + Unpin> AtItem<F> {
+impl<F: Future<Output = ItemResult> + Unpin> AtItem<F> {
     pub(super) const fn new(item: &Item, work: F) -> Self {
         Self { row: item.row, work }
     }
 }
 
-impl<F: Future + Unpin> Future for AtItem<F> {
-    type Output = F::Output;
+impl<F: Future<Output = ItemResult> + Unpin> Future for AtItem<F> {
+    type Output = ItemResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ItemResult> {
         // Nobody waits for a batch that was abandoned, so its further items do not begin. Whoever runs it drops it.
-        if begin_item(self.row) { Pin::new(&mut self.work).poll(context) } else { Poll::Pending }
+        if begin_item(self.row) { Pin::new(&mut self.work).poll(context).map(bounded) } else { Poll::Pending }
+    }
+}
+
+/// The result, without an output that is too large beside those before it in its batch.
+fn bounded(result: ItemResult) -> ItemResult {
+    let Ok(ItemOutcome::Output(output)) = &result else { return result };
+    match OUTPUT_LEFT.get().checked_sub(output.len() as u64) {
+        Some(left) => {
+            OUTPUT_LEFT.set(left);
+            result
+        }
+        None => Err(ItemError::permanent(OUTPUT_TOO_LARGE, "the outputs of its chunk are too large with this one")),
     }
 }

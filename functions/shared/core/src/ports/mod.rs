@@ -13,7 +13,9 @@ mod record_store;
 mod target;
 mod upload_store;
 
-pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch, ItemObserver, ItemResult, begin_item, observed};
+pub use batch_runner::{
+    BatchCall, BatchEnd, BatchRunner, ItemBatch, ItemObserver, ItemResult, OUTPUT_TOO_LARGE, begin_item, observed,
+};
 pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;

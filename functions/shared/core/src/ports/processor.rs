@@ -89,6 +89,12 @@ pub trait ItemProcessor: Send + Sync {
         None
     }
 
+    /// How many bytes of memory the processor takes beyond a few times the size of the params: compiled schemas and the
+    /// like. An estimate. A process keeps the processors of several jobs, up to a number of bytes. Default: 0.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// How many items may be processed concurrently. Default: 1.
     fn concurrency(&self) -> usize {
         1

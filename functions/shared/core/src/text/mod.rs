@@ -21,7 +21,9 @@ mod cells;
 mod coerce;
 mod formula;
 mod json_line;
+mod json_size;
 mod scan;
+mod schema_bounds;
 
 pub use bad_record::BadRecord;
 pub use cells::{Cells, split_cells};
@@ -30,6 +32,7 @@ pub use format::{Dialect, Format};
 pub use formula::{escape_formula, unescape_formula};
 pub use head::{Head, HeadError, TextParams, read_head};
 pub use items::{Items, RawItem, Record, read_items};
+pub(crate) use json_size::json_bytes;
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 
 /// The byte-order mark of UTF-8.
@@ -41,6 +44,8 @@ mod cut_tests;
 mod head_tests;
 #[cfg(test)]
 mod items_tests;
+#[cfg(test)]
+mod schema_bounds_tests;
 #[cfg(test)]
 mod schema_tests;
 #[cfg(test)]

@@ -8,9 +8,20 @@ use super::cells::Cells;
 use super::coerce::{Coerced, ColumnTypes};
 use super::head::shortened;
 use super::items::Record;
+use super::json_size::json_bytes;
+use super::schema_bounds::{Bounded, check_bounds};
 
 /// The only supported dialect of JSON Schema.
 const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What a compiled schema takes in memory for each byte of its JSON, patterns apart. An estimate.
+const HELD_PER_BYTE: usize = 50;
+
+/// What any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
+const MIN_BYTES: usize = 64 * 1024;
+
+/// The longest message of a violation, in characters. The validator names all values of an `enum`.
+const MESSAGE_MAX_CHARS: usize = 500;
 
 /// A compiled schema for rows as objects. Without a schema every row is valid.
 ///
@@ -27,6 +38,7 @@ pub struct RowSchema {
 struct Checks {
     validator: Validator,
     types: ColumnTypes,
+    held_bytes: usize,
 }
 
 /// Why a schema cannot be used. The message is for the user who sent it.
@@ -43,6 +55,16 @@ pub enum SchemaError {
     OtherDraft {
         /// The value of `$schema`, shortened.
         uri: String,
+    },
+    /// It is above a bound.
+    #[error("The schema has more than {limit} {what}. {advice}")]
+    TooLarge {
+        /// The bound.
+        limit: u64,
+        /// What is bounded, in the plural.
+        what: &'static str,
+        /// What to do, as a sentence.
+        advice: &'static str,
     },
     /// It refers to something outside of itself.
     #[error("A reference in the schema cannot be resolved: {reason}. Put the referenced schema under `$defs`.")]
@@ -86,14 +108,23 @@ impl RowSchema {
         {
             return Err(SchemaError::OtherDraft { uri: shortened(uri) });
         }
+        let Bounded { compiled_bytes, cache_bytes, held_bytes } = check_bounds(schema)?;
+        // The limits hold for each pattern; a compiled pattern takes about four times the size of its automaton.
+        let patterns = PatternOptions::regex().size_limit(4 * compiled_bytes + MIN_BYTES).dfa_size_limit(cache_bytes);
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
             // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(patterns)
             .build(schema)
             .map_err(|error| SchemaError::from(&error))?;
-        Ok(Self { checks: Some(Checks { validator, types: ColumnTypes::of(schema) }) })
+        let held_bytes = held_bytes + HELD_PER_BYTE * json_bytes(schema);
+        Ok(Self { checks: Some(Checks { validator, types: ColumnTypes::of(schema), held_bytes }) })
+    }
+
+    /// What it takes in memory at most, in bytes. An estimate.
+    pub fn held_bytes(&self) -> usize {
+        self.checks.as_ref().map_or(0, |checks| checks.held_bytes)
     }
 
     /// Turns a record into a checked object.
@@ -198,6 +229,10 @@ fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Ce
         (None, _) => String::new(),
     };
     let rule = error.kind().keyword();
+    let what = match what.char_indices().nth(MESSAGE_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &what[..end]),
+        None => what,
+    };
     SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), column }
 }
 

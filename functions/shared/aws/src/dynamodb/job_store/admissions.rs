@@ -3,7 +3,7 @@ use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCh
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admissions, CreateError, Created, Idempotency, NewJob, PortError};
+use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
@@ -43,6 +43,10 @@ impl Admissions for DynamoDbJobStore {
             Transacted::Applied => Ok(Created::New),
             Transacted::Refused(reasons) => self.why_refused(new, &reasons).await,
         }
+    }
+
+    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
+        self.reached_slots("looking for a free slot", owner, job_type, ceilings).await
     }
 
     async fn remembered(

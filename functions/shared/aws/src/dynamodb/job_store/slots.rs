@@ -1,5 +1,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteItem};
+use futures::future::try_join_all;
 use jiff::Timestamp;
+use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Admission, Ceilings, ENDS_KEPT, Full, PortError};
 
@@ -13,14 +15,27 @@ const NEVER: i64 = 0;
 
 /// The scopes in which a job takes a slot, in the order in which a full one is reported.
 fn scopes(job: &Job) -> [String; 3] {
-    [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
+    scopes_of(&job.owner, &job.job_type)
 }
+
+fn scopes_of(owner: &Owner, job_type: &str) -> [String; 3] {
+    [format!("owner#{owner}"), format!("type#{job_type}"), "system".to_owned()]
+}
+
+/// The limits, in the order of the scopes.
+const ADMISSIONS: [Admission; 3] = [Admission::OwnerFull, Admission::TypeFull, Admission::SystemFull];
 
 /// Gives one slot back and stores when: each stored end moves to the next place, and the oldest is dropped. The oldest is
 /// set first, so that the result does not depend on whether DynamoDB reads a place before or after it sets it.
 fn slot_back() -> String {
     let moves = (1..ENDS_KEPT).rev().map(|place| format!("#e{place} = if_not_exists(#e{}, :never), ", place - 1));
     format!("SET {}#e0 = :now ADD #active :one_less", moves.collect::<String>())
+}
+
+/// How many slots the row of a counter has taken.
+fn active(counter: Option<&Item>) -> i64 {
+    let taken = counter.and_then(|item| item.get("active")?.as_n().ok()?.parse().ok());
+    taken.unwrap_or(0)
 }
 
 /// The ends in the row of a counter.
@@ -89,20 +104,38 @@ impl DynamoDbJobStore {
         job: &Job,
         reasons: &[CancellationReason],
     ) -> Result<Full, PortError> {
-        let ceilings = [Admission::OwnerFull, Admission::TypeFull, Admission::SystemFull];
-        let mut refused = ceilings.into_iter().zip(scopes(job)).zip(reasons);
+        let mut refused = ADMISSIONS.into_iter().zip(scopes(job)).zip(reasons);
         let refused = refused.find(|(_, reason)| condition_failed(reason));
         let ((admission, scope), reason) =
             refused.ok_or_else(|| PortError::invalid(doing, format!("refused for {reasons:?}")))?;
         let counter = match &reason.item {
             Some(item) => Some(item.clone()),
-            None => self.counter(doing, &scope).await?,
+            None => self.counter(doing, &scope, true).await?,
         };
         Ok(Full { admission, recent_ends: counter.as_ref().map(ends_of).unwrap_or_default() })
     }
 
-    async fn counter(&self, doing: &'static str, scope: &str) -> Result<Option<Item>, PortError> {
-        let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(true);
+    /// The first limit that has no slot left for this owner and type. The reads may be a moment old, so they cost half.
+    pub(super) async fn reached_slots(
+        &self,
+        doing: &'static str,
+        owner: &Owner,
+        job_type: &str,
+        ceilings: Ceilings,
+    ) -> Result<Option<Full>, PortError> {
+        let scopes = scopes_of(owner, job_type);
+        let counters = try_join_all(scopes.iter().map(|scope| self.counter(doing, scope, false))).await?;
+        let ceilings = [ceilings.owner, ceilings.job_type, ceilings.system];
+        let mut limits = ADMISSIONS.into_iter().zip(counters).zip(ceilings);
+        let reached = limits.find(|((_, counter), ceiling)| active(counter.as_ref()) >= i64::from(*ceiling));
+        Ok(reached.map(|((admission, counter), _)| {
+            let recent_ends = counter.as_ref().map(ends_of).unwrap_or_default();
+            Full { admission, recent_ends }
+        }))
+    }
+
+    async fn counter(&self, doing: &'static str, scope: &str, consistent: bool) -> Result<Option<Item>, PortError> {
+        let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(consistent);
         let output = request.key("scope", text(scope)).send().await;
         Ok(output.map_err(|error| port_error(doing, error))?.item)
     }

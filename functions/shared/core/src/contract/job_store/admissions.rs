@@ -57,6 +57,26 @@ pub async fn two_hundred_concurrent_requests_admit_exactly_ten_jobs(store: &impl
     assert_eq!(store.jobs(&Owner("me".into()), &filter, at(0)).await.unwrap().jobs.len(), 10);
 }
 
+pub async fn a_reached_limit_is_seen_before_a_job_is_created(store: &impl JobStore) {
+    let ceilings = Ceilings { owner: 2, job_type: 3, system: 4 };
+    let owner = |name: &str| Owner(name.into());
+    let job_type = new_job(1, "me").job.job_type;
+    let reached = async |owner: Owner, job_type: &str| {
+        store.reached(&owner, job_type, ceilings).await.unwrap().map(|full| full.admission)
+    };
+    assert_eq!(reached(owner("me"), &job_type).await, None, "no counter has a row");
+    for number in [1, 2] {
+        store.create(&new_job(number, "me")).await.unwrap();
+    }
+    assert_eq!(reached(owner("me"), &job_type).await, Some(Admission::OwnerFull));
+    assert_eq!(reached(owner("you"), &job_type).await, None);
+    store.create(&new_job(3, "you")).await.unwrap();
+    assert_eq!(reached(owner("you"), &job_type).await, Some(Admission::TypeFull));
+    assert_eq!(reached(owner("you"), "another").await, None);
+    store.create(&new_job(4, "them")).await.unwrap();
+    assert_eq!(reached(owner("you"), "another").await, Some(Admission::SystemFull));
+}
+
 pub async fn a_refused_job_leaves_nothing_behind(store: &impl JobStore) {
     let full = Ceilings { system: 0, ..ROOM };
     assert!(is_full(&store.create(&with(full, keyed(1, "me", "k", "f"))).await, Admission::SystemFull));

@@ -27,6 +27,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         admissions::the_ceiling_of_the_system_is_exact,
         admissions::a_ceiling_of_zero_admits_no_job,
         admissions::two_hundred_concurrent_requests_admit_exactly_ten_jobs,
+        admissions::a_reached_limit_is_seen_before_a_job_is_created,
         admissions::a_refused_job_leaves_nothing_behind,
         admissions::a_refusal_has_the_recent_ends_under_its_ceiling,
         admissions::only_the_most_recent_ends_are_kept,

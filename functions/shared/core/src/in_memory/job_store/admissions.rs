@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::ports::{Admissions, CreateError, Created, NewJob, PortError};
+use crate::ports::{Admissions, Ceilings, CreateError, Created, Full, NewJob, PortError};
 
 #[async_trait]
 impl Admissions for InMemoryJobStore {
@@ -27,6 +27,10 @@ impl Admissions for InMemoryJobStore {
         tables.specs.insert(new.job.job_guid, new.spec.clone());
         tables.jobs.insert(new.job.job_guid, new.job.clone());
         Ok(Created::New)
+    }
+
+    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
+        Ok(lock(&self.0).slots.reached(owner, job_type, ceilings))
     }
 
     async fn remembered(

@@ -2,6 +2,7 @@ use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
 
+use crate::model::ids::Owner;
 use crate::model::job::Job;
 use crate::ports::{Admission, Ceilings, ENDS_KEPT, Full};
 
@@ -20,27 +21,34 @@ impl Slots {
 
     /// Takes the slots of a job, all or none.
     pub fn take(&mut self, job: &Job, ceilings: Ceilings) -> Result<(), Full> {
+        match self.reached(&job.owner, &job.job_type, ceilings) {
+            Some(full) => Err(full),
+            None => {
+                for scope in scopes(&job.owner, &job.job_type) {
+                    *self.active.entry(scope).or_default() += 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The first limit that has no slot left for this owner and type.
+    pub fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Option<Full> {
         let limits = [
             (ceilings.owner, Admission::OwnerFull),
             (ceilings.job_type, Admission::TypeFull),
             (ceilings.system, Admission::SystemFull),
         ];
-        let scopes = scopes(job);
-        for (scope, (ceiling, admission)) in scopes.iter().zip(limits) {
-            if self.active(scope) >= i64::from(ceiling) {
-                let recent_ends = self.ends.get(scope).into_iter().flatten().copied().collect();
-                return Err(Full { admission, recent_ends });
-            }
-        }
-        for scope in scopes {
-            *self.active.entry(scope).or_default() += 1;
-        }
-        Ok(())
+        let scopes = scopes(owner, job_type);
+        let mut limits = scopes.iter().zip(limits);
+        let (scope, (_, admission)) = limits.find(|(scope, (ceiling, _))| self.active(scope) >= i64::from(*ceiling))?;
+        let recent_ends = self.ends.get(scope).into_iter().flatten().copied().collect();
+        Some(Full { admission, recent_ends })
     }
 
     /// Gives back the slots of a job that ends now.
     pub fn give_back(&mut self, job: &Job, now: Timestamp) {
-        for scope in scopes(job) {
+        for scope in scopes(&job.owner, &job.job_type) {
             let ends = self.ends.entry(scope.clone()).or_default();
             ends.push_front(now);
             ends.truncate(ENDS_KEPT);
@@ -49,6 +57,6 @@ impl Slots {
     }
 }
 
-fn scopes(job: &Job) -> [String; 3] {
-    [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()]
+fn scopes(owner: &Owner, job_type: &str) -> [String; 3] {
+    [format!("owner#{owner}"), format!("type#{job_type}"), "system".to_owned()]
 }

@@ -37,11 +37,11 @@ use serde_json::{Map, Value};
 pub use answer::{BadAnswer, Results, read_answer};
 
 use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
-use super::size::json_bytes;
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
+use crate::text::json_bytes;
 
 /// Maximum number of attempts to get a valid answer.
 const ATTEMPTS_MAX: usize = 2;

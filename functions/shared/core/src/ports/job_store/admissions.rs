@@ -16,6 +16,13 @@ pub trait Admissions: Send + Sync {
     /// [`CreateError`]: a limit of active jobs is reached, or the idempotency key was used for another request.
     async fn create(&self, job: &NewJob) -> Result<Created, CreateError>;
 
+    /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is prepared:
+    /// the answer may be a moment old, and [`create`](Self::create) decides.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
+
     /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the fingerprint
     /// of the request.
     ///

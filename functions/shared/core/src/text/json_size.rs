@@ -1,9 +1,11 @@
+//! The size of a value as JSON.
+
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 /// The size of a value as JSON, in bytes, counted without storing the JSON.
-pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,0 +1,125 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
+use rowmill_core::ports::{BatchCall, BatchEnd, BatchRunner, ItemBatch};
+use rowmill_core::text::Record;
+use serde_json::Value;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::{ABANDONED, BatchThreads};
+
+const SHORT: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(600);
+
+/// Holds its thread at a row until it is freed, awaits at another one until it is told to go on, panics at a third one.
+#[derive(Default)]
+struct Scripted {
+    holds_at: Option<u64>,
+    freed: AtomicBool,
+    awaits_at: Option<u64>,
+    goes_on: Notify,
+    panics_at: Option<u64>,
+    begun: AtomicU64,
+}
+
+#[async_trait]
+impl ItemProcessor for Scripted {
+    async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(self.panics_at, Some(item.row), "as scripted");
+        while self.holds_at == Some(item.row) && !self.freed.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if self.awaits_at == Some(item.row) {
+            self.goes_on.notified().await;
+        }
+        Ok(ItemOutcome::Succeeded)
+    }
+}
+
+/// The job of a test, so that the tests tell their batches apart.
+fn job(number: u128) -> JobGuid {
+    JobGuid(Uuid::from_u128(number))
+}
+
+fn batch(job_guid: JobGuid, processor: &Arc<Scripted>) -> ItemBatch {
+    let item = |row| Item { job_guid, row, record: Record::Json(Value::Null) };
+    let (processor, items) = (Arc::clone(processor) as _, (1..=5).map(item).collect());
+    ItemBatch { processor, items, call: BatchCall::Together, output_max_bytes: 100 }
+}
+
+/// Whether an abandoned batch of this job still has a thread.
+fn has_thread(job_guid: JobGuid) -> bool {
+    ABANDONED.lock().unwrap().iter().any(|watch| watch.job_guid == job_guid && !watch.has_ended())
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_holds_its_thread_is_reported_with_its_row_until_it_gives_the_thread_back() {
+    let processor = Arc::new(Scripted { holds_at: Some(3), ..Scripted::default() });
+    let end = BatchThreads::new(SHORT).run(batch(job(1), &processor)).await;
+    assert!(matches!(end, BatchEnd::Held { row: 3 }), "{end:?}");
+    assert!(has_thread(job(1)));
+    processor.freed.store(true, Ordering::Relaxed);
+    until(|| !has_thread(job(1))).await;
+    assert_eq!(processor.begun.load(Ordering::Relaxed), 3, "nobody waits for the further items, so they do not begin");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_awaits_something_is_never_held() {
+    let processor = Arc::new(Scripted { awaits_at: Some(2), ..Scripted::default() });
+    let (threads, runs) = (BatchThreads::new(Duration::from_millis(20)), batch(job(2), &processor));
+    let run = tokio::spawn(async move { threads.run(runs).await });
+    tokio::time::sleep(SHORT).await;
+    processor.goes_on.notify_one();
+    match run.await.unwrap() {
+        BatchEnd::Answered { items, results } => assert_eq!((items.len(), results.len()), (5, 5)),
+        held @ BatchEnd::Held { .. } => panic!("{held:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_nobody_waits_for_ends_at_its_next_await() {
+    let processor = Arc::new(Scripted { awaits_at: Some(2), ..Scripted::default() });
+    let runner = BatchThreads::new(LONG);
+    let mut run = runner.run(batch(job(3), &processor));
+    assert!((&mut run).now_or_never().is_none());
+    until(|| processor.begun.load(Ordering::Relaxed) == 2).await;
+    drop(run);
+    until(|| !has_thread(job(3))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_an_item_begins_with_the_item_and_not_with_its_batch() {
+    /// Each item takes half of the timeout, and the batch more than twice the timeout.
+    struct Slow;
+    #[async_trait]
+    impl ItemProcessor for Slow {
+        async fn process(&self, _: &Item) -> Result<ItemOutcome, ItemError> {
+            std::thread::sleep(Duration::from_millis(500));
+            Ok(ItemOutcome::Succeeded)
+        }
+    }
+    let batch = ItemBatch { processor: Arc::new(Slow), ..batch(job(4), &Arc::default()) };
+    let end = BatchThreads::new(Duration::from_secs(1)).run(batch).await;
+    assert!(matches!(end, BatchEnd::Answered { .. }), "{end:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_the_processor_reaches_the_caller() {
+    let processor = Arc::new(Scripted { panics_at: Some(1), ..Scripted::default() });
+    let run = std::panic::AssertUnwindSafe(BatchThreads::new(LONG).run(batch(job(5), &processor))).catch_unwind().await;
+    assert!(run.is_err());
+    assert!(!has_thread(job(5)));
+}

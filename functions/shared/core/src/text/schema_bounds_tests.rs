@@ -1,0 +1,89 @@
+use serde_json::{Map, Value, json};
+
+use super::schema::{RowSchema, SchemaError};
+use super::schema_bounds::{COMPILED_MAX_BYTES, EXPANDED_MAX, PATTERN_MAX_BYTES, PATTERNS_MAX, check_bounds};
+
+/// What the schema has too much of.
+fn too_large(schema: &Value) -> &'static str {
+    match RowSchema::compile(Some(schema)) {
+        Err(SchemaError::TooLarge { what, .. }) => what,
+        other => panic!("{:?}", other.map(|_| "compiled")),
+    }
+}
+
+/// A schema whose references double at each level.
+fn doubling(levels: usize, reference: impl Fn(usize) -> String) -> Value {
+    let level = |n: usize| json!({ "allOf": [{ "$ref": reference(n + 1) }, { "$ref": reference(n + 1) }] });
+    let mut defs: Map<String, Value> = (0..levels).map(|n| (format!("d{n}"), level(n))).collect();
+    defs.insert(format!("d{levels}"), json!({ "type": "object", "$anchor": format!("d{levels}") }));
+    for (name, schema) in &mut defs {
+        schema["$anchor"] = json!(name);
+    }
+    json!({ "$ref": reference(0), "$defs": defs })
+}
+
+#[test]
+fn references_that_double_at_each_level_are_refused_at_once() {
+    for reference in
+        [|n: usize| format!("#/$defs/d{n}"), |n: usize| format!("#d{n}"), |n: usize| format!("#/%24defs/d{n}")]
+    {
+        let what = too_large(&doubling(40, reference));
+        assert!(what.contains("reference"), "{what}");
+        assert!(check_bounds(&doubling(8, reference)).is_ok(), "a few levels are no bomb");
+    }
+}
+
+#[test]
+fn a_definition_that_nobody_refers_to_and_recursion_count_once() {
+    let defs: Map<String, Value> = (0..100).map(|n| (format!("d{n}"), json!({ "type": "string" }))).collect();
+    assert!(check_bounds(&json!({ "$defs": defs })).is_ok());
+    let tree =
+        json!({ "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" }, "v": { "type": "integer" } } });
+    assert!(check_bounds(&tree).is_ok());
+    let wide: Map<String, Value> = (0..=EXPANDED_MAX).map(|n| (format!("c{n}"), json!({}))).collect();
+    assert!(too_large(&json!({ "properties": wide })).contains("subschemas"));
+}
+
+#[test]
+fn the_patterns_of_a_schema_are_bounded_in_number_and_length_and_size_together() {
+    let with = |patterns: Vec<String>| {
+        let columns: Map<String, Value> = (0..)
+            .zip(patterns)
+            .map(|(n, pattern): (u32, _)| (format!("c{n}"), json!({ "pattern": pattern })))
+            .collect();
+        json!({ "properties": columns })
+    };
+    assert!(check_bounds(&with(vec!["^a+$".into(); PATTERNS_MAX + 1])).is_ok(), "equal ones count once");
+    let many = with((0..=PATTERNS_MAX).map(|n| format!("^a{n}$")).collect());
+    assert!(too_large(&many).contains("different patterns"));
+    let long = with(vec!["a".repeat(PATTERN_MAX_BYTES + 1)]);
+    assert!(too_large(&long).contains("one pattern"));
+    // One of these compiles to 1.5 MB, so the first two fit.
+    let letters = |count: u32| with((0..count).map(|n| format!(r"\p{{L}}{{100}}{n}")).collect());
+    assert!(RowSchema::compile(Some(&letters(2))).is_ok());
+    assert!(too_large(&letters(100)).contains("compiled patterns"));
+    let keys = json!({ "patternProperties": { r"\p{L}{400}": {} } });
+    assert!(too_large(&keys).contains("compiled patterns"), "the names of columns too");
+}
+
+#[test]
+fn what_a_schema_takes_is_bounded() {
+    let patterns: Map<String, Value> = (0..PATTERNS_MAX).map(|n| (format!(r"^[a-z]{{1,20}}{n}$"), json!({}))).collect();
+    let bounded = check_bounds(&json!({ "patternProperties": patterns })).unwrap();
+    assert!(bounded.compiled_bytes < COMPILED_MAX_BYTES);
+    assert!(bounded.held_bytes <= 4 * COMPILED_MAX_BYTES + 16 * 1024 * 1024);
+}
+
+#[test]
+fn a_schema_that_is_nested_too_deeply_is_refused() {
+    let nested = (0..70).fold(json!({}), |inner, _| json!({ "not": inner }));
+    assert!(too_large(&nested).contains("levels"));
+}
+
+#[test]
+fn a_message_about_a_row_does_not_list_a_whole_enum() {
+    let values: Vec<String> = (0..10_000).map(|n| format!("value {n}")).collect();
+    let schema = RowSchema::compile(Some(&json!({ "properties": { "a": { "enum": values } } }))).unwrap();
+    let violation = schema.check(super::Record::Json(json!({ "a": "no" }))).unwrap_err();
+    assert!(violation.message.len() < 1_000, "{}", violation.message.len());
+}
