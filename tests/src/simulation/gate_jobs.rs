@@ -60,7 +60,7 @@ impl GatedJobs {
 gates!(Admissions for GatedJobs {
     Transaction create(new: &NewJob) -> Result<Created, CreateError>, ["{}", job_name(new.job.job_guid)],
         check |all, answer| if let Ok(Created::New) = answer { all.created(new) } else { Ok(()) };
-    Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>,
+    Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>, ["{owner}"];
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
 });

@@ -6,6 +6,7 @@ mod deaths;
 mod events;
 mod formats;
 mod gateway;
+mod hostile;
 mod inbox;
 mod jobs;
 mod problems;

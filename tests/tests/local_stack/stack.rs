@@ -25,6 +25,7 @@ async fn up() -> LocalStack {
     let (targets, arns) = (targets::config().to_string(), targets::arns());
     let parameters = [
         ("ProcessTimeoutSeconds", "10"),
+        ("ItemTimeoutSeconds", "3"),
         ("StopGraceSeconds", "12"),
         ("StaleSeconds", "20"),
         // Tests that run side by side are one owner's.
