@@ -18,4 +18,6 @@ pub mod watch;
 mod isolate;
 
 #[cfg(test)]
+mod prepared_tests;
+#[cfg(test)]
 mod run_tests;
