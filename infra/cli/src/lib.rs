@@ -10,6 +10,7 @@ pub mod deploy;
 pub mod download;
 pub mod follow;
 pub mod gateway;
+pub mod login;
 pub mod operate;
 pub mod package;
 pub mod progress;

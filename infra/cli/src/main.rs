@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, cancel, dead_letters, export, gateway, job, jobs, redrive, results, run, upload,
+    CommandError, bench, cancel, dead_letters, export, gateway, job, jobs, login, redrive, results, run, upload,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -29,6 +29,8 @@ enum Command {
     DeadLetters(dead_letters::DeadLettersArgs),
     Bench(bench::BenchArgs),
     Gateway(gateway::GatewayArgs),
+    Login(login::LoginArgs),
+    Logout(login::LogoutArgs),
     Up(Up),
     Down(Down),
     Status(Status),
@@ -48,6 +50,8 @@ async fn main() -> ExitCode {
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
         Command::Gateway(args) => exit_code_of(gateway::execute(args).await),
+        Command::Login(args) => exit_code_of(login::execute(args).await),
+        Command::Logout(args) => exit_code_of(login::execute_logout(args).await),
         Command::Bench(args) => exit_code_of(bench::execute(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,

@@ -54,15 +54,24 @@ impl ApiRequest {
     /// # Panics
     /// If the API does not answer, or if the OpenAPI document does not list the answer.
     pub async fn send(self) -> ApiAnswer {
-        let Self { request, method, path } = self;
-        let response = request.send().await.expect("the API answers");
-        let (status, headers) = (response.status(), response.headers().clone());
-        let answer = ApiAnswer { status, headers, body: response.bytes().await.expect("a body").to_vec() };
+        let (method, path) = (self.method.clone(), self.path.clone());
+        let answer = self.send_undocumented().await;
         if let Err(wrong) = documented::check(&method, &path, &answer) {
             let text = String::from_utf8_lossy(&answer.body);
+            let status = answer.status;
             panic!("{method} {path} is answered {status}, not as docs/openapi.json says: {wrong}\n{text}");
         }
         answer
+    }
+
+    /// Sends a request that API Gateway may answer itself. The document lists only what functions answer.
+    ///
+    /// # Panics
+    /// If the API does not answer.
+    pub async fn send_undocumented(self) -> ApiAnswer {
+        let response = self.request.send().await.expect("the API answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        ApiAnswer { status, headers, body: response.bytes().await.expect("a body").to_vec() }
     }
 }
 

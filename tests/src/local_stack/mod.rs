@@ -7,6 +7,7 @@ mod event_listener;
 mod job_watch;
 mod processes;
 mod python;
+mod python_environment;
 mod row;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use api::{ApiAnswer, ApiRequest, answer, refused};
 pub use event_listener::EventListener;
 pub use job_watch::JobWatch;
 pub use processes::kill;
+pub use python_environment::{alone, output, python_environment};
 pub use row::Row;
 
 /// How long a job, or anything else that must come by itself, may take before a test gives up on it.

@@ -51,6 +51,12 @@ impl LocalStack {
         log.lines().any(|line| texts.iter().all(|text| line.contains(text)))
     }
 
+    /// The lines that a function has logged.
+    pub fn log_lines(&self, function: &str) -> Vec<serde_json::Value> {
+        let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
     /// No function has used more memory than the smallest of them has, by their logs.
     ///
     /// # Panics

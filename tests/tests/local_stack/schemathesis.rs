@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use acceptance::local_stack::{LocalStack, answer, options};
+use acceptance::local_stack::{LocalStack, answer, options, output, python_environment};
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::process::Command;
@@ -19,7 +18,7 @@ const SEED: &str = "ROWMILL_SCHEMATHESIS_SEED";
 #[tokio::test]
 async fn schemathesis_finds_nothing() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
-    let schemathesis = installed(&folder).await;
+    let schemathesis = python_environment(&folder.join("venv"), &source("requirements.txt")).await.join("schemathesis");
     let stack = LocalStack::up(&options(folder.join("stack"), &[])).await;
     let config = folder.join("schemathesis.toml");
     std::fs::copy(source("schemathesis.toml"), &config).expect("a file");
@@ -30,6 +29,7 @@ async fn schemathesis_finds_nothing() {
     std::fs::write(folder.join("uploads.dict"), dictionary(&uploads)).expect("a file");
 
     let mut command = Command::new(schemathesis);
+    command.env("NO_COLOR", "1").env("COLUMNS", "120");
     command.current_dir(&folder).arg("--config-file").arg(config).arg("run");
     for (variable, option) in [(EXAMPLES, "--max-examples"), (SEED, "--seed")] {
         if let Some(value) = std::env::var_os(variable) {
@@ -79,40 +79,7 @@ fn dictionary(words: &[String]) -> String {
     })
 }
 
-/// The command of Schemathesis. Installs it below this folder if it is not there in the pinned version.
-async fn installed(folder: &Path) -> PathBuf {
-    let (venv, requirements) = (folder.join("venv"), source("requirements.txt"));
-    let (stamp, pinned) = (venv.join("requirements.txt"), std::fs::read(&requirements).expect("a file"));
-    // The stamp is written last, so that an interrupted installation is repeated.
-    if std::fs::read(&stamp).ok().as_ref() != Some(&pinned) {
-        std::fs::create_dir_all(folder).expect("a folder");
-        let mut create = Command::new("python3");
-        create.args(["-m", "venv", "--clear"]).arg(&venv);
-        let mut install = Command::new(venv.join("bin/python"));
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
-        install.arg(&requirements);
-        for command in [create, install] {
-            let (succeeded, text) = output(command).await;
-            assert!(succeeded, "{text}");
-        }
-        std::fs::write(&stamp, pinned).expect("a file");
-    }
-    venv.join("bin/schemathesis")
-}
-
 /// A file of `tests/schemathesis`.
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("schemathesis").join(name)
-}
-
-/// Runs a command; whether it succeeded, and everything that it printed.
-async fn output(mut command: Command) -> (bool, String) {
-    // Another environment of the user must not take part.
-    for name in ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"] {
-        command.env_remove(name);
-    }
-    command.env("NO_COLOR", "1").env("COLUMNS", "120").stdin(Stdio::null()).kill_on_drop(true);
-    let output = command.output().await.expect("it runs");
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }

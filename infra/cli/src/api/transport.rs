@@ -49,12 +49,12 @@ impl Transport {
             return Err(unusable("it does not begin with http:// or https://"));
         }
         if token.is_some() && url.scheme() == "http" && !is_loopback(&url) {
-            return Err(unusable("ROWMILL_TOKEN is set and would be sent unencrypted"));
+            return Err(unusable("there is a token for it, which would be sent unencrypted"));
         }
         let token = token
             .map(|token| {
                 let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-                    .map_err(|_| unusable("ROWMILL_TOKEN is not a bearer token"))?;
+                    .map_err(|_| unusable("the token for it is not a bearer token"))?;
                 value.set_sensitive(true);
                 Ok(value)
             })

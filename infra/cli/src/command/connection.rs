@@ -5,12 +5,13 @@ use rowmill_api::ids::JobGuid;
 use crate::api::ApiClient;
 use crate::aws::{Target, parse_endpoint};
 use crate::gateway::Gateway;
+use crate::login::Logins;
 use crate::stack::{self, Record, Stack, StackOptions};
 
 use super::CommandError;
 
 /// Environment variable with the API's URL.
-const URL_VARIABLE: &str = "ROWMILL_URL";
+pub(super) const URL_VARIABLE: &str = "ROWMILL_URL";
 
 /// Environment variable with the bearer token. There is no argument for it, because other processes can read arguments.
 const TOKEN_VARIABLE: &str = "ROWMILL_TOKEN";
@@ -21,7 +22,7 @@ const NO_API: &str = "no API: use --url or --stack-name, set ROWMILL_URL, or sta
 /// The API's address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ApiArgs {
-    /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is read from $ROWMILL_TOKEN
+    /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is that of `rowmill login`, or $ROWMILL_TOKEN
     #[arg(long, value_name = "URL", conflicts_with_all = ["stack_name", "endpoint_url"])]
     pub url: Option<String>,
     /// The functions, if the stack has no HTTP API.
@@ -112,13 +113,13 @@ impl ApiArgs {
     /// A client of the given API, or of the running local stack.
     pub(super) async fn connect(&self) -> Result<Connection, CommandError> {
         if let Some(url) = &self.url {
-            return Connection::to(url, format!(" --url {url}"));
+            return Connection::to(url, format!(" --url {url}")).await;
         }
         if let Some(gateway) = self.functions.gateway().await? {
             return Ok(Connection::through(gateway, self.functions.arguments()));
         }
         if let Some(url) = from_environment(URL_VARIABLE) {
-            return Connection::to(&url, String::new());
+            return Connection::to(&url, String::new()).await;
         }
         let no_api = || CommandError::Usage(NO_API.to_owned());
         let options = StackOptions::for_current_workspace().map_err(|_| no_api())?;
@@ -150,8 +151,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn to(url: &str, api_arguments: String) -> Result<Self, CommandError> {
-        let token = from_environment(TOKEN_VARIABLE);
+    async fn to(url: &str, api_arguments: String) -> Result<Self, CommandError> {
+        let token = match (from_environment(TOKEN_VARIABLE), Logins::of_user()) {
+            (None, Some(logins)) => logins.token(url).await?,
+            (token, _) => token,
+        };
         let api = ApiClient::new(url, token.as_deref())?;
         Ok(Self { api, api_arguments, stack: None })
     }
@@ -190,6 +194,6 @@ impl Connection {
     }
 }
 
-fn from_environment(variable: &str) -> Option<String> {
+pub(super) fn from_environment(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.trim().is_empty())
 }

@@ -1,5 +1,5 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
-//! `gateway` and `bench`.
+//! `gateway`, `login`, `logout` and `bench`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
 //!
@@ -18,6 +18,7 @@ pub mod export;
 pub mod gateway;
 pub mod job;
 pub mod jobs;
+pub mod login;
 pub mod redrive;
 pub mod results;
 pub mod run;
@@ -41,6 +42,7 @@ use crate::api::{ApiError, Job};
 use crate::bench::BenchError;
 use crate::download::DownloadError;
 use crate::follow::{FollowError, Patience, failed_items_table, summary};
+use crate::login::LoginError;
 use crate::stack::StackError;
 use crate::terminal::{self, innermost};
 use crate::upload::UploadError;
@@ -95,6 +97,9 @@ pub enum CommandError {
     /// The local stack could not be used.
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// There is no login.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),

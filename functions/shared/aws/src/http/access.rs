@@ -44,8 +44,8 @@ impl Access {
     /// invoke the function.
     ///
     /// # Errors
-    /// 401 if the API has an issuer and the event names no subject, or a subject that is no owner; if the event is of
-    /// another format. 403 if the token lacks the scope of the route.
+    /// 401 if the API has an issuer and the event names no subject, a subject that is no owner, or no end of the token; if
+    /// the event is of another format. 403 if the token lacks the scope of the route.
     pub fn caller(&self, request: &Request, route: &Route) -> Result<Caller, Problem> {
         let identity = Identity::of(request)?;
         let Some(claims) = identity.claims else {
@@ -54,6 +54,9 @@ impl Access {
             }
             return Ok(Caller { owner: Owner(Owner::LOCAL.to_owned()), anonymous: true, address: identity.address });
         };
+        if !self.issuer.is_empty() && !claims.ends {
+            return Err(Problem::unauthorized("The token never expires. Send a token with an `exp` claim."));
+        }
         // An open API has used this name for everyone, so no token may claim it.
         let subject = claims.subject.filter(|subject| self.issuer.is_empty() || subject != Owner::LOCAL);
         let owner = subject.as_deref().and_then(Owner::of_name).ok_or_else(|| {
@@ -79,6 +82,8 @@ struct Identity {
 #[derive(Default)]
 struct Claims {
     subject: Option<String>,
+    /// Whether the token has an end.
+    ends: bool,
     scopes: Vec<String>,
 }
 
@@ -91,7 +96,7 @@ impl Claims {
             let words = text.split([' ', ',', '[', ']', '"']).filter(|word| !word.is_empty());
             words.map(str::to_owned).collect::<Vec<_>>()
         });
-        Self { subject: claim("sub"), scopes: scopes.collect() }
+        Self { subject: claim("sub"), ends: claim("exp").is_some(), scopes: scopes.collect() }
     }
 }
 
@@ -112,7 +117,7 @@ impl Identity {
                     let claims = fields.get("claims").unwrap_or(&Value::Null);
                     Claims::of(|name| match &claims[name] {
                         Value::String(text) => Some(text.clone()),
-                        list @ Value::Array(_) if name == "scp" => Some(list.to_string()),
+                        other if matches!(name, "scp" | "exp") && !other.is_null() => Some(other.to_string()),
                         _ => None,
                     })
                 });
@@ -179,7 +184,9 @@ mod tests {
     fn with_an_issuer_nobody_is_local() {
         let access = Access { issuer: "https://issuer".to_owned(), ..Access::default() };
         let owner = |request: &Request| access.caller(request, Operation::ListJobs.route()).map(|caller| caller.owner);
-        let token_of = |subject: &str| request(Some(json!({"jwt": {"claims": {"sub": subject}}})));
+        let token_of = |subject: &str| request(Some(json!({"jwt": {"claims": {"sub": subject, "exp": "1800000000"}}})));
+        let endless = request(Some(json!({"jwt": {"claims": {"sub": "user-7"}}})));
+        assert_eq!(owner(&endless).unwrap_err().status(), 401, "it never expires");
         assert_eq!(owner(&token_of("user-7")).unwrap(), Owner("user-7".into()));
         assert_eq!(owner(&request(None)).unwrap_err().status(), 401, "no claims");
         assert_eq!(owner(&request_of_payload_1(Value::Null)).unwrap_err().status(), 401, "no claims in payload 1.0");
@@ -193,7 +200,8 @@ mod tests {
             read_scope: "rowmill/read".to_owned(),
             write_scope: "rowmill/write".to_owned(),
         };
-        let status = |claims: Value, operation: Operation| {
+        let status = |mut claims: Value, operation: Operation| {
+            claims["exp"] = json!("1800000000");
             let request = request(Some(json!({"jwt": {"claims": claims}})));
             access.caller(&request, operation.route()).map_or_else(|problem| problem.status(), |_| 200)
         };
@@ -204,7 +212,8 @@ mod tests {
         assert_eq!((status(writer.clone(), read), status(writer, write)), (403, 200));
         assert_eq!(status(json!({"sub": "a"}), read), 403);
         assert_eq!(status(json!({"sub": "a", "scope": "rowmill/reader"}), read), 403);
-        let in_payload_1 = request_of_payload_1(json!({"claims": {"sub": "a", "scp": ["rowmill/read"]}}));
+        let in_payload_1 =
+            request_of_payload_1(json!({"claims": {"sub": "a", "scp": ["rowmill/read"], "exp": 1_800_000_000}}));
         assert!(access.caller(&in_payload_1, read.route()).is_ok());
     }
 

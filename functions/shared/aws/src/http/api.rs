@@ -115,7 +115,7 @@ mod tests {
             },
         });
         if let Some(subject) = subject {
-            event["requestContext"]["authorizer"] = json!({"jwt": {"claims": {"sub": subject}}});
+            event["requestContext"]["authorizer"] = json!({"jwt": {"claims": {"sub": subject, "exp": "1800000000"}}});
         }
         lambda_http::request::from_str(&event.to_string()).unwrap()
     }

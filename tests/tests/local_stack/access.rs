@@ -1,0 +1,218 @@
+//! Who gets in: a stack whose tokens come from an OpenID provider on this machine.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use acceptance::local_stack::{ApiRequest, LocalStack, alone, answer, options, python_environment, refused, rowmill};
+use reqwest::{Client, Method, StatusCode};
+use rowmill_api::routes;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// The audience of good tokens.
+const AUDIENCE: &str = "rowmill-tests";
+
+/// The scope that a token needs to change anything.
+const WRITE_SCOPE: &str = "rowmill/write";
+
+/// An OpenID provider: see `tests/oidc/issuer.py`.
+struct Issuer {
+    url: String,
+    http: Client,
+    _process: Child,
+}
+
+impl Issuer {
+    async fn start(folder: &Path) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("oidc");
+        let programs = python_environment(&folder.join("venv"), &source.join("requirements.txt")).await;
+        let mut command = Command::new(programs.join("python"));
+        alone(&mut command);
+        command.arg(source.join("issuer.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().expect("it runs");
+        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let url = lines.next_line().await.expect("text").expect("its URL");
+        Self { url, http: Client::builder().no_proxy().build().expect("a client"), _process: process }
+    }
+
+    /// A token with these claims beside good ones. A claim that is null is left out.
+    async fn token(&self, claims: Value) -> String {
+        self.signed(claims, "own", json!({})).await
+    }
+
+    async fn signed(&self, claims: Value, key: &str, header: Value) -> String {
+        let now = jiff::Timestamp::now().as_second();
+        let mut all = json!({
+            "iss": self.url, "aud": AUDIENCE, "sub": "alice", "scope": WRITE_SCOPE, "iat": now, "exp": now + 600,
+        });
+        for (name, value) in claims.as_object().expect("claims") {
+            all[name] = value.clone();
+        }
+        all.as_object_mut().expect("claims").retain(|_, value| !value.is_null());
+        let request = self.http.post(format!("{}/sign", self.url));
+        let answer = request.json(&json!({ "claims": all, "key": key, "header": header })).send().await;
+        answer.expect("the issuer answers").error_for_status().expect("a token").text().await.expect("text")
+    }
+}
+
+trait WithToken {
+    fn token(self, token: &str) -> Self;
+}
+
+impl WithToken for ApiRequest {
+    fn token(self, token: &str) -> Self {
+        self.header("authorization", format!("Bearer {token}"))
+    }
+}
+
+/// Every route that reads or changes something of an owner, with these names in its path.
+fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
+    let guarded = routes::all().filter(|route| route.guarded);
+    let path = |path: &str| path.replace("{jobGuid}", job).replace("{fileGuid}", upload);
+    guarded.map(|route| (route.method.parse().expect("a method"), path(route.path))).collect()
+}
+
+#[tokio::test]
+async fn only_a_good_token_gets_in_and_only_to_its_own() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("access");
+    let issuer = Issuer::start(&folder).await;
+    let parameters = [("JwtIssuer", issuer.url.as_str()), ("JwtAudience", AUDIENCE), ("WriteScope", WRITE_SCOPE)];
+    let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
+
+    let (job, upload) = job_of_alice(&stack, &issuer).await;
+    bad_tokens_are_refused_on_every_route(&stack, &issuer, &job, &upload).await;
+    another_owner_finds_nothing(&stack, &issuer, &job, &upload).await;
+    a_change_needs_its_scope(&stack, &issuer).await;
+    a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
+    changes_are_in_the_log(&stack, &job, &upload);
+}
+
+/// A job that has ended, and its file.
+async fn job_of_alice(stack: &LocalStack, issuer: &Issuer) -> (String, String) {
+    let alice = issuer.token(json!({})).await;
+    let request = stack.post("/api/uploads").header("content-type", "text/csv").body("id\n1\n2\n").token(&alice);
+    let (status, upload) = answer(request).await;
+    assert_eq!(status, StatusCode::CREATED, "{upload}");
+    let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"] });
+    let (status, job) = answer(stack.post("/api/jobs").json(&body).token(&alice)).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+    let guid = job["jobGuid"].as_str().expect("a guid");
+    loop {
+        let (status, job) = answer(stack.get(&format!("/api/jobs/{guid}")).token(&alice)).await;
+        assert_eq!(status, StatusCode::OK, "{job}");
+        if job["finishedAt"].is_string() {
+            assert_eq!(job["itemsSucceeded"], 2, "{job}");
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    (guid.to_owned(), upload["fileGuid"].as_str().expect("a guid").to_owned())
+}
+
+async fn bad_tokens_are_refused_on_every_route(stack: &LocalStack, issuer: &Issuer, job: &str, upload: &str) {
+    let good = issuer.token(json!({})).await;
+    let tampered = good.replacen('.', ".A", 1);
+    let bad = [
+        ("no token", String::new()),
+        ("not a token", "x".to_owned()),
+        ("tampered with", tampered),
+        ("expired", issuer.token(json!({ "exp": jiff::Timestamp::now().as_second() - 60 })).await),
+        ("without an end", issuer.token(json!({ "exp": null })).await),
+        ("of another audience", issuer.token(json!({ "aud": "others" })).await),
+        ("of another issuer", issuer.token(json!({ "iss": "https://issuer.example" })).await),
+        ("unsigned", issuer.signed(json!({}), "none", json!({ "alg": "none" })).await),
+        ("signed with the public key", issuer.signed(json!({}), "secret", json!({ "alg": "HS256" })).await),
+        ("of an unknown key", issuer.signed(json!({}), "another", json!({ "kid": "unknown" })).await),
+        ("of another key under a known name", issuer.signed(json!({}), "another", json!({})).await),
+        ("without a subject", issuer.token(json!({ "sub": null })).await),
+        ("of the open API's owner", issuer.token(json!({ "sub": "local" })).await),
+    ];
+    for (what, token) in bad {
+        for (method, path) in guarded(job, upload) {
+            let request = stack.call(method.clone(), &path);
+            let request = if token.is_empty() { request } else { request.token(&token) };
+            let answer = request.send_undocumented().await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path} with a token {what}");
+        }
+    }
+}
+
+async fn another_owner_finds_nothing(stack: &LocalStack, issuer: &Issuer, job: &str, upload: &str) {
+    let bob = issuer.token(json!({ "sub": "bob" })).await;
+    for (method, path) in guarded(job, upload) {
+        let names_another = path.contains(job) || path.contains(upload);
+        let request = stack.call(method.clone(), &path).token(&bob);
+        if names_another {
+            refused(request, StatusCode::NOT_FOUND, "not_found").await;
+        } else if method == Method::GET {
+            let (status, jobs) = answer(request).await;
+            assert_eq!((status, &jobs["jobs"]), (StatusCode::OK, &json!([])), "{path}");
+        }
+    }
+    let body = json!({ "jobType": "validate", "fileGuid": upload });
+    refused(stack.post("/api/jobs").json(&body).token(&bob), StatusCode::UNPROCESSABLE_ENTITY, "unknown_upload").await;
+}
+
+async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {
+    let reader = issuer.token(json!({ "scope": "openid" })).await;
+    let (status, jobs) = answer(stack.get("/api/jobs").token(&reader)).await;
+    assert_eq!(status, StatusCode::OK, "{jobs}");
+    let change = stack.post("/api/uploads").header("content-type", "text/csv").body("id\n1\n").token(&reader);
+    assert_eq!(change.send_undocumented().await.status, StatusCode::FORBIDDEN);
+}
+
+/// Logs in as a browser would, and uses the token.
+async fn a_person_logs_in_with_the_command(stack: &LocalStack, issuer: &Issuer, folder: &Path) {
+    let config = folder.join("config");
+    let command = || {
+        let mut command = rowmill();
+        command
+            .env("XDG_CONFIG_HOME", &config)
+            .env_remove("ROWMILL_TOKEN")
+            .env_remove("ROWMILL_URL")
+            .kill_on_drop(true);
+        command
+    };
+    let _ = std::fs::remove_dir_all(&config);
+    let mut login = command();
+    login.args(["login", "--url", stack.api_url(), "--issuer", &issuer.url, "--client-id", AUDIENCE, "--no-browser"]);
+    let mut login = login.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(login.stderr.take().expect("a pipe")).lines();
+    let page = loop {
+        let line = lines.next_line().await.expect("text").expect("the address of the login page");
+        if let Some(page) = line.strip_prefix("Log in at ") {
+            break page.to_owned();
+        }
+    };
+    let answer = issuer.http.post(page).form(&[("sub", "carol")]).send().await.expect("the issuer redirects");
+    let text = answer.text().await.expect("text");
+    assert!(text.contains("You are logged in"), "{text}");
+    assert!(login.wait().await.expect("it ends").success());
+
+    let mut upload = command();
+    upload.args(["jobs", "--json", "--url", stack.api_url()]);
+    let output = upload.output().await.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut logout = command();
+    assert!(logout.args(["logout", "--url", stack.api_url()]).status().await.expect("it runs").success());
+    let mut jobs = command();
+    let output = jobs.args(["jobs", "--json", "--url", stack.api_url()]).output().await.expect("it runs");
+    assert!(!output.status.success(), "without the login the API refuses");
+}
+
+fn changes_are_in_the_log(stack: &LocalStack, job: &str, upload: &str) {
+    let audit_lines = |function: &str| -> Vec<Value> {
+        let lines = stack.log_lines(function);
+        lines.into_iter().filter(|line| line["target"] == "audit").collect()
+    };
+    let created = audit_lines("create-job");
+    let found = created.iter().find(|line| line["job.id"] == job).expect("the job's line");
+    let expected = json!(["alice", "createJob", "done", "127.0.0.1"]);
+    assert_eq!(json!([found["owner"], found["action"], found["outcome"], found["source.address"]]), expected);
+    assert!(created.iter().any(|line| line["owner"] == "bob" && line["outcome"] == "unknown_upload"), "{created:?}");
+    let uploads = audit_lines("upload");
+    assert!(uploads.iter().any(|line| line["upload.id"] == upload && line["action"] == "createUpload"), "{uploads:?}");
+    assert!(audit_lines("job-status").is_empty(), "reads leave no line");
+}
