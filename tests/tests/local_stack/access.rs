@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use acceptance::local_stack::{ApiRequest, LocalStack, alone, answer, options, python_environment, refused, rowmill};
+use acceptance::local_stack::{
+    ApiRequest, LocalStack, alone, answer, http_client, options, python_environment, refused, rowmill,
+};
 use reqwest::{Client, Method, StatusCode};
 use rowmill_api::routes;
 use serde_json::{Value, json};
@@ -34,7 +36,7 @@ impl Issuer {
         let mut process = command.spawn().expect("it runs");
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
         let url = lines.next_line().await.expect("text").expect("its URL");
-        Self { url, http: Client::builder().no_proxy().build().expect("a client"), _process: process }
+        Self { url, http: http_client(), _process: process }
     }
 
     /// A token with these claims beside good ones. A claim that is null is left out.
@@ -186,7 +188,9 @@ async fn a_person_logs_in_with_the_command(stack: &LocalStack, issuer: &Issuer, 
             break page.to_owned();
         }
     };
-    let answer = issuer.http.post(page).form(&[("sub", "carol")]).send().await.expect("the issuer redirects");
+    let redirect = issuer.http.post(page).form(&[("sub", "carol")]).send().await.expect("the issuer redirects");
+    let location = redirect.headers()["location"].to_str().expect("a URL").to_owned();
+    let answer = issuer.http.get(location).send().await.expect("the command listens");
     let text = answer.text().await.expect("text");
     assert!(text.contains("You are logged in"), "{text}");
     assert!(login.wait().await.expect("it ends").success());
