@@ -18,6 +18,21 @@ import flask
 import oidc_provider_mock
 import werkzeug.serving
 from authlib import jose
+from oidc_provider_mock import _app
+
+# A command is a public client: it has no secret.
+for grant in (_app.AuthorizationCodeGrant, _app.RefreshTokenGrant):
+    grant.TOKEN_ENDPOINT_AUTH_METHODS = ["none"]
+
+
+class NamedKey(_app.OpenIDCode):
+    """Names the key in the header of an ID token, as API Gateway demands it."""
+
+    def get_jwt_config(self, grant, client=None):
+        return {**super().get_jwt_config(grant, client), "kid": _app.storage.jwk.thumbprint()}
+
+
+_app.OpenIDCode = NamedKey
 
 
 def part(value):

@@ -72,7 +72,11 @@ impl WithToken for ApiRequest {
 /// Every route that reads or changes something of an owner, with these names in its path.
 fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
     let guarded = routes::all().filter(|route| route.guarded);
-    let path = |path: &str| path.replace("{jobGuid}", job).replace("{fileGuid}", upload);
+    let path = |path: &str| {
+        // The query that this route needs.
+        let query = if path.ends_with("/items") { "?outcome=failed" } else { "" };
+        path.replace("{jobGuid}", job).replace("{fileGuid}", upload) + query
+    };
     guarded.map(|route| (route.method.parse().expect("a method"), path(route.path))).collect()
 }
 
@@ -193,7 +197,11 @@ async fn a_person_logs_in_with_the_command(stack: &LocalStack, issuer: &Issuer, 
     let answer = issuer.http.get(location).send().await.expect("the command listens");
     let text = answer.text().await.expect("text");
     assert!(text.contains("You are logged in"), "{text}");
-    assert!(login.wait().await.expect("it ends").success());
+    let mut said = String::new();
+    while let Some(line) = lines.next_line().await.expect("text") {
+        said += &line;
+    }
+    assert!(login.wait().await.expect("it ends").success(), "{said}");
 
     let mut upload = command();
     upload.args(["jobs", "--json", "--url", stack.api_url()]);
