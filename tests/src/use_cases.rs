@@ -21,8 +21,8 @@ use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
-    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, Queue, RecordStore,
-    UploadStore,
+    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, OutstandingUploads,
+    Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::text::ChunkLimits;
@@ -37,6 +37,8 @@ pub struct Ports {
     pub jobs: Arc<dyn JobStore>,
     /// The uploads' rows.
     pub uploads: Arc<dyn UploadStore>,
+    /// The announced uploads that are not completed.
+    pub outstanding: Arc<dyn OutstandingUploads>,
     /// The records table.
     pub records: Arc<dyn RecordStore>,
     /// The jobs queue.
@@ -166,13 +168,13 @@ pub struct UseCases {
 impl UseCases {
     /// `upload`.
     pub fn uploads(&self) -> Uploads {
-        let Ports { uploads, objects, transfers, multipart, clock, entropy, .. } = self.ports.clone();
-        Uploads { uploads, objects, transfers, multipart, clock, entropy, limits: self.limits.uploads }
+        let Ports { uploads, objects, transfers, multipart, outstanding, clock, entropy, .. } = self.ports.clone();
+        Uploads { uploads, objects, transfers, multipart, outstanding, clock, entropy, limits: self.limits.uploads }
     }
 
     /// `create-job`.
     pub fn creator(&self) -> Creator {
-        let Ports { jobs, uploads, objects, splits, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, uploads, objects, outstanding, splits, clock, entropy, .. } = self.ports.clone();
         let limits = CreateLimits {
             chunks: self.limits.chunks,
             ceilings: self.limits.ceilings,
@@ -180,7 +182,8 @@ impl UseCases {
             recovery: self.limits.recovery,
             ..CreateLimits::default()
         };
-        Creator { jobs, uploads, objects, splits, job_types: self.job_types.clone(), clock, entropy, limits }
+        let job_types = self.job_types.clone();
+        Creator { jobs, uploads, objects, outstanding, splits, job_types, clock, entropy, limits }
     }
 
     /// `job-status`: jobs.

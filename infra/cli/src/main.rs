@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, cancel, dead_letters, export, gateway, job, jobs, login, redrive, results, run, upload,
+    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, redrive, results, run, upload,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -31,6 +31,9 @@ enum Command {
     Gateway(gateway::GatewayArgs),
     Login(login::LoginArgs),
     Logout(login::LogoutArgs),
+    Block(block::BlockArgs),
+    Unblock(block::UnblockArgs),
+    Blocked(block::BlockedArgs),
     Up(Up),
     Down(Down),
     Status(Status),
@@ -53,6 +56,9 @@ async fn main() -> ExitCode {
         Command::Login(args) => exit_code_of(login::execute(args).await),
         Command::Logout(args) => exit_code_of(login::execute_logout(args).await),
         Command::Bench(args) => exit_code_of(bench::execute(args).await),
+        Command::Block(args) => exit_code_of(block::execute(args).await),
+        Command::Unblock(args) => exit_code_of(block::execute_unblock(args).await),
+        Command::Blocked(args) => exit_code_of(block::execute_blocked(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,
         Command::Status(status) => status.run().await,

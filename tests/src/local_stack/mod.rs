@@ -323,10 +323,16 @@ impl LocalStack {
 
     /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
-        let key = AttributeValue::S(scope.to_owned());
-        let request = self.dynamodb.get_item().table_name(self.output("AdmissionTable")).key("scope", key);
-        let row = request.consistent_read(true).send().await.expect("the table answers").item.unwrap_or_default();
-        row.get("active").map_or(0, |active| active.as_n().expect("a number").parse().expect("a whole number"))
+        let mut sum = 0;
+        // A counter may be spread over rows: `system`, `system#1`, …
+        for scope in std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}"))) {
+            let key = AttributeValue::S(scope);
+            let request = self.dynamodb.get_item().table_name(self.output("AdmissionTable")).key("scope", key);
+            let row = request.consistent_read(true).send().await.expect("the table answers").item.unwrap_or_default();
+            sum +=
+                row.get("active").map_or(0, |active| active.as_n().expect("a number").parse().expect("a whole number"));
+        }
+        sum
     }
 
     /// Sends a message to a queue, named by the template's output.

@@ -13,7 +13,9 @@ use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::Redriver;
 use rowmill_aws::settings::{Deadlines, Recovery};
-use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryRecordStore, InMemoryUploadStore};
+use rowmill_core::in_memory::{
+    InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
+};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::text::ChunkLimits;
@@ -94,6 +96,7 @@ impl World {
         let port = |queue| queues.port(queue, &hub, &invariants);
         let ports = Ports {
             jobs: jobs.clone(),
+            outstanding: Arc::new(InMemoryQuotas::default()),
             uploads: Arc::new(GatedUploads { store: upload_rows.clone(), hub: hub.clone() }),
             records: Arc::new(InMemoryRecordStore::default()),
             objects: objects.clone(),

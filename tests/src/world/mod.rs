@@ -20,8 +20,8 @@ use job_status::show::Jobs;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
-    InlineBatchRunner, ManualClock,
+    CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas, InMemoryRecordStore,
+    InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
@@ -105,6 +105,7 @@ impl World {
         let reliable = Ports {
             jobs: jobs.clone(),
             uploads: Arc::new(InMemoryUploadStore::default()),
+            outstanding: Arc::new(InMemoryQuotas::default()),
             records: records.clone(),
             objects: objects.clone(),
             multipart: objects.clone(),

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType,
 };
 use dynoxide::Database;
-use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
+use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
 
 use crate::{config, https_client};
 
@@ -29,11 +29,7 @@ impl Server {
 
     /// Creates empty tables for a job store. Returns their names.
     pub async fn job_tables(&self) -> (String, String) {
-        let number = self.tables.fetch_add(1, Ordering::Relaxed);
-        let (jobs, admission) = (format!("jobs-{number}"), format!("admission-{number}"));
-        self.create_jobs_table(&jobs).await;
-        self.create_table(&admission, &["scope"]).await;
-        (jobs, admission)
+        create_job_tables(&self.client, self.tables.fetch_add(1, Ordering::Relaxed)).await
     }
 
     pub async fn job_store(&self) -> DynamoDbJobStore {
@@ -43,14 +39,25 @@ impl Server {
 
     pub async fn upload_store(&self) -> DynamoDbUploadStore {
         let table = format!("uploads-{}", self.tables.fetch_add(1, Ordering::Relaxed));
-        self.create_table(&table, &["fileGuid"]).await;
+        create_table(&self.client, &table, &["fileGuid"]).await;
         DynamoDbUploadStore::new(self.client.clone(), table)
+    }
+
+    /// Creates an empty admission table. Returns its name.
+    pub async fn admission_table(&self) -> String {
+        let table = format!("admission-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        create_table(&self.client, &table, &["scope"]).await;
+        table
+    }
+
+    pub async fn quotas(&self) -> DynamoDbQuotas {
+        DynamoDbQuotas::new(self.client.clone(), self.admission_table().await)
     }
 
     /// Creates an empty records table. Returns its name.
     pub async fn records_table(&self) -> String {
         let table = format!("records-{}", self.tables.fetch_add(1, Ordering::Relaxed));
-        self.create_table(&table, &["bucket", "key"]).await;
+        create_table(&self.client, &table, &["bucket", "key"]).await;
         table
     }
 
@@ -58,49 +65,57 @@ impl Server {
         let table = self.records_table().await;
         (DynamoDbRecordStore::new(self.client.clone(), table.clone()), table)
     }
+}
 
-    async fn create_table(&self, name: &str, keys: &[&str]) {
-        let mut request = self.client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
-        for (key, of) in keys.iter().zip([KeyType::Hash, KeyType::Range]) {
-            request = request.key_schema(element(key, of)).attribute_definitions(text(key));
-        }
-        request.send().await.unwrap();
-    }
+/// Creates empty tables for a job store. Returns their names.
+pub async fn create_job_tables(client: &Client, number: u32) -> (String, String) {
+    let (jobs, admission) = (format!("jobs-{number}"), format!("admission-{number}"));
+    create_jobs_table(client, &jobs).await;
+    create_table(client, &admission, &["scope"]).await;
+    (jobs, admission)
+}
 
-    async fn create_jobs_table(&self, name: &str) {
-        let owner_index = GlobalSecondaryIndex::builder()
-            .index_name("owner-index")
-            .key_schema(element("owner", KeyType::Hash))
-            .key_schema(element("jobId", KeyType::Range))
-            .projection(
-                Projection::builder()
-                    .projection_type(ProjectionType::Include)
-                    .non_key_attributes("status")
-                    .non_key_attributes("jobType")
-                    .build(),
-            );
-        let wake_index = GlobalSecondaryIndex::builder()
-            .index_name("wake-index")
-            .key_schema(element("wakeShard", KeyType::Hash))
-            .key_schema(element("wakeAt", KeyType::Range))
-            .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build());
-        self.client
-            .create_table()
-            .table_name(name)
-            .billing_mode(BillingMode::PayPerRequest)
-            .key_schema(element("jobId", KeyType::Hash))
-            .key_schema(element("row", KeyType::Range))
-            .attribute_definitions(text("jobId"))
-            .attribute_definitions(text("row"))
-            .attribute_definitions(text("owner"))
-            .attribute_definitions(number("wakeShard"))
-            .attribute_definitions(number("wakeAt"))
-            .global_secondary_indexes(owner_index.build().unwrap())
-            .global_secondary_indexes(wake_index.build().unwrap())
-            .send()
-            .await
-            .unwrap();
+async fn create_table(client: &Client, name: &str, keys: &[&str]) {
+    let mut request = client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+    for (key, of) in keys.iter().zip([KeyType::Hash, KeyType::Range]) {
+        request = request.key_schema(element(key, of)).attribute_definitions(text(key));
     }
+    request.send().await.unwrap();
+}
+
+async fn create_jobs_table(client: &Client, name: &str) {
+    let owner_index = GlobalSecondaryIndex::builder()
+        .index_name("owner-index")
+        .key_schema(element("owner", KeyType::Hash))
+        .key_schema(element("jobId", KeyType::Range))
+        .projection(
+            Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .non_key_attributes("status")
+                .non_key_attributes("jobType")
+                .build(),
+        );
+    let wake_index = GlobalSecondaryIndex::builder()
+        .index_name("wake-index")
+        .key_schema(element("wakeShard", KeyType::Hash))
+        .key_schema(element("wakeAt", KeyType::Range))
+        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build());
+    client
+        .create_table()
+        .table_name(name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .key_schema(element("jobId", KeyType::Hash))
+        .key_schema(element("row", KeyType::Range))
+        .attribute_definitions(text("jobId"))
+        .attribute_definitions(text("row"))
+        .attribute_definitions(text("owner"))
+        .attribute_definitions(number("wakeShard"))
+        .attribute_definitions(number("wakeAt"))
+        .global_secondary_indexes(owner_index.build().unwrap())
+        .global_secondary_indexes(wake_index.build().unwrap())
+        .send()
+        .await
+        .unwrap();
 }
 
 fn element(name: &str, of: KeyType) -> KeySchemaElement {

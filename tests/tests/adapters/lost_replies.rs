@@ -50,7 +50,7 @@ impl HttpConnector for Lossy {
     }
 }
 
-async fn lossy(server: &Server) -> Client {
+pub async fn lossy(server: &Server) -> Client {
     let inner: SharedHttpClient = https_client();
     let seen = Arc::default();
     let http = http_client_fn(move |settings: &HttpConnectorSettings, components| {
@@ -60,11 +60,11 @@ async fn lossy(server: &Server) -> Client {
     Client::new(&config(&server.endpoint, http).await)
 }
 
-fn at(second: i64) -> Timestamp {
+pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_750_000_000 + second).unwrap()
 }
 
-fn new_job() -> NewJob {
+pub fn new_job() -> NewJob {
     let (job_guid, file_guid) = (JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | 1)), FileGuid(Uuid::from_u128(2)));
     let spec = Spec {
         job_guid,

@@ -1,11 +1,14 @@
 //! The AWS adapters keep the contracts of their ports. The services run in process: DynamoDB is `dynoxide`, S3 is `s3s-fs`,
 //! and connectors stand in for SQS, EventBridge and Lambda.
 
+mod contended_server;
+mod contention;
 mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
 mod lambda;
 mod lost_replies;
+mod quotas;
 mod s3;
 mod s3_server;
 mod sqs;

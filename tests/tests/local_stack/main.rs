@@ -11,6 +11,7 @@ mod hostile;
 mod inbox;
 mod jobs;
 mod problems;
+mod quotas;
 mod redrives;
 mod repeats;
 mod results;

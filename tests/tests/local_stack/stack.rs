@@ -30,6 +30,9 @@ async fn up() -> LocalStack {
         ("StaleSeconds", "20"),
         // Tests that run side by side are one owner's.
         ("OwnerJobCeiling", "50"),
+        // Some announce files that they never send.
+        ("OwnerUploadsOutstanding", "1000"),
+        ("OwnerBytesOutstanding", "1000000000000000"),
         ("JobTargets", &targets),
         ("WebhookSecret", SECRET),
         ("InvokeTargetArns", &arns),

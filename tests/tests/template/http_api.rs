@@ -89,3 +89,24 @@ fn an_open_api_must_be_wanted() {
     assert!(!deploys(&[("AllowOpenApi", "true"), ("ReadScope", "read")]), "nobody checks the scope");
     assert!(deploys(&[("JwtIssuer", "https://issuer.example"), ("WriteScope", "write")]));
 }
+
+#[test]
+fn every_post_route_has_a_throttle_of_its_own() {
+    let template = template();
+    let stage = properties(&template, "HttpApiStage");
+    let throttled: BTreeSet<&String> = stage["RouteSettings"].as_object().unwrap().keys().collect();
+    let posts = routes::all().filter(|route| route.method == "POST");
+    let posts: BTreeSet<String> = posts.map(|route| format!("{} {}", route.method, route.path)).collect();
+    assert_eq!(throttled, posts.iter().collect());
+    for settings in stage["RouteSettings"].as_object().unwrap().values() {
+        assert_eq!(target(&settings["ThrottlingRateLimit"]), "PostRequestsPerSecond");
+        assert_eq!(target(&settings["ThrottlingBurstLimit"]), "PostBurst");
+    }
+    // API Gateway refuses settings of a route that does not exist yet.
+    let waits_for = &template.document()["Resources"]["HttpApiStage"]["DependsOn"];
+    let waits_for: BTreeSet<&str> = waits_for.as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    for (name, route) in template.resources_of("AWS::ApiGatewayV2::Route") {
+        let is_post = route["Properties"]["RouteKey"].as_str().unwrap().starts_with("POST ");
+        assert_eq!(waits_for.contains(name), is_post, "{name}");
+    }
+}

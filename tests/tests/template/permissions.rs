@@ -16,6 +16,8 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:GetItem", "UploadsTable"),
             ("dynamodb:PutItem", "UploadsTable"),
             ("dynamodb:UpdateItem", "UploadsTable"),
+            ("dynamodb:GetItem", "AdmissionTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
             ("s3:PutObject", "Bucket/uploads/*"),
             ("s3:GetObject", "Bucket/uploads/*"),
             ("s3:ListBucket", "Bucket"),
@@ -91,6 +93,8 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("dynamodb:GetItem", "JobsTable"),
             ("dynamodb:UpdateItem", "JobsTable"),
             ("dynamodb:Query", "JobsTable"),
+            ("dynamodb:GetItem", "AdmissionTable"),
+            ("dynamodb:UpdateItem", "AdmissionTable"),
         ],
         "redrive-job" => vec![
             ("dynamodb:GetItem", "JobsTable"),

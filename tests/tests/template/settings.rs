@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use rowmill_api::routes;
 use rowmill_aws::http::Access;
 use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup, Webhooks};
+use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
 
 use crate::functions::folder_of;
@@ -24,6 +26,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<FileLimits>(),
         group::<JobTargets>(),
         group::<Links>(),
+        group::<RequestLimits>(),
         group::<Webhooks>(),
         group::<complete_job::limits::CompleteLimits>(),
         group::<create_job::limits::CreateLimits>(),
@@ -38,8 +41,10 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     groups.into()
 }
 
-/// Only functions that begin or end attempts use the admission table, which the job store names if it is set.
-const ADMITTING: [&str; 5] = ["create-job", "receive-file", "redrive-job", "complete-job", "dead-letter"];
+/// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
+/// it is set.
+const ADMITTING: [&str; 7] =
+    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter"];
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -153,7 +158,10 @@ fn every_function_gets_exactly_the_settings_that_its_code_reads() {
         }
         // The runtime reads who may call, for every function of the API.
         let of_api = source(&start_path(package)).contains(".serve_api(").then_some(Access::NAME);
-        for name in groups_in(&start).into_iter().chain(of_api) {
+        // So it does with the limits of callers, for every function with such a route.
+        let limited = routes::all().any(|route| route.function == package && route.is_limited());
+        let of_guard = limited.then_some(RequestLimits::NAME);
+        for name in groups_in(&start).into_iter().chain(of_api).chain(of_guard) {
             let (name, settings) = groups.get_key_value(name).unwrap_or_else(|| panic!("{name} is in no list here"));
             read.extend(settings.iter().map(Setting::variable));
             groups_read.insert(*name);

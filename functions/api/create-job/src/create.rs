@@ -16,7 +16,8 @@ use rowmill_core::model::spec::{DRY_RUN, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, Queue, UploadStore,
+    Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, Queue,
+    UploadStore,
 };
 use rowmill_core::text::SCANNER_VERSION;
 
@@ -33,6 +34,8 @@ pub struct Creator {
     pub uploads: Arc<dyn UploadStore>,
     /// The uploads' objects, to detect their formats.
     pub objects: Arc<dyn Objects>,
+    /// The announced uploads that are not completed.
+    pub outstanding: Arc<dyn OutstandingUploads>,
     /// The jobs queue, which invokes the splitter.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// All job types, to check params with.
@@ -139,8 +142,8 @@ impl Creator {
     }
 
     const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
-        let (uploads, objects) = (&self.uploads, &self.objects);
-        SourceDetector { uploads, objects, now, header_max_bytes: self.limits.header_max_bytes }
+        let (uploads, objects, outstanding) = (&self.uploads, &self.objects, &self.outstanding);
+        SourceDetector { uploads, objects, outstanding, now, header_max_bytes: self.limits.header_max_bytes }
     }
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {

@@ -8,7 +8,7 @@ use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::ports::{Objects, PortError, UploadStore};
+use rowmill_core::ports::{Objects, OutstandingUploads, PortError, UploadStore};
 use rowmill_core::text::{Dialect, Format, Head, TextParams, read_head};
 use rowmill_formats::{
     Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type, text_file_name, text_format,
@@ -24,6 +24,8 @@ pub struct SourceDetector<'a> {
     pub uploads: &'a Arc<dyn UploadStore>,
     /// The uploads' objects.
     pub objects: &'a Arc<dyn Objects>,
+    /// The announced uploads that are not completed.
+    pub outstanding: &'a Arc<dyn OutstandingUploads>,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
     /// How many bytes of an upload are read at most.
@@ -64,6 +66,12 @@ impl SourceDetector<'_> {
         // A complete upload must not change, but its client may still hold a presigned request that replaces the object.
         if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
             return Err(CreateJobError::UploadChanged(file_guid));
+        }
+        // The client need not say that it has sent the file, so this may be the first to see that it has.
+        if matches!(upload.state, UploadState::Pending { .. })
+            && let Err(error) = self.outstanding.remove(owner, file_guid).await
+        {
+            tracing::warn!(upload.id = %file_guid, error = &error as &dyn std::error::Error, "upload still counts as outstanding");
         }
         let file = SourceFile { file_guid, key: upload.key.clone(), etag: head.etag, size: head.size };
         Ok((upload, file))

@@ -36,6 +36,7 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, lambda
         jobs: runtime.job_store()?,
         uploads: runtime.upload_store()?,
         objects: runtime.objects()?,
+        outstanding: runtime.outstanding_uploads()?,
         splits: runtime.split_queue()?,
         job_types: job_types.with(targets.types()),
         clock: runtime.clock(),

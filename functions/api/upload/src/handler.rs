@@ -21,12 +21,12 @@ pub async fn handle(uploads: &Uploads, call: &Call) -> Result<Response<Body>, Pr
     match call.operation {
         Operation::CreateUpload => create(uploads, owner, request).await,
         Operation::CompleteUpload => {
-            let view = uploads.complete(owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
-            Ok(json_response(200, &view))
+            let view = uploads.complete(owner, path_parameter(request, "fileGuid")?).await;
+            Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
         }
         Operation::ShowUpload => {
-            let view = uploads.show(owner, path_parameter(request, "fileGuid")?).await.map_err(problem)?;
-            Ok(json_response(200, &view))
+            let view = uploads.show(owner, path_parameter(request, "fileGuid")?).await;
+            Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
         }
         _ => Err(Problem::no_such_route()),
     }
@@ -54,7 +54,7 @@ async fn create(uploads: &Uploads, owner: &Owner, request: &Request) -> Result<R
             uploads.store(owner, content_type, file_name.as_deref(), body_of(request)).await
         }
     };
-    Ok(json_response(201, &view.map_err(problem)?))
+    Ok(json_response(201, &view.map_err(|error| problem(error, uploads))?))
 }
 
 /// Rejects a body that the gateway altered. The gateway passes on a body of a text type as text and replaces bytes that
@@ -75,11 +75,21 @@ fn body_of(request: &Request) -> Bytes {
     Bytes::copy_from_slice(body)
 }
 
-fn problem(error: UploadError) -> Problem {
+fn problem(error: UploadError, uploads: &Uploads) -> Problem {
     let detail = error.to_string();
     match error {
         UploadError::Field { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
         UploadError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
+        UploadError::TooMany { full, limits } => {
+            tracing::warn!(
+                uploads = full.uploads,
+                bytes = full.bytes,
+                ?limits,
+                "upload refused: too many are outstanding"
+            );
+            let wait = full.free_at.duration_since(uploads.clock.now());
+            Problem::new(ProblemCode::TooManyUploads, detail).retry_after(wait.try_into().unwrap_or_default())
+        }
         UploadError::Unknown(_) => Problem::not_found(detail),
         UploadError::Incomplete { .. } => Problem::new(ProblemCode::UploadIncomplete, detail),
         UploadError::OtherSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).with_status(409),

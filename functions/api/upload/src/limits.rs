@@ -1,6 +1,7 @@
 //! The limits of an upload.
 
 use rowmill_aws::settings::{FileLimits, Links};
+use rowmill_core::model::outstanding::OutstandingLimits;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -18,6 +19,8 @@ rowmill_aws::settings! {
         pub part_bytes: u64 = 16 * MIB;
         /// Size and retention of any file.
         pub files: FileLimits;
+        /// How much an owner may have announced and not completed.
+        pub outstanding: OutstandingLimits;
         /// How long presigned requests are valid.
         pub links: Links;
     }

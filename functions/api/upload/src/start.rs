@@ -20,6 +20,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         objects: objects.clone(),
         transfers: objects.clone(),
         multipart: objects,
+        outstanding: runtime.outstanding_uploads()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: UploadLimits::from_env()?,

@@ -3,6 +3,9 @@
 //!
 //! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, an
 //! object or a multipart upload without a row remains, and the bucket's lifecycle removes it.
+//!
+//! An announced upload counts as outstanding from before its row is written until its bytes are stored, or for a day. If the
+//! process dies in between, it counts for that day.
 
 use std::sync::Arc;
 
@@ -11,9 +14,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
+use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingFull, OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{
-    Clock, DirectTransfers, Entropy, MultipartObjects, Objects, PortError, UploadStore, UploadedPart, expiry,
+    Clock, DirectTransfers, Entropy, MultipartObjects, Objects, OutstandingError, OutstandingUploads, PortError,
+    UploadStore, UploadedPart, expiry,
 };
 
 pub use crate::limits::UploadLimits;
@@ -41,6 +46,8 @@ pub struct Uploads {
     pub transfers: Arc<dyn DirectTransfers>,
     /// Joins the parts of a file.
     pub multipart: Arc<dyn MultipartObjects>,
+    /// The announced uploads that are not completed.
+    pub outstanding: Arc<dyn OutstandingUploads>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Generates the names of uploads.
@@ -69,6 +76,18 @@ pub enum UploadError {
         limit: u64,
         /// What to do, as a sentence.
         advice: &'static str,
+    },
+    /// The owner has announced too much and not completed it.
+    #[error(
+        "You have {} announced uploads with {} bytes together that are not complete. At most {} uploads with {} bytes are \
+         allowed. Complete some of them, or announce this file again after {}.",
+        .full.uploads, .full.bytes, .limits.uploads, .limits.bytes, .full.free_at
+    )]
+    TooMany {
+        /// What is outstanding, and until when.
+        full: OutstandingFull,
+        /// The limits.
+        limits: OutstandingLimits,
     },
     /// The caller has no such upload.
     #[error("There is no upload {0}, or it has expired. Upload the file again.")]
@@ -129,9 +148,10 @@ impl Uploads {
     /// See [`UploadError`].
     pub async fn announce(&self, owner: &Owner, request: &AnnounceRequest) -> Result<UploadView, UploadError> {
         check_names(Some(&request.file_name), &request.content_type)?;
-        if request.size > self.limits.files.max_bytes {
+        let limit = self.limits.files.max_bytes.min(self.limits.outstanding.bytes);
+        if request.size > limit {
             let advice = "Split it into several files.";
-            return Err(UploadError::TooLarge { size: request.size, limit: self.limits.files.max_bytes, advice });
+            return Err(UploadError::TooLarge { size: request.size, limit, advice });
         }
         let sha256 = request.sha256.as_deref().map(parse_sha256).transpose()?;
         let mut upload = self.new_upload(owner, &request.content_type, Some(&request.file_name), request.size);
@@ -145,8 +165,10 @@ impl Uploads {
                 );
                 return Err(UploadError::Field { field: "sha256", message });
             }
+            self.count_in(&upload).await?;
             return self.announce_parts(upload, expires_at).await;
         }
+        self.count_in(&upload).await?;
         self.uploads.create(&upload).await?;
         let expiry = self.limits.links.expiry;
         let request =
@@ -196,8 +218,7 @@ impl Uploads {
             let (stored, announced) = (head.size, upload.size);
             return Err(UploadError::OtherSize { file: file_guid, stored, announced });
         }
-        self.uploads.mark_ready(file_guid, &head.etag).await?;
-        upload.state = UploadState::Ready { etag: head.etag };
+        self.mark_ready(&mut upload, head.etag).await?;
         Ok(upload.view())
     }
 
@@ -227,14 +248,33 @@ impl Uploads {
         if upload.state == (UploadState::Pending { multipart: None }) {
             match self.objects.head(&upload.key).await {
                 Ok(head) if head.size == upload.size => {
-                    self.uploads.mark_ready(file_guid, &head.etag).await?;
-                    upload.state = UploadState::Ready { etag: head.etag };
+                    self.mark_ready(&mut upload, head.etag).await?;
                 }
                 Ok(_) | Err(PortError::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(upload.view())
+    }
+
+    /// Counts an announced upload as outstanding, if it fits.
+    async fn count_in(&self, upload: &Upload) -> Result<(), UploadError> {
+        let (file_guid, bytes, now) = (upload.file_guid, upload.size, upload.created_at);
+        let outstanding = OutstandingUpload { file_guid, bytes, until: now + OUTSTANDING_FOR };
+        let limits = self.limits.outstanding;
+        self.outstanding.add(&upload.owner, &outstanding, limits, now).await.map_err(|error| match error {
+            OutstandingError::Full(full) => UploadError::TooMany { full, limits },
+            OutstandingError::Port(error) => error.into(),
+        })
+    }
+
+    /// Notes that all bytes are stored. The upload is no longer outstanding before it is ready, so that a repeated request
+    /// does both.
+    async fn mark_ready(&self, upload: &mut Upload, etag: String) -> Result<(), UploadError> {
+        self.outstanding.remove(&upload.owner, upload.file_guid).await?;
+        self.uploads.mark_ready(upload.file_guid, &etag).await?;
+        upload.state = UploadState::Ready { etag };
+        Ok(())
     }
 
     async fn owned(&self, owner: &Owner, file_guid: FileGuid) -> Result<Upload, UploadError> {

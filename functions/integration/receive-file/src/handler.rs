@@ -132,6 +132,7 @@ fn problem(error: ReceiveError, creator: &Creator) -> Problem {
     match error {
         ReceiveError::NoJobType => Problem::new(ProblemCode::UnknownJobType, detail).field("jobType"),
         ReceiveError::TooLarge { limit, .. } => Problem::too_large(limit, detail),
+        ReceiveError::Blocked => Problem::new(ProblemCode::OwnerBlocked, detail),
         ReceiveError::Expired => Problem::new(ProblemCode::UploadExpired, detail),
         ReceiveError::JobNotes(JobNotesError::Syntax { source, .. }) => {
             let problem = Problem::new(ProblemCode::InvalidJson, detail);

@@ -1,12 +1,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::blocks::Principal;
 use rowmill_aws::{Batch, Delivery};
-use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::ports::{Block, Objects, PortError};
 use serde_json::json;
 
 use crate::handler::handle;
-use crate::notes::REQUEST_NOTE;
+use crate::notes::{OWNER_NOTE, REQUEST_NOTE};
 use crate::notification::Notification;
 use crate::receive::problem_key;
 use crate::test_inbox::TestInbox;
@@ -87,4 +89,21 @@ async fn at_a_ceiling_the_message_is_retried_less_and_less_often_until_a_slot_is
     roomier.inbox.receiver.creator.limits.ceilings.owner = 1;
     assert!(deliver(&roomier, vec![message], 1001).await.is_empty());
     assert_eq!(roomier.every_job().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_of_a_blocked_owner_is_refused_with_a_report() {
+    let inbox = TestInbox::new();
+    let block = Block { at: Timestamp::UNIX_EPOCH, reason: Some("internal".into()) };
+    inbox.quotas.set_block(Principal::Owner(Owner("mallory".into())), Some(block));
+    let key = "inbox/validate/a.csv";
+    let dropped = inbox.drop_file(key, "a\n1\n", &[(OWNER_NOTE, "mallory")], 1);
+    assert!(deliver(&inbox, vec![inbox.notification(&dropped)], 1).await.is_empty(), "it is acknowledged");
+    assert!(inbox.every_job().is_empty());
+    let problem = inbox.problem(key).await;
+    assert_eq!((&problem["code"], &problem["status"]), (&json!("owner_blocked"), &json!(403)));
+    assert!(!problem.to_string().contains("internal"), "the reason is for operators");
+    let dropped = inbox.drop_file("inbox/validate/b.csv", "a\n1\n", &[(OWNER_NOTE, "alice")], 2);
+    assert!(deliver(&inbox, vec![inbox.notification(&dropped)], 1).await.is_empty());
+    assert_eq!(inbox.every_job().len(), 1);
 }

@@ -5,11 +5,13 @@
 
 use bytes::Bytes;
 use create_job::create::{CreateJobError, Creator};
+use rowmill_api::blocks::Principal;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys::{INBOX, INBOX_PROBLEMS, KEY_MAX_BYTES};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{ObjectHead, PortError, expiry};
+use rowmill_core::progress::blocked::BlockCheck;
 use sha2::{Digest, Sha256};
 
 use crate::limits::FileLimits;
@@ -26,6 +28,8 @@ const UNKNOWN_CONTENT: &str = "application/octet-stream";
 pub struct Receiver {
     /// Creates the jobs, and holds the ports of this use case.
     pub creator: Creator,
+    /// Whether an owner is blocked.
+    pub blocked: BlockCheck,
     /// The limits.
     pub limits: FileLimits,
     /// The owner of a file that names none.
@@ -70,6 +74,11 @@ pub enum ReceiveError {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// Its owner is blocked.
+    #[error(
+        "The operator of this service has blocked the owner of the file. Ask the operator, then drop the file again."
+    )]
+    Blocked,
     /// It expired before a slot was free.
     #[error("The file expired before it could become a job. Drop it again.")]
     Expired,
@@ -108,6 +117,9 @@ impl Receiver {
             return Err(ReceiveError::TooLarge { size: head.size, limit: self.limits.max_bytes });
         }
         let notes = JobNotes::of(&*self.creator.objects, &drop.key, &head, &self.default_owner).await?;
+        if self.blocked.block(&Principal::Owner(notes.owner.clone())).await?.is_some() {
+            return Err(ReceiveError::Blocked);
+        }
         let upload = self.remember(self.upload(drop, &head, name, &notes.owner)).await?;
         let request = notes.request(job_type, upload.file_guid)?;
         let key = idempotency_key(&upload);

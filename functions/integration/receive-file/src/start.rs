@@ -19,6 +19,7 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
     let inbox = Arc::new(Inbox {
         receiver: Receiver {
             creator: create_job::start::creator(&runtime, job_types)?,
+            blocked: runtime.block_check()?,
             limits: FileLimits::from_env()?,
             default_owner: Owner(InboxSettings::from_env()?.owner),
         },

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
 use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryUploadStore,
-    ManualClock,
+    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
+    InMemoryUploadStore, ManualClock,
 };
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
@@ -15,6 +15,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
+use rowmill_core::progress::blocked::BlockCheck;
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ pub struct TestInbox {
     pub objects: Arc<InMemoryObjects>,
     pub deliveries: Arc<InMemoryDeliveries>,
     pub clock: Arc<ManualClock>,
+    pub quotas: Arc<InMemoryQuotas>,
 }
 
 impl TestInbox {
@@ -42,11 +44,13 @@ impl TestInbox {
     pub fn with_ceiling(owner: u32) -> Self {
         let (jobs, objects) = (Arc::new(InMemoryJobStore::default()), Arc::new(InMemoryObjects::default()));
         let (clock, deliveries) = (Arc::new(ManualClock::default()), Arc::new(InMemoryDeliveries::default()));
+        let quotas = Arc::new(InMemoryQuotas::default());
         let chunks = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
         let creator = Creator {
             jobs: jobs.clone(),
             uploads: Arc::new(InMemoryUploadStore::default()),
             objects: objects.clone(),
+            outstanding: quotas.clone(),
             splits: Arc::new(InMemoryQueue::<SplitMessage>::default()),
             job_types: JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]),
             clock: clock.clone(),
@@ -59,11 +63,12 @@ impl TestInbox {
         };
         let receiver = Receiver {
             creator,
+            blocked: BlockCheck::new(quotas.clone(), clock.clone()),
             limits: FileLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
             default_owner: Owner("nobody".into()),
         };
         let inbox = Inbox { receiver, deliveries: deliveries.clone(), bucket: BUCKET.into() };
-        Self { inbox, jobs, objects, deliveries, clock }
+        Self { inbox, jobs, objects, deliveries, clock, quotas }
     }
 
     /// Drops a file with these notes. Returns the notification of the bucket, with this number as its sequence.

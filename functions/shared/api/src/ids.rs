@@ -1,4 +1,4 @@
-//! The names of jobs and uploads.
+//! The names of jobs, uploads and owners.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -63,4 +63,48 @@ guid! {
 guid! {
     /// Names an upload.
     FileGuid
+}
+
+/// The owner of a job or upload: the `sub` claim of the caller's token, or [`Owner::LOCAL`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Owner(pub String);
+
+impl Owner {
+    /// The owner of everything if the HTTP API has no authorizer.
+    pub const LOCAL: &'static str = "local";
+
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 256;
+
+    /// The owner of this name, if the name is valid: not blank, not too long, no control characters, and no `#`, which
+    /// separates the parts of stored keys.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let fits = !name.trim().is_empty() && name.len() <= Self::MAX_BYTES;
+        (fits && !name.contains('#') && !name.chars().any(char::is_control)).then(|| Self(name.to_owned()))
+    }
+
+    /// The owner's name as stored.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_owner_fits_into_a_row_key() {
+        assert_eq!(Owner::of_name("größe of Rome"), Some(Owner("größe of Rome".into())));
+        for name in ["", "  ", "a#b", "a\nb", &"a".repeat(257)] {
+            assert_eq!(Owner::of_name(name), None, "{name:?}");
+        }
+    }
 }

@@ -3,9 +3,12 @@
 //! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
+//! It also holds the one thing that command and functions share beside the API: the rows of blocked callers ([`blocks`]).
+//!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
 
+pub mod blocks;
 pub mod dead_letter;
 pub mod document;
 pub mod ids;

@@ -80,6 +80,8 @@ problem_codes! {
     Unauthorized = "unauthorized" [401],
     /// The caller's token does not have the scope of this route.
     Forbidden = "forbidden" [403],
+    /// The operator has blocked the caller. Reading still works.
+    OwnerBlocked = "owner_blocked" [403],
     /// The job or upload does not exist, has expired, or belongs to somebody else.
     NotFound = "not_found" [404],
     /// The job ended without results, or they have expired.
@@ -122,6 +124,11 @@ problem_codes! {
     InvalidCorrectedFile = "invalid_corrected_file" [422],
     /// The corrected file has rows that did not fail. `detail` names them.
     RowsNotFailed = "rows_not_failed" [422],
+    /// The caller has sent too many requests to this route. Try again after `Retry-After`.
+    TooManyRequests = "too_many_requests" [429],
+    /// The caller has announced too many uploads, or too many bytes, without completing them. Complete some of them, or try
+    /// again after `Retry-After`.
+    TooManyUploads = "too_many_uploads" [429],
     /// The limit of active jobs of the owner is reached. Try again after `Retry-After`.
     OwnerFull = "owner_full" [429],
     /// The limit of active jobs of the job type is reached. Try again after `Retry-After`.
@@ -144,6 +151,8 @@ impl ProblemCode {
     pub const fn title(self, status: u16) -> &'static str {
         match (self, status) {
             (Self::NoResults, _) => "The job has no results",
+            (Self::TooManyRequests, _) => "Too many requests",
+            (Self::TooManyUploads, _) => "Too many unfinished uploads",
             (_, 400) => "The request is not valid",
             (_, 401) => "The caller is not known",
             (_, 403) => "The caller may not do this",

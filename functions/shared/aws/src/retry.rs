@@ -6,30 +6,47 @@ use std::time::Duration;
 pub struct Pauses {
     tries_left: u32,
     limit: Duration,
+    longest: Duration,
+    /// How long the pauses to come may last together.
+    budget: Duration,
 }
 
-/// The longest single pause.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The first pause after a transaction conflict, which lasts some milliseconds.
+const FIRST: Duration = Duration::from_millis(20);
 
 impl Pauses {
     /// Pauses for this many retries. The first lasts up to `first`.
     pub const fn new(tries: u32, first: Duration) -> Self {
-        Self { tries_left: tries, limit: first }
+        Self { tries_left: tries, limit: first, longest: Duration::from_secs(1), budget: Duration::MAX }
     }
 
     /// The pauses after a transaction conflict or throttling inside a batch: 12 retries, about four seconds on average.
     pub const fn after_conflict() -> Self {
-        Self::new(12, Duration::from_millis(20))
+        Self::new(12, FIRST)
+    }
+
+    /// The pauses after a conflict while a client waits: many short ones, 1.5 seconds together. Then the client is told to come
+    /// back. With the requests between the pauses, it has its answer within two seconds.
+    pub const fn while_a_client_waits() -> Self {
+        let (longest, budget) = (Duration::from_millis(100), Duration::from_millis(1500));
+        Self { longest, budget, ..Self::new(40, FIRST) }
+    }
+
+    /// The pauses after a conflict while a job ends, which nobody waits for and which must not be given up: 24 retries, about
+    /// five seconds on average, ten at most. Behind them stand the retries of `complete-job`, and its message.
+    pub const fn while_a_job_ends() -> Self {
+        Self { longest: Duration::from_millis(500), ..Self::new(24, FIRST) }
     }
 
     /// Waits for the next retry. Returns `false` at once if none is left.
     pub async fn wait(&mut self) -> bool {
-        if self.tries_left == 0 {
+        if self.tries_left == 0 || self.budget.is_zero() {
             return false;
         }
         self.tries_left -= 1;
-        let pause = self.limit.mul_f64(fastrand::f64());
-        self.limit = (self.limit * 2).min(LONGEST);
+        let pause = self.limit.mul_f64(fastrand::f64()).min(self.budget);
+        self.budget -= pause;
+        self.limit = (self.limit * 2).min(self.longest);
         tokio::time::sleep(pause).await;
         true
     }
@@ -45,5 +62,17 @@ mod tests {
         assert!(pauses.wait().await);
         assert!(pauses.wait().await);
         assert!(!pauses.wait().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_a_bounded_time_and_a_job_that_ends_for_longer() {
+        let (start, mut pauses) = (tokio::time::Instant::now(), Pauses::while_a_client_waits());
+        while pauses.wait().await {}
+        assert!(start.elapsed() <= Duration::from_millis(1550), "{:?}", start.elapsed());
+        let (mut tries, mut pauses) = (0, Pauses::while_a_job_ends());
+        while pauses.wait().await {
+            tries += 1;
+        }
+        assert_eq!(tries, 24);
     }
 }

@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
+use rowmill_api::routes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
+use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::ports::{
-    BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, Queue, RecordStore, Target, UploadStore,
+    BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, OutstandingUploads, Queue, RecordStore, Target,
+    UploadStore,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::blocked::BlockCheck;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::batch_threads::BatchThreads;
 use crate::clients::Clients;
-use crate::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
+use crate::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
 use crate::eventbridge::EventBridgeEvents;
-use crate::http::{Access, Api, Call, Problem};
+use crate::http::{Access, Api, Call, Guard, Problem};
 use crate::lambda::LambdaTarget;
 use crate::s3::S3Objects;
 use crate::serve::{self, Batch};
@@ -56,6 +60,30 @@ impl Runtime {
     /// The uploads table.
     pub fn upload_store(&self) -> Result<Arc<dyn UploadStore>, StartError> {
         Ok(Arc::new(DynamoDbUploadStore::new(self.clients.dynamodb(), settings::UPLOADS_TABLE.read()?)))
+    }
+
+    fn quotas(&self) -> Result<Arc<DynamoDbQuotas>, StartError> {
+        Ok(Arc::new(DynamoDbQuotas::new(self.clients.dynamodb(), settings::ADMISSION_TABLE.read()?)))
+    }
+
+    /// The announced uploads that are not completed, in the admission table.
+    pub fn outstanding_uploads(&self) -> Result<Arc<dyn OutstandingUploads>, StartError> {
+        Ok(self.quotas()?)
+    }
+
+    /// The check whether a caller is blocked, in the admission table.
+    pub fn block_check(&self) -> Result<BlockCheck, StartError> {
+        Ok(BlockCheck::new(self.quotas()?, self.clock()))
+    }
+
+    /// The guard of this function's routes, if one of them is limited.
+    fn guard(&self) -> Result<Option<Guard>, StartError> {
+        if !routes::all().any(|route| route.function == self.function_name && route.is_limited()) {
+            return Ok(None);
+        }
+        let (blocked, counts, limits) = (self.block_check()?, self.quotas()?, RequestLimits::from_env()?);
+        let (clock, entropy) = (self.clock(), self.entropy());
+        Ok(Some(Guard { function: self.function_name, blocked, counts, clock, entropy, limits }))
     }
 
     /// The records table.
@@ -140,7 +168,7 @@ impl Runtime {
         H: Fn(Call) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Response<Body>, Problem>> + Send + 'static,
     {
-        let api = Arc::new(Api { function: self.function_name, access: Access::from_env()? });
+        let api = Arc::new(Api { function: self.function_name, access: Access::from_env()?, guard: self.guard()? });
         let handler = Arc::new(handler);
         let answer = move |request| {
             let (api, handler) = (Arc::clone(&api), Arc::clone(&handler));

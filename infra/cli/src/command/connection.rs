@@ -43,7 +43,7 @@ pub struct FunctionsArgs {
 
 impl FunctionsArgs {
     /// The target and the stack's name, if one of them is given.
-    fn given(&self) -> Option<(Target, &str)> {
+    pub(super) fn given(&self) -> Option<(Target, &str)> {
         if self.stack_name.is_none() && self.endpoint_url.is_none() {
             return None;
         }

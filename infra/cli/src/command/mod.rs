@@ -1,5 +1,5 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
-//! `gateway`, `login`, `logout` and `bench`.
+//! `gateway`, `login`, `logout`, `bench`, and for operators `block`, `unblock` and `blocked`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
 //!
@@ -12,6 +12,7 @@
 //! | 130 | interrupted; the job goes on, unless this command started its local stack |
 
 pub mod bench;
+pub mod block;
 pub mod cancel;
 pub mod dead_letters;
 pub mod export;
@@ -39,6 +40,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::api::{ApiError, Job};
+use crate::aws::CallFailed;
 use crate::bench::BenchError;
 use crate::download::DownloadError;
 use crate::follow::{FollowError, Patience, failed_items_table, summary};
@@ -103,6 +105,9 @@ pub enum CommandError {
     /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// A call of AWS failed.
+    #[error(transparent)]
+    Aws(#[from] CallFailed),
     /// The port cannot be served.
     #[error("cannot serve port {port} of 127.0.0.1: {source}; --port chooses another one, 0 any free one")]
     Port {

@@ -93,8 +93,10 @@ impl StackOptions {
         let mut parameters = BTreeMap::from([
             ("Architecture".to_owned(), architecture.name().to_owned()),
             ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
-            // It listens on loopback only.
+            // It listens on loopback only, and all its callers have one address.
             ("AllowOpenApi".to_owned(), "true".to_owned()),
+            ("PostsPerMinute".to_owned(), "100000".to_owned()),
+            ("PostsPerHour".to_owned(), "1000000".to_owned()),
         ]);
         parameters.extend(self.parameters.iter().cloned());
         Ok(parameters)

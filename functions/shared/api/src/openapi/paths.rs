@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 use crate::problem::{PROBLEM_JSON, ProblemCode};
-use crate::routes::{self, Answer, AnswerHeader, Parameter, RETRY_AFTER, RequestBody, Route};
+use crate::routes::{
+    self, Answer, AnswerHeader, Parameter, RATE_LIMIT, RATE_LIMIT_POLICY, RETRY_AFTER, RequestBody, Route,
+};
 
 /// The paths of the document.
 pub(super) fn paths() -> Value {
@@ -17,12 +19,12 @@ pub(super) fn paths() -> Value {
 
 fn operation(route: &Route) -> Value {
     let mut responses: BTreeMap<String, Value> =
-        route.answers.iter().map(|answer| (answer.status.to_string(), response(answer))).collect();
+        route.answers.iter().map(|answer| (answer.status.to_string(), response(route, answer))).collect();
     let mut problems: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
     for (status, code) in route.all_problems() {
         problems.entry(status).or_default().push(code);
     }
-    responses.extend(problems.into_iter().map(|(status, codes)| (status.to_string(), problem(status, &codes))));
+    responses.extend(problems.into_iter().map(|(status, codes)| (status.to_string(), problem(route, status, &codes))));
     let mut operation = json!({
         "operationId": route.operation.id(),
         "tags": [route.function],
@@ -68,10 +70,11 @@ fn request_body(body: &RequestBody) -> Value {
     json!({ "required": body.required, "content": content })
 }
 
-fn response(answer: &Answer) -> Value {
+fn response(route: &Route, answer: &Answer) -> Value {
     let mut response = json!({ "description": answer.description });
-    if !answer.headers.is_empty() {
-        response["headers"] = headers(answer.headers);
+    let all = [answer.headers, limits_of(route)].concat();
+    if !all.is_empty() {
+        response["headers"] = headers(&all);
     }
     let schema = match answer.json {
         [] => return response,
@@ -84,7 +87,12 @@ fn response(answer: &Answer) -> Value {
     response
 }
 
-fn problem(status: u16, codes: &[ProblemCode]) -> Value {
+/// The header fields that every counted request is answered with.
+fn limits_of(route: &Route) -> &'static [AnswerHeader] {
+    if route.is_limited() { &[RATE_LIMIT_POLICY, RATE_LIMIT] } else { &[] }
+}
+
+fn problem(route: &Route, status: u16, codes: &[ProblemCode]) -> Value {
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let lines: Vec<String> = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).collect();
     let examples: BTreeMap<&str, Value> =
@@ -99,8 +107,10 @@ fn problem(status: u16, codes: &[ProblemCode]) -> Value {
         "description": format!("{}.\n\n{}", codes[0].title(status), lines.join("\n")),
         "content": { PROBLEM_JSON: { "schema": schema, "examples": examples } },
     });
-    if matches!(status, 429 | 503) {
-        problem["headers"] = headers(&[RETRY_AFTER]);
+    match status {
+        429 => problem["headers"] = headers(&[&[RETRY_AFTER], limits_of(route)].concat()),
+        503 => problem["headers"] = headers(&[RETRY_AFTER]),
+        _ => {}
     }
     problem
 }

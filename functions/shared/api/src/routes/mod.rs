@@ -65,7 +65,7 @@ pub struct Route {
     pub body: Option<RequestBody>,
     /// What it answers when all is well.
     pub answers: &'static [Answer],
-    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`.
+    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, and [`POST_PROBLEMS`] if it is limited.
     pub problems: &'static [(u16, ProblemCode)],
     /// Whether it reads anything that belongs to an owner.
     pub guarded: bool,
@@ -78,6 +78,10 @@ pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
     (500, ProblemCode::InternalError),
     (503, ProblemCode::Unavailable),
 ];
+
+/// What every `POST` route of an owner answers beside these.
+pub const POST_PROBLEMS: [(u16, ProblemCode); 2] =
+    [(403, ProblemCode::OwnerBlocked), (429, ProblemCode::TooManyRequests)];
 
 /// A parameter of a query or a header.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +134,23 @@ pub struct AnswerHeader {
     /// Its JSON schema, as JSON text.
     pub schema: &'static str,
 }
+
+/// The limits of requests, on every answer to a `POST` request that was counted.
+pub const RATE_LIMIT_POLICY: AnswerHeader = AnswerHeader {
+    name: "RateLimit-Policy",
+    required: true,
+    description: "How many requests (`q`) the caller may send to this route in so many seconds (`w`), as in \
+                  draft-ietf-httpapi-ratelimit-headers.",
+    schema: r#"{"type": "string", "pattern": "^\"minute\";q=\\d+;w=60, \"hour\";q=\\d+;w=3600$"}"#,
+};
+
+/// What is left of the limits, on the same answers.
+pub const RATE_LIMIT: AnswerHeader = AnswerHeader {
+    name: "RateLimit",
+    required: true,
+    description: "How many requests are left (`r`), and in how many seconds all are there again (`t`).",
+    schema: r#"{"type": "string", "pattern": "^\"minute\";r=\\d+;t=\\d+, \"hour\";r=\\d+;t=\\d+$"}"#,
+};
 
 /// When to look again, on jobs that have not ended.
 const POLL_AFTER: AnswerHeader = AnswerHeader {
@@ -231,7 +252,13 @@ impl Route {
     /// Every problem it can answer.
     pub fn all_problems(&self) -> Vec<(u16, ProblemCode)> {
         let common: &[_] = if self.guarded { &COMMON_PROBLEMS } else { &[] };
-        self.problems.iter().chain(common).copied().collect()
+        let of_post: &[_] = if self.is_limited() { &POST_PROBLEMS } else { &[] };
+        self.problems.iter().chain(of_post).chain(common).copied().collect()
+    }
+
+    /// Whether a caller may send only so many requests to it.
+    pub fn is_limited(&self) -> bool {
+        self.guarded && self.method == "POST"
     }
 }
 

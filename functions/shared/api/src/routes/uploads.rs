@@ -42,6 +42,7 @@ routes!(
             (415, UnsupportedMediaType),
             (422, InvalidRequest),
             (422, BodyAltered),
+            (429, TooManyUploads),
         ],
         guarded: true,
     },

@@ -13,13 +13,23 @@
 //!
 //! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is the
 //! number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0: none yet).
-//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`).
+//! The counters of types and of the system are spread over shards (`system`, `system#1`, …); `typeShard` and `systemShard` in the
+//! job row name those in which the job has its slots.
+//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`), and the rows that bound what a caller may
+//! ask for:
+//!
+//! | row | attributes |
+//! |---|---|
+//! | `requests#<principal>#<operation>#<hour>` | `h`, the requests of the hour; `m0` to `m59`, those of each minute; `r0` to `r15`, the names of some of the last requests, by which a repeated write is recognised |
+//! | `uploads#<owner>` | `uploads` and `bytes`, the announced uploads that are not completed and their length together; for each of them `u<fileGuid>` with its `bytes` and `until` |
+//! | `block#<principal>` | `at` and `reason`: see [`rowmill_api::blocks`] |
 //!
 //! | where | attributes live in |
 //! |---|---|
 //! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
 //! | `job_store/slots.rs`, `admissions.rs` | the counters and the idempotency keys |
+//! | `quotas/` | the other rows of the admission table |
 //! | `upload_store.rs`, `record_statements.rs` | the uploads and records tables |
 //!
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
@@ -28,6 +38,7 @@ mod attributes;
 mod change;
 mod errors;
 mod job_store;
+mod quotas;
 mod record_pages;
 mod record_statements;
 mod record_store;
@@ -37,6 +48,7 @@ mod write;
 
 pub use change::{JobChange, RowChange};
 pub use job_store::DynamoDbJobStore;
+pub use quotas::DynamoDbQuotas;
 pub use record_statements::bucket_of;
 pub use record_store::DynamoDbRecordStore;
 pub use upload_store::DynamoDbUploadStore;

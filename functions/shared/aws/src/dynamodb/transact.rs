@@ -87,13 +87,16 @@ impl RowUpdate<'_> {
     }
 }
 
-/// Sends a transaction, and retries a few times after temporary errors. While one item has a temporary error, the reasons of
+/// Sends a transaction, and retries with these pauses after temporary errors. While one item has a temporary error, the reasons of
 /// the others mean nothing.
 ///
 /// # Errors
 /// `Unavailable`; `Invalid` if DynamoDB rejects the transaction.
-pub async fn transact(doing: &'static str, request: TransactWriteItemsFluentBuilder) -> Result<Transacted, PortError> {
-    let mut pauses = Pauses::after_conflict();
+pub async fn transact(
+    doing: &'static str,
+    request: TransactWriteItemsFluentBuilder,
+    pauses: &mut Pauses,
+) -> Result<Transacted, PortError> {
     loop {
         let Err(error) = request.clone().send().await else { return Ok(Transacted::Applied) };
         let reasons = match error.as_service_error() {

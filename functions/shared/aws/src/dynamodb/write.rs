@@ -16,16 +16,16 @@ pub enum Written {
 }
 
 /// A conditional update of one row.
-pub struct Update {
+pub struct Update<'a> {
     /// The operation, for errors.
     pub doing: &'static str,
     /// The update expression.
-    pub change: &'static str,
+    pub change: &'a str,
     /// The condition; an empty text is none.
-    pub condition: &'static str,
+    pub condition: &'a str,
 }
 
-impl Update {
+impl Update<'_> {
     /// Applies the update to the row of the request.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use rowmill_api::routes::{Operation, Route};
 use rowmill_core::model::ids::Owner;
 use serde::Deserialize;
 
-use super::{Access, Caller, Problem};
+use super::{Access, Caller, Guard, Problem};
 use crate::audit::{Change, DONE};
 
 /// A request to a route.
@@ -30,16 +30,18 @@ impl Call {
 }
 
 /// The part of the API that one function answers.
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Api {
     /// The function's name in the table of routes.
     pub function: &'static str,
     /// Who may call.
     pub access: Access,
+    /// What a request to a limited route must pass. None if the function has no such route.
+    pub guard: Option<Guard>,
 }
 
 impl Api {
-    /// Answers a request: finds its route and its caller, has `handler` carry it out, and logs a change.
+    /// Answers a request: finds its route and its caller, checks the caller's limits, has `handler` carry it out, and logs
+    /// a change.
     pub async fn answer<F>(&self, request: Request, handler: impl FnOnce(Call) -> F) -> Response<Body>
     where
         F: Future<Output = Result<Response<Body>, Problem>>,
@@ -52,11 +54,22 @@ impl Api {
             Err(problem) => return problem.into_response(),
         };
         let asked = (route.method != "GET").then(|| Asked::of(route, caller.clone(), &request));
-        let answer = handler(Call { operation, request, caller }).await;
+        let (admitted, fields) = match (&self.guard, &caller) {
+            (Some(guard), Some(caller)) if route.is_limited() => guard.admit(caller, route).await,
+            _ => (Ok(()), None),
+        };
+        let answer = match admitted {
+            Ok(()) => handler(Call { operation, request, caller }).await,
+            Err(problem) => Err(problem),
+        };
         if let Some(asked) = asked {
             asked.log(&answer);
         }
-        answer.unwrap_or_else(Into::into)
+        let mut response = answer.unwrap_or_else(Into::into);
+        if let Some(fields) = fields {
+            fields.add_to(&mut response);
+        }
+        response
     }
 }
 
@@ -123,7 +136,7 @@ mod tests {
     /// The status of the answer, and what the handler was called for.
     async fn answered(request: Request) -> (u16, Option<(Operation, Option<String>)>) {
         let access = Access { issuer: "https://issuer".to_owned(), ..Access::default() };
-        let api = Api { function: "job-status", access };
+        let api = Api { function: "job-status", access, guard: None };
         let mut called = None;
         let answer = api.answer(request, |call| {
             called = Some((call.operation, call.owner().ok().map(|owner| owner.0.clone())));

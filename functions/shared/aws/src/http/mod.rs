@@ -2,12 +2,14 @@
 
 mod access;
 mod api;
+mod guard;
 mod problem;
 mod read;
 mod write;
 
 pub use access::{Access, Caller};
 pub use api::{Api, Call};
+pub use guard::Guard;
 pub use problem::Problem;
 pub use read::{JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json};
 pub use write::{json_response, response, to_be_polled};

@@ -62,6 +62,14 @@ impl Problem {
         Self::new(ProblemCode::Unauthorized, detail)
     }
 
+    /// 403: an operator has blocked the caller.
+    pub fn blocked(since: Timestamp) -> Self {
+        let detail = format!(
+            "The operator of this service has blocked your requests since {since}. Reading still works. Ask the operator."
+        );
+        Self::new(ProblemCode::OwnerBlocked, detail)
+    }
+
     /// 404: there is no such resource, or it is somebody else's.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(ProblemCode::NotFound, detail)

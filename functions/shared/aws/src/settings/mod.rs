@@ -26,6 +26,7 @@
 
 mod files;
 mod jobs;
+mod quotas;
 mod resources;
 mod targets;
 mod times;

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::{Client, Listener, Outsider, Receiver, Records};
+use super::{Client, Listener, Operator, Outsider, Receiver, Records};
 use crate::in_memory::{
-    InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryRecordStore, InMemoryUploadStore,
+    InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas, InMemoryRecordStore,
+    InMemoryUploadStore,
 };
 use crate::model::messages::ChunkMessage;
-use crate::ports::{Objects, PresignedRequest};
+use crate::ports::{Block, Objects, PresignedRequest};
+use rowmill_api::blocks::Principal;
 
 impl Records for InMemoryRecordStore {
     async fn record(&self, dataset: &str, key: &str) -> Option<(String, Map<String, Value>)> {
@@ -52,6 +54,19 @@ impl Outsider for InMemoryObjects {
     async fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) {
         Self::store(self, key, content_type, metadata, bytes);
     }
+}
+
+impl Operator for InMemoryQuotas {
+    async fn set_block(&self, principal: &Principal, block: Option<Block>) {
+        Self::set_block(self, principal.clone(), block);
+    }
+}
+
+#[tokio::test]
+async fn the_in_memory_quotas_keep_their_contracts() {
+    super::request_counts(async || InMemoryQuotas::default()).await;
+    super::blocks(async || InMemoryQuotas::default()).await;
+    super::outstanding_uploads(async || InMemoryQuotas::default()).await;
 }
 
 #[tokio::test]

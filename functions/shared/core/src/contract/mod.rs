@@ -8,6 +8,7 @@ mod events;
 mod job_store;
 mod objects;
 mod queue;
+mod quotas;
 mod record_store;
 mod upload_store;
 
@@ -19,6 +20,7 @@ pub use events::{Listener, events};
 pub use job_store::job_store;
 pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
+pub use quotas::{Operator, blocks, outstanding_uploads, request_counts};
 pub use record_store::{Records, record_store};
 pub use upload_store::upload_store;
 

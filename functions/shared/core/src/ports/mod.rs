@@ -2,20 +2,24 @@
 //! the contract suites that every adapter must pass, are in this crate under the feature `testing`.
 
 mod batch_runner;
+mod blocks;
 mod clock;
 mod error;
 mod events;
 pub mod job_store;
 mod objects;
+mod outstanding_uploads;
 pub mod processor;
 mod queue;
 mod record_store;
+mod request_counts;
 mod target;
 mod upload_store;
 
 pub use batch_runner::{
     BatchCall, BatchEnd, BatchRunner, ItemBatch, ItemObserver, ItemResult, OUTPUT_TOO_LARGE, begin_item, observed,
 };
+pub use blocks::{Block, Blocks};
 pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;
@@ -27,7 +31,9 @@ pub use job_store::{
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };
+pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};
 pub use record_store::RecordStore;
+pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest};
 pub use upload_store::UploadStore;

@@ -1,5 +1,6 @@
-//! The steps of a job's progress that several functions share.
+//! The steps that several functions share: those of a job's progress, and the check whether a caller is blocked.
 
+pub mod blocked;
 pub mod committer;
 pub mod job_view;
 pub mod lease;

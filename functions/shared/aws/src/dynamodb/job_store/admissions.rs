@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
 use super::job_row::job_item;
+use super::slots::{Shards, TRIES};
 use super::spec_row::put_spec;
 use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::transact::{Transacted, condition_failed, transact};
+use crate::retry::Pauses;
 
 const DOING: &str = "creating the job";
 
@@ -25,6 +27,14 @@ struct RememberedRow {
     expires_at: i64,
 }
 
+/// What a refused transaction means.
+enum Refusal {
+    /// The job exists, this one or that of an earlier request.
+    Created(Created),
+    /// The counters of other shards have room.
+    TryIn(Shards),
+}
+
 fn remembered_scope(owner: &Owner, key: &str) -> String {
     format!("idempotency#{owner}#{key}")
 }
@@ -32,17 +42,26 @@ fn remembered_scope(owner: &Owner, key: &str) -> String {
 #[async_trait]
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
-        let mut items = vec![self.put_job(new)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
-        items.extend(self.take_slots(DOING, &new.job, new.ceilings)?);
-        if let Some(wanted) = &new.idempotency {
-            items.push(self.remember(&new.job, wanted)?);
+        let mut shards = Shards::first(new.job.job_guid, new.ceilings);
+        let mut pauses = Pauses::while_a_client_waits();
+        for tries in 1..=TRIES {
+            let mut items = vec![self.put_job(new, shards)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
+            items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
+            if let Some(wanted) = &new.idempotency {
+                items.push(self.remember(&new.job, wanted)?);
+            }
+            let request = self.client.transact_write_items().set_transact_items(Some(items));
+            // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
+            let request = request.client_request_token(shards.token(new.job.job_guid));
+            match transact(DOING, request, &mut pauses).await? {
+                Transacted::Applied => return Ok(Created::New),
+                Transacted::Refused(reasons) => match self.why_refused(new, &reasons, shards, tries == TRIES).await? {
+                    Refusal::Created(created) => return Ok(created),
+                    Refusal::TryIn(others) => shards = others,
+                },
+            }
         }
-        let request = self.client.transact_write_items().set_transact_items(Some(items));
-        // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
-        match transact(DOING, request.client_request_token(new.job.job_guid.to_string())).await? {
-            Transacted::Applied => Ok(Created::New),
-            Transacted::Refused(reasons) => self.why_refused(new, &reasons).await,
-        }
+        Err(PortError::unavailable(DOING, "not admitted").into())
     }
 
     async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
@@ -66,17 +85,24 @@ impl DynamoDbJobStore {
     /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was created
     /// earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached limit, so that a
     /// repeated request finds its job even without room for another.
-    async fn why_refused(&self, new: &NewJob, reasons: &[CancellationReason]) -> Result<Created, CreateError> {
+    async fn why_refused(
+        &self,
+        new: &NewJob,
+        reasons: &[CancellationReason],
+        shards: Shards,
+        is_last: bool,
+    ) -> Result<Refusal, CreateError> {
         let failed = |place: usize| reasons.get(place).is_some_and(condition_failed);
         if failed(0) {
-            return Ok(Created::New);
+            return Ok(Refusal::Created(Created::New));
         }
         if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
             let there = reasons.get(5).and_then(|reason| reason.item.clone());
-            return self.before(&new.job, wanted, there).await;
+            return self.before(&new.job, wanted, there).await.map(Refusal::Created);
         }
         let of_slots = reasons.get(2..5).unwrap_or_default();
-        Err(CreateError::Full(self.full(DOING, &new.job, of_slots).await?))
+        let others = self.other_shards(DOING, &new.job, new.ceilings, of_slots, shards, is_last).await?;
+        others.map(Refusal::TryIn).map_err(CreateError::Full)
     }
 
     /// The answer for an idempotency key that is taken.
@@ -112,8 +138,10 @@ impl DynamoDbJobStore {
         item.map(|item| from_item(doing, item)).transpose()
     }
 
-    fn put_job(&self, new: &NewJob) -> Result<TransactWriteItem, PortError> {
-        let put = Put::builder().table_name(&self.jobs_table).set_item(Some(job_item(DOING, &new.job)?));
+    fn put_job(&self, new: &NewJob, shards: Shards) -> Result<TransactWriteItem, PortError> {
+        let mut item = job_item(DOING, &new.job)?;
+        item.extend(shards.attributes());
+        let put = Put::builder().table_name(&self.jobs_table).set_item(Some(item));
         let put = put.condition_expression("attribute_not_exists(jobId)").build();
         Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
     }

@@ -6,10 +6,12 @@ use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, Stopped};
 
 use super::job_row::{job_item, job_key, job_of, status_value, stop_text, wake_shard};
+use super::slots::{Shards, TRIES};
 use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
 use crate::dynamodb::write::Update;
+use crate::retry::Pauses;
 
 const STOP: Update = Update {
     doing: "stopping the job",
@@ -44,6 +46,14 @@ const SET: [&str; 13] = [
 const REMOVE: &str =
     "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
 
+/// What a refused transaction means.
+enum Refusal {
+    /// This very redrive was applied before.
+    Begun(Box<Job>),
+    /// The counters of other shards have room.
+    TryIn(Shards),
+}
+
 const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
 
 #[async_trait]
@@ -74,38 +84,64 @@ impl Attempts for DynamoDbJobStore {
             return Err(RedriveError::Moved(Box::new(self.job(seen.job_guid).await?)));
         }
         let next = attempt.job();
-        let mut items = vec![self.move_to_attempt(seen, &next)?];
-        items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings)?);
-        let request = self.client.transact_write_items().set_transact_items(Some(items));
-        match transact(REDRIVING, request).await? {
-            Transacted::Applied => Ok(next),
-            Transacted::Refused(reasons) => self.why_not_begun(attempt, &reasons).await,
+        let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
+        let mut pauses = Pauses::while_a_client_waits();
+        for tries in 1..=TRIES {
+            let mut items = vec![self.move_to_attempt(seen, &next, shards)?];
+            items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
+            let request = self.client.transact_write_items().set_transact_items(Some(items));
+            match transact(REDRIVING, request, &mut pauses).await? {
+                Transacted::Applied => return Ok(next),
+                Transacted::Refused(reasons) => {
+                    match self.why_not_begun(attempt, &reasons, shards, tries == TRIES).await? {
+                        Refusal::Begun(job) => return Ok(*job),
+                        Refusal::TryIn(others) => shards = others,
+                    }
+                }
+            }
         }
+        Err(PortError::unavailable(REDRIVING, "not admitted").into())
     }
 }
 
 impl DynamoDbJobStore {
     /// The reasons are in the order of the items. That the job has moved on is checked before a reached limit: this redrive
     /// itself may have moved it, and its own slot may fill the limit.
-    async fn why_not_begun(&self, attempt: &NewAttempt, reasons: &[CancellationReason]) -> Result<Job, RedriveError> {
+    async fn why_not_begun(
+        &self,
+        attempt: &NewAttempt,
+        reasons: &[CancellationReason],
+        shards: Shards,
+        is_last: bool,
+    ) -> Result<Refusal, RedriveError> {
         let (of_job, of_slots) = reasons.split_at(reasons.len().min(1));
         let Some(reason) = of_job.first().filter(|reason| condition_failed(reason)) else {
-            return Err(RedriveError::Full(self.full(REDRIVING, &attempt.seen, of_slots).await?));
+            let others =
+                self.other_shards(REDRIVING, &attempt.seen, attempt.ceilings, of_slots, shards, is_last).await?;
+            return others.map(Refusal::TryIn).map_err(RedriveError::Full);
         };
         let job = match &reason.item {
             Some(item) => job_of(REDRIVING, item.clone())?,
             None => self.job(attempt.seen.job_guid).await?,
         };
-        if attempt.was_applied(&job) { Ok(job) } else { Err(RedriveError::Moved(Box::new(job))) }
+        if attempt.was_applied(&job) {
+            Ok(Refusal::Begun(Box::new(job)))
+        } else {
+            Err(RedriveError::Moved(Box::new(job)))
+        }
     }
 
-    fn move_to_attempt(&self, seen: &Job, next: &Job) -> Result<TransactWriteItem, PortError> {
+    fn move_to_attempt(&self, seen: &Job, next: &Job, shards: Shards) -> Result<TransactWriteItem, PortError> {
         let mut next = job_item(REDRIVING, next)?;
         let set = SET.iter().filter_map(|name| Some((format!(":{name}"), next.remove(*name)?)));
         let mut values: Vec<_> = set.collect();
         values.push((":seenStatus".to_owned(), text(seen.status.as_str())));
         values.push((":seenAttempt".to_owned(), number(seen.attempt)));
-        let change = format!("SET {} {REMOVE}", SET.map(|name| format!("#{name} = :{name}")).join(", "));
+        let of_shards = shards.attributes();
+        let set = SET.into_iter().chain(of_shards.iter().map(|(name, _)| name.as_str()));
+        let set: Vec<String> = set.map(|name| format!("#{name} = :{name}")).collect();
+        let change = format!("SET {} {REMOVE}", set.join(", "));
+        values.extend(of_shards.into_iter().map(|(name, shard)| (format!(":{name}"), shard)));
         let key = job_key(seen.job_guid);
         RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN }.with(REDRIVING, values)
     }

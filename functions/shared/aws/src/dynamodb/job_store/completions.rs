@@ -6,10 +6,12 @@ use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 
 use super::DynamoDbJobStore;
-use super::job_row::{job_key, results_text};
+use super::job_row::{JOB_ROW, job_key, results_text};
+use super::slots::Shards;
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
 use crate::dynamodb::write::Update;
+use crate::retry::Pauses;
 
 const PAUSE_COMPOSITION: Update = Update {
     doing: "pausing the composition",
@@ -51,10 +53,12 @@ impl Completions for DynamoDbJobStore {
         if seen.status == Status::Waiting {
             return Err(WriteLost::Condition(Box::new(self.job(seen.job_guid).await?)));
         }
+        // Written with the attempt that is seen: with another one, the condition does not hold.
+        let shards = Shards::of_row(&self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?);
         let mut items = vec![self.end_job(completion)?];
-        items.extend(self.give_slots_back(DOING, seen, completion.finished_at)?);
+        items.extend(self.give_slots_back(DOING, seen, shards, completion.finished_at)?);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
-        match transact(DOING, request).await? {
+        match transact(DOING, request, &mut Pauses::while_a_job_ends()).await? {
             Transacted::Applied => Ok(()),
             Transacted::Refused(_) => {
                 let job = self.job(seen.job_guid).await?;

@@ -59,7 +59,7 @@ impl DynamoDbJobStore {
     pub(super) async fn move_job(
         &self,
         job: JobGuid,
-        update: &Update,
+        update: &Update<'_>,
         values: Vec<(&'static str, AttributeValue)>,
     ) -> Result<JobWritten, PortError> {
         Ok(match update.apply(self.update(job, JOB_ROW), values).await? {

@@ -162,7 +162,7 @@ impl DynamoDbJobStore {
         &self,
         job: JobGuid,
         attempt: u32,
-        update: &Update,
+        update: &Update<'_>,
         mut values: Vec<(&'static str, AttributeValue)>,
     ) -> Result<Totals, PortError> {
         values.push((":expires", number(details_expiry(job))));

@@ -6,7 +6,7 @@ use crate::model::job::{Job, Redrive, StopCode};
 use crate::model::states::Status;
 use crate::model::tally::Counts;
 use crate::ports::{
-    Admission, Ceilings, Completion, CreateError, Due, Full, JobStore, Leased, NewAttempt, NewJob, PortError,
+    Admission, Ceilings, Completion, CreateError, Created, Due, Full, JobStore, Leased, NewAttempt, NewJob, PortError,
     RedriveError, Stopped, WAKE_SHARDS,
 };
 use crate::text::Position;
@@ -167,18 +167,23 @@ pub async fn a_redrive_takes_slots_and_its_end_returns_them(store: &impl JobStor
 pub async fn a_redrive_respects_every_ceiling(store: &impl JobStore) {
     created(store, 1, "me").await;
     let first = ended(store, guid(1), 20).await;
-    created(store, 2, "you").await;
-    let ceilings = [
-        (Ceilings { owner: 0, ..ROOM }, Admission::OwnerFull),
-        (Ceilings { job_type: 1, ..ROOM }, Admission::TypeFull),
-        (Ceilings { system: 1, ..ROOM }, Admission::SystemFull),
-    ];
-    for (ceilings, admission) in ceilings {
-        let refused = full(store.redrive(&NewAttempt { ceilings, ..next(&first, 8) }).await);
-        assert_eq!(refused, Full { admission, recent_ends: vec![at(20)] });
+    let ceilings = Ceilings { owner: 0, ..ROOM };
+    let refused = full(store.redrive(&NewAttempt { ceilings, ..next(&first, 8) }).await);
+    assert_eq!(refused, Full { admission: Admission::OwnerFull, recent_ends: vec![at(20)] });
+    let mut ends = vec![at(20)];
+    for (number, ceilings, admission) in [
+        (2, Ceilings { job_type: 1, ..ROOM }, Admission::TypeFull),
+        (3, Ceilings { system: 1, ..ROOM }, Admission::SystemFull),
+    ] {
+        let other = NewJob { ceilings, ..new_job(number, "you") };
+        assert_eq!(store.create(&other).await.unwrap(), Created::New);
+        let mut refused = full(store.redrive(&NewAttempt { ceilings, ..next(&first, 8) }).await);
+        refused.recent_ends.sort();
+        assert_eq!(refused, Full { admission, recent_ends: ends.clone() });
+        ended(store, guid(number), 20 + i64::from(number)).await;
+        ends.push(at(20 + i64::from(number)));
     }
-    let room = Ceilings { owner: 1, job_type: 2, system: 2 };
-    store.redrive(&NewAttempt { ceilings: room, ..next(&first, 8) }).await.unwrap();
+    store.redrive(&NewAttempt { ceilings: ONE, ..next(&first, 8) }).await.unwrap();
 }
 
 pub async fn a_redrive_whose_reply_was_lost_is_recognised(store: &impl JobStore) {

@@ -1,0 +1,24 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_api::blocks::Principal;
+
+use crate::ports::PortError;
+
+/// The callers that an operator has blocked. `rowmill block` writes them.
+#[async_trait]
+pub trait Blocks: Send + Sync {
+    /// The block of this principal, if it is blocked.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError>;
+}
+
+/// A block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Since when.
+    pub at: Timestamp,
+    /// The operator's reason, if one was given.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,40 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_api::blocks::Principal;
+
+use crate::model::ids::RunId;
+use crate::model::request_limits::{RequestLimits, RequestsCounted};
+use crate::ports::PortError;
+
+/// Counts the `POST` requests of each caller to each route.
+#[async_trait]
+pub trait RequestCounts: Send + Sync {
+    /// Counts a request, unless a limit is reached. One write. Idempotent for a while: the same request again is not counted
+    /// again, since the first reply was lost.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn count(&self, request: &RequestToCount, limits: RequestLimits) -> Result<Counted, PortError>;
+}
+
+/// A request to count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestToCount {
+    /// Who sent it.
+    pub principal: Principal,
+    /// Its route, by the `operationId` of the OpenAPI document.
+    pub operation: String,
+    /// The name of this request.
+    pub id: RunId,
+    /// When it arrived.
+    pub at: Timestamp,
+}
+
+/// Whether a request was counted, and how many were counted in its minute and its hour by then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    /// It is among them.
+    Yes(RequestsCounted),
+    /// A limit is reached.
+    No(RequestsCounted),
+}

@@ -1,0 +1,280 @@
+//! `rowmill block`, `unblock` and `blocked`: which callers the functions refuse to serve.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+use rowmill_api::blocks::{self, AT, Principal, REASON, REASON_MAX_BYTES, SCOPE_PREFIX};
+use rowmill_api::ids::Owner;
+use serde::Serialize;
+
+use super::connection::FunctionsArgs;
+use super::{CommandError, print, print_json};
+use crate::aws::{Aws, Target, failed};
+use crate::stack::{self, StackOptions};
+use crate::terminal::{cut, escape_controls, table};
+
+/// The output of the stack with the name of the table.
+const TABLE_OUTPUT: &str = "AdmissionTable";
+
+/// Blocks an owner: its requests to create or change anything are refused
+///
+/// Effective within a minute. Jobs that run go on: cancel them with `rowmill cancel`. Reading still works.
+#[derive(Debug, clap::Args)]
+pub struct BlockArgs {
+    /// Whom to block.
+    #[command(flatten)]
+    pub principal: PrincipalArgs,
+    /// Why, for other operators: the caller does not see it
+    #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
+    pub reason: Option<String>,
+    /// Which stack.
+    #[command(flatten)]
+    pub stack: StackArgs,
+}
+
+/// Lifts the block of an owner
+///
+/// Effective within a minute.
+#[derive(Debug, clap::Args)]
+pub struct UnblockArgs {
+    /// Whose block to lift.
+    #[command(flatten)]
+    pub principal: PrincipalArgs,
+    /// Which stack.
+    #[command(flatten)]
+    pub stack: StackArgs,
+}
+
+/// Lists who is blocked
+#[derive(Debug, clap::Args)]
+pub struct BlockedArgs {
+    /// Which stack.
+    #[command(flatten)]
+    pub stack: StackArgs,
+    /// Print each block as a line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An owner or an address.
+#[derive(Debug, Clone, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct PrincipalArgs {
+    /// The owner: the `sub` of its tokens
+    #[arg(value_name = "OWNER", value_parser = parse_owner)]
+    pub owner: Option<Owner>,
+    /// An address instead of an owner, for an open API. Of an IPv6 address, its /64 network counts
+    #[arg(long, value_name = "IP")]
+    pub address: Option<IpAddr>,
+}
+
+/// A stack, by its name on AWS or on an emulator; else the running local stack.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StackArgs {
+    /// The stack, as for commands that invoke its functions.
+    #[command(flatten)]
+    pub functions: FunctionsArgs,
+}
+
+impl PrincipalArgs {
+    fn principal(&self) -> Principal {
+        match (&self.owner, self.address) {
+            (Some(owner), _) => Principal::Owner(owner.clone()),
+            (None, Some(address)) => Principal::of_address(address),
+            (None, None) => unreachable!("clap requires one of them"),
+        }
+    }
+}
+
+fn parse_owner(text: &str) -> Result<Owner, String> {
+    Owner::of_name(text).ok_or_else(|| format!("an owner has 1 to {} bytes and no `#`", Owner::MAX_BYTES))
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    match (1..=REASON_MAX_BYTES).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a reason has 1 to {REASON_MAX_BYTES} bytes")),
+    }
+}
+
+/// The admission table of a stack.
+struct AdmissionTable {
+    dynamodb: aws_sdk_dynamodb::Client,
+    name: String,
+}
+
+/// A block as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct ListedBlock {
+    principal: String,
+    since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl StackArgs {
+    async fn table(&self) -> Result<AdmissionTable, CommandError> {
+        let Some((target, stack_name)) = self.functions.given() else { return local_table().await };
+        let aws = Aws::connect(target).await.map_err(|error| CommandError::Usage(error.to_string()))?;
+        let stacks = aws.cloudformation.describe_stacks().stack_name(stack_name).send().await;
+        let stacks = stacks.map_err(failed(format!("find the stack {stack_name}")))?;
+        let outputs = stacks.stacks().iter().flat_map(|stack| stack.outputs());
+        let name = outputs.filter(|output| output.output_key() == Some(TABLE_OUTPUT)).find_map(|it| it.output_value());
+        let name = name.ok_or_else(|| no_table(stack_name))?.to_owned();
+        Ok(AdmissionTable { dynamodb: aws.dynamodb, name })
+    }
+}
+
+fn no_table(stack_name: &str) -> CommandError {
+    CommandError::Usage(format!("the stack {stack_name} has no output {TABLE_OUTPUT}: it is not one of Rowmill"))
+}
+
+/// The table of the running local stack.
+async fn local_table() -> Result<AdmissionTable, CommandError> {
+    const NO_STACK: &str = "no stack: use --stack-name, or start the local stack with `rowmill up`";
+    let none = || CommandError::Usage(NO_STACK.to_owned());
+    let options = StackOptions::for_current_workspace().map_err(|_| none())?;
+    let (record, _) = stack::running(&options.state_dir).await.map_err(|_| none())?;
+    let target = Target::Emulator { endpoint_url: record.endpoint };
+    let aws = Aws::connect(target).await.map_err(|error| CommandError::Usage(error.to_string()))?;
+    let name = record.outputs.get(TABLE_OUTPUT).ok_or_else(|| no_table(stack::STACK_NAME))?.clone();
+    Ok(AdmissionTable { dynamodb: aws.dynamodb, name })
+}
+
+impl AdmissionTable {
+    async fn put(&self, principal: &Principal, at: Timestamp, reason: Option<String>) -> Result<(), CommandError> {
+        let request = self.dynamodb.put_item().table_name(&self.name);
+        let request = request.item("scope", AttributeValue::S(blocks::scope(principal)));
+        let mut request = request.item(AT, AttributeValue::N(at.as_millisecond().to_string()));
+        if let Some(reason) = reason {
+            request = request.item(REASON, AttributeValue::S(reason));
+        }
+        request.send().await.map_err(failed(format!("block {principal}")))?;
+        Ok(())
+    }
+
+    /// Whether there was a block.
+    async fn delete(&self, principal: &Principal) -> Result<bool, CommandError> {
+        let request = self.dynamodb.delete_item().table_name(&self.name);
+        let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
+        let request = request.return_values(aws_sdk_dynamodb::types::ReturnValue::AllOld);
+        let deleted = request.send().await.map_err(failed(format!("unblock {principal}")))?;
+        Ok(deleted.attributes.is_some_and(|row| !row.is_empty()))
+    }
+
+    /// All blocks, by principal. Reads the whole table, which has no index of them.
+    async fn all(&self) -> Result<Vec<ListedBlock>, CommandError> {
+        let request = self.dynamodb.scan().table_name(&self.name);
+        let request = request.filter_expression("begins_with(#scope, :prefix)");
+        let request = request.expression_attribute_names("#scope", "scope");
+        let request = request.expression_attribute_values(":prefix", AttributeValue::S(SCOPE_PREFIX.to_owned()));
+        let mut rows = request.into_paginator().items().send();
+        let mut blocks = Vec::new();
+        while let Some(row) = rows.next().await {
+            let row = row.map_err(failed("list the blocks"))?;
+            let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok());
+            let at = row.get(AT).and_then(|at| at.as_n().ok()?.parse().ok()).unwrap_or_default();
+            let Some(principal) = text("scope").and_then(|scope| blocks::principal_of(scope)) else { continue };
+            let since = Timestamp::from_millisecond(at).unwrap_or_default();
+            blocks.push(ListedBlock { principal: principal.to_string(), since, reason: text(REASON).cloned() });
+        }
+        blocks.sort_by(|one, other| one.principal.cmp(&other.principal));
+        Ok(blocks)
+    }
+}
+
+/// Runs `rowmill block`.
+///
+/// # Errors
+///
+/// See [`CommandError`].
+pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
+    let principal = args.principal.principal();
+    args.stack.table().await?.put(&principal, Timestamp::now(), args.reason).await?;
+    eprintln!("{principal} is blocked. All functions know it within a minute.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `rowmill unblock`. Exit code 1 if there was no block.
+///
+/// # Errors
+///
+/// See [`CommandError`].
+pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError> {
+    let principal = args.principal.principal();
+    if !args.stack.table().await?.delete(&principal).await? {
+        eprintln!("{principal} is not blocked.");
+        return Ok(ExitCode::FAILURE);
+    }
+    eprintln!("{principal} is no longer blocked. All functions know it within a minute.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `rowmill blocked`.
+///
+/// # Errors
+///
+/// See [`CommandError`].
+pub async fn execute_blocked(args: BlockedArgs) -> Result<ExitCode, CommandError> {
+    let blocks = args.stack.table().await?.all().await?;
+    if args.json {
+        blocks.iter().try_for_each(print_json)?;
+    } else if blocks.is_empty() {
+        eprintln!("Nobody is blocked.");
+    } else {
+        print(&block_table(&blocks))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn block_table(blocks: &[ListedBlock]) -> String {
+    let mut rows = vec![["blocked", "since", "reason"].map(str::to_owned).to_vec()];
+    for block in blocks {
+        let reason = escape_controls(block.reason.as_deref().unwrap_or_default());
+        rows.push(vec![escape_controls(&block.principal), format!("{:.0}", block.since), cut(&reason, 60)]);
+    }
+    table(&rows, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        block: BlockArgs,
+    }
+
+    fn principal_in(arguments: &[&str]) -> Option<String> {
+        let line = Line::try_parse_from(["block"].iter().chain(arguments)).ok()?;
+        Some(line.block.principal.principal().to_string())
+    }
+
+    #[test]
+    fn an_owner_or_an_address_is_blocked_but_not_both() {
+        assert_eq!(principal_in(&["user-7", "--reason", "bombs"]).as_deref(), Some("owner:user-7"));
+        assert_eq!(principal_in(&["--address", "192.0.2.7"]).as_deref(), Some("address:192.0.2.7"));
+        let network = principal_in(&["--address", "2001:db8:1:2:3::4"]);
+        assert_eq!(network.as_deref(), Some("address:2001:db8:1:2::/64"));
+        for wrong in [&[][..], &["user-7", "--address", "192.0.2.7"], &["a#b"], &["--address", "here"]] {
+            assert_eq!(principal_in(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(principal_in(&["user-7", "--reason", &"x".repeat(501)]), None);
+    }
+
+    #[test]
+    fn a_block_is_a_row_of_the_table() {
+        let block = |reason: Option<&str>| ListedBlock {
+            principal: "owner:a\u{1b}b".into(),
+            since: "2025-06-15T15:58:20.5Z".parse().unwrap(),
+            reason: reason.map(str::to_owned),
+        };
+        let table = block_table(&[block(Some("sent bombs")), block(None)]);
+        assert!(table.contains("2025-06-15T15:58:20Z") && table.contains("sent bombs"), "{table}");
+        assert!(!table.contains('\u{1b}'), "{table}");
+    }
+}

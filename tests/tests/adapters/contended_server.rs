@@ -1,0 +1,152 @@
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_types::body::SdkBody;
+use dynoxide::Database;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::config;
+
+/// How long a request is on its way, and so is its answer.
+const WAY: Duration = Duration::from_millis(2);
+
+/// How long a transaction holds its items.
+const HELD: Duration = Duration::from_millis(8);
+
+/// DynamoDB in this process, without a socket, so that its time is that of a paused clock. Where a write meets an item that a
+/// transaction holds, it is refused as DynamoDB does it.
+#[derive(Clone)]
+pub struct ContendedServer {
+    database: Arc<Database>,
+    held: Arc<Mutex<HashSet<String>>>,
+    conflicts: Arc<Mutex<HashMap<String, u32>>>,
+    calls: Arc<AtomicU32>,
+}
+
+impl std::fmt::Debug for ContendedServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContendedServer").finish_non_exhaustive()
+    }
+}
+
+impl ContendedServer {
+    pub fn start() -> Self {
+        let database = Arc::new(Database::memory().unwrap());
+        Self { database, held: Arc::default(), conflicts: Arc::default(), calls: Arc::default() }
+    }
+
+    pub async fn client(&self) -> Client {
+        let connector = SharedHttpConnector::new(self.clone());
+        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
+        Client::new(&config("http://127.0.0.1:9", http).await)
+    }
+
+    /// How many writes were refused because a transaction held one of their items, by item.
+    pub fn conflicts(&self) -> HashMap<String, u32> {
+        self.conflicts.lock().unwrap().clone()
+    }
+
+    /// How many transactions were sent.
+    pub fn transactions(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    async fn answer(&self, operation: &str, body: &str) -> (u16, String) {
+        let request: Value = serde_json::from_str(body).unwrap();
+        match operation {
+            "TransactWriteItems" => self.transact(&request, body).await,
+            "UpdateItem" | "PutItem" | "DeleteItem" => match self.conflicts_of(&[item_of(&request)]).contains(&true) {
+                true => refusal("TransactionConflictException", json!({})),
+                false => self.apply(operation, body),
+            },
+            _ => self.apply(operation, body),
+        }
+    }
+
+    async fn transact(&self, request: &Value, body: &str) -> (u16, String) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let actions = request["TransactItems"].as_array().unwrap();
+        let items: Vec<String> =
+            actions.iter().map(|action| item_of(action.as_object().unwrap().values().next().unwrap())).collect();
+        let conflicts = self.conflicts_of(&items);
+        if conflicts.contains(&true) {
+            let code = |conflict: &bool| json!({ "Code": if *conflict { "TransactionConflict" } else { "None" } });
+            let reasons: Vec<Value> = conflicts.iter().map(code).collect();
+            return refusal("TransactionCanceledException", json!({ "CancellationReasons": reasons }));
+        }
+        self.held.lock().unwrap().extend(items.iter().cloned());
+        tokio::time::sleep(HELD).await;
+        let answer = self.apply("TransactWriteItems", body);
+        self.held.lock().unwrap().retain(|item| !items.contains(item));
+        answer
+    }
+
+    /// Which of these items a transaction holds.
+    fn conflicts_of(&self, items: &[String]) -> Vec<bool> {
+        let held = self.held.lock().unwrap();
+        let conflicts: Vec<bool> = items.iter().map(|item| held.contains(item)).collect();
+        let mut counted = self.conflicts.lock().unwrap();
+        for (item, _) in items.iter().zip(&conflicts).filter(|(_, conflict)| **conflict) {
+            *counted.entry(item.clone()).or_default() += 1;
+        }
+        conflicts
+    }
+
+    fn apply(&self, operation: &str, body: &str) -> (u16, String) {
+        fn call<Q: DeserializeOwned, A: Serialize>(
+            body: &str,
+            operation: impl FnOnce(Q) -> dynoxide::Result<A>,
+        ) -> (u16, String) {
+            match operation(serde_json::from_str(body).unwrap()) {
+                Ok(answer) => (200, serde_json::to_string(&answer).unwrap()),
+                Err(error) => (error.status_code(), error.to_json()),
+            }
+        }
+        let database = &self.database;
+        match operation {
+            "CreateTable" => call(body, |request| database.create_table(request)),
+            "GetItem" => call(body, |request| database.get_item(request)),
+            "BatchGetItem" => call(body, |request| database.batch_get_item(request)),
+            "UpdateItem" => call(body, |request| database.update_item(request)),
+            "PutItem" => call(body, |request| database.put_item(request)),
+            "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),
+            other => panic!("{other} is not asked for"),
+        }
+    }
+}
+
+/// The key of the item that a write is about.
+fn item_of(action: &Value) -> String {
+    let attributes = action.get("Key").or_else(|| action.get("Item")).unwrap();
+    let key: Vec<&str> = ["jobId", "row", "scope"].iter().filter_map(|name| attributes[name]["S"].as_str()).collect();
+    key.join(" ")
+}
+
+fn refusal(code: &str, more: Value) -> (u16, String) {
+    let mut error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "made up" });
+    error.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    (400, error.to_string())
+}
+
+impl HttpConnector for ContendedServer {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let server = self.clone();
+        HttpConnectorFuture::new(async move {
+            let operation = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')).unwrap().1;
+            let body = std::str::from_utf8(request.body().bytes().unwrap()).unwrap();
+            tokio::time::sleep(WAY).await;
+            let (status, answer) = server.answer(operation, body).await;
+            tokio::time::sleep(WAY).await;
+            Ok(HttpResponse::new(status.try_into().unwrap(), SdkBody::from(answer)))
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! The rows of the admission table that bound what a caller may ask for.
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_api::blocks::{AT, Principal, REASON, scope};
+use rowmill_aws::dynamodb::DynamoDbQuotas;
+use rowmill_core::contract::{self, Operator};
+use rowmill_core::model::ids::{FileGuid, Owner, RunId};
+use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
+use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted};
+use rowmill_core::ports::{
+    Block, Blocks, Counted, OutstandingError, OutstandingUploads, PortError, RequestCounts, RequestToCount,
+};
+use uuid::Uuid;
+
+use crate::dynamodb_server::Server;
+use crate::lost_replies::{at, lossy};
+
+/// The quotas with direct access to their table, to write what `rowmill block` writes.
+struct Operated<'a> {
+    server: &'a Server,
+    quotas: DynamoDbQuotas,
+    table: String,
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Blocks for Operated<'_> {
+    async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError> {
+        self.quotas.block(principal).await
+    }
+}
+
+impl Operator for Operated<'_> {
+    async fn set_block(&self, principal: &Principal, block: Option<Block>) {
+        let key = AttributeValue::S(scope(principal));
+        let Some(block) = block else {
+            let request = self.server.client.delete_item().table_name(&self.table).key("scope", key);
+            request.send().await.unwrap();
+            return;
+        };
+        let at = AttributeValue::N(block.at.as_millisecond().to_string());
+        let mut request = self.server.client.put_item().table_name(&self.table).item("scope", key).item(AT, at);
+        if let Some(reason) = block.reason {
+            request = request.item(REASON, AttributeValue::S(reason));
+        }
+        request.send().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_quotas_keep_their_contracts() {
+    let server = Server::start().await;
+    contract::request_counts(async || server.quotas().await).await;
+    contract::outstanding_uploads(async || server.quotas().await).await;
+    contract::blocks(async || {
+        let table = server.admission_table().await;
+        let quotas = DynamoDbQuotas::new(server.client.clone(), table.clone());
+        Operated { server: &server, quotas, table }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_counts_once_if_the_reply_is_lost() {
+    let server = Server::start().await;
+    let quotas = DynamoDbQuotas::new(lossy(&server).await, server.admission_table().await);
+    let limits = RequestLimits { per_minute: 3, per_hour: 100 };
+    let request = |number: u8| RequestToCount {
+        principal: Principal::Owner(Owner("me".into())),
+        operation: "createJob".into(),
+        id: RunId::from_bytes([number; 7]),
+        at: at(0),
+    };
+    for number in 1..=3 {
+        let counted = RequestsCounted { minute: u32::from(number), hour: u32::from(number) };
+        assert_eq!(quotas.count(&request(number), limits).await.unwrap(), Counted::Yes(counted));
+    }
+    assert!(matches!(quotas.count(&request(4), limits).await.unwrap(), Counted::No(_)));
+}
+
+#[tokio::test]
+async fn an_upload_is_outstanding_once_if_every_reply_is_lost_once() {
+    let server = Server::start().await;
+    let quotas = DynamoDbQuotas::new(lossy(&server).await, server.admission_table().await);
+    let limits = OutstandingLimits { uploads: 2, bytes: 20 };
+    let upload = |number| OutstandingUpload { file_guid: FileGuid(Uuid::from_u128(number)), bytes: 10, until: at(100) };
+    let me = Owner("me".into());
+    for number in [1, 2] {
+        quotas.add(&me, &upload(number), limits, at(0)).await.unwrap();
+    }
+    quotas.remove(&me, upload(1).file_guid).await.unwrap();
+    quotas.add(&me, &upload(3), limits, at(0)).await.unwrap();
+    let refused = quotas.add(&me, &upload(4), limits, at(0)).await;
+    assert!(matches!(refused, Err(OutstandingError::Full(_))), "{refused:?}");
+    // Dropping those that no longer count is repeated, too.
+    for number in [5, 6] {
+        quotas.add(&me, &OutstandingUpload { until: at(200), ..upload(number) }, limits, at(100)).await.unwrap();
+    }
+    let refused = quotas.add(&me, &upload(7), limits, at(100)).await;
+    assert!(matches!(refused, Err(OutstandingError::Full(_))), "{refused:?}");
+}
