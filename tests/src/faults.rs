@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
 use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
@@ -208,6 +208,7 @@ mortal!(Leases {
 
 mortal!(Splits {
     count_tally(job: JobGuid, attempt: u32, by: RunId, tally: u32, end: Position, now: Timestamp) -> Result<(), WriteLost>;
+    warn(job: JobGuid, attempt: u32, by: RunId, warnings: &[JobWarning], now: Timestamp) -> Result<(), WriteLost>;
     pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>;
     finish_split(job: JobGuid, attempt: u32, by: RunId, at_end: bool, now: Timestamp) -> Result<Job, WriteLost>;
 });

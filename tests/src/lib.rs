@@ -10,6 +10,7 @@
 //! | contract suites | `functions/shared/core/src/contract` | the promises of a port; every adapter runs the same suite |
 //! | adapters | `tests/adapters` | the AWS adapters, against local implementations of the services |
 //! | pipeline, protocol | `tests/pipeline.rs`, `tests/protocol` | the real use cases in one process ([`world`]); a crash before and after every port call ([`faults`]) |
+//! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
 //! | exhaustive model | `tests/exhaustive` | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
 //! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]) |
@@ -47,8 +48,10 @@ pub mod copies;
 pub mod fault_proxy;
 pub mod faults;
 pub mod files;
+pub mod fuzz;
 pub mod local_stack;
 pub mod oracle;
+pub mod progress;
 pub mod simulation;
 pub mod use_cases;
 pub mod world;

@@ -1,5 +1,6 @@
 //! Runs many seeds of the simulation, and proves that it catches broken protocols.
 
+use acceptance::progress::Progress;
 use acceptance::simulation::{Broken, first_failure, trace};
 
 /// How many seeds the full test runs: `ROWMILL_SEEDS`, or 20,000.
@@ -9,7 +10,8 @@ fn seeds() -> u64 {
 
 #[test]
 fn twenty_thousand_seeds_hold() {
-    let (summary, failure) = first_failure(0..seeds(), Broken::Nothing);
+    let (summary, failure) =
+        first_failure(0..seeds(), Broken::Nothing, Some(&Progress::of_seeds("simulation", Some(seeds()))));
     println!("{summary:?}");
     if let Some(failure) = failure {
         panic!("{failure}");
@@ -61,7 +63,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// Asserts that one of the first seeds catches the broken protocol.
 fn is_caught(broken: Broken) {
-    let (summary, failure) = first_failure(0..2_000, broken);
+    let (summary, failure) = first_failure(0..2_000, broken, None);
     let failure = failure.unwrap_or_else(|| panic!("none of {} seeds catches {broken:?}", summary.seeds));
     println!("seed {} catches {broken:?}: {}", failure.seed, failure.violation);
 }

@@ -33,6 +33,7 @@ pub fn job_json(fields: Value) -> Value {
         items_succeeded: 0,
         items_failed: 0,
         finished_at: None,
+        warnings: Vec::new(),
         ..examples::job()
     };
     with(serde_json::to_value(waiting).unwrap(), fields)

@@ -18,7 +18,7 @@ struct Rowmill {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Export(export::ExportArgs),
     Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
@@ -43,7 +43,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     match Rowmill::parse().command {
-        Command::Run(args) => exit_code_of(run::execute(args).await),
+        Command::Run(args) => exit_code_of(run::execute(*args).await),
         Command::Export(args) => exit_code_of(export::execute(args).await),
         Command::Results(args) => exit_code_of(results::execute(args).await),
         Command::Upload(args) => exit_code_of(upload::execute(args).await),

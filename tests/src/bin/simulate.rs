@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use acceptance::progress::Progress;
 use acceptance::simulation::{Broken, Summary, first_failure};
 
 const USAGE: &str = "simulate [--from SEED] [--seeds COUNT]
@@ -25,7 +26,9 @@ fn main() -> ExitCode {
         }
     }
     let began = Instant::now();
-    let (summary, failure) = first_failure(from..from.saturating_add(seeds), Broken::Nothing);
+    let progress = Progress::of_seeds("simulate", Some(seeds));
+    let (summary, failure) = first_failure(from..from.saturating_add(seeds), Broken::Nothing, Some(&progress));
+    drop(progress);
     let seconds = began.elapsed().as_secs_f64();
     let code = match failure {
         None => ExitCode::SUCCESS,

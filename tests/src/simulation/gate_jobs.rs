@@ -9,7 +9,7 @@ use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, Lease, Stop};
+use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
@@ -85,6 +85,11 @@ gates!(Splits for GatedJobs {
         job: JobGuid, attempt: u32, holder: RunId, number: u32, next: Position, now: Timestamp
     ) -> Result<(), WriteLost>,
         ["{}, tally {number}, up to row {}", job_name(job), next.row],
+        check |all, _answer| all.job_moved(job);
+    Write warn(
+        job: JobGuid, attempt: u32, holder: RunId, warnings: &[JobWarning], now: Timestamp
+    ) -> Result<(), WriteLost>,
+        ["{}, attempt {attempt}, {} warnings", job_name(job), warnings.len()],
         check |all, _answer| all.job_moved(job);
     Write pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>,
         ["{}, attempt {attempt}", job_name(job)],

@@ -44,6 +44,8 @@ pub use broken::Broken;
 use invariants::Reached;
 use run::{Outcome, Run};
 
+use crate::progress::Progress;
+
 /// The maximum number of trace lines shown; only runs that do not end have more.
 const LINES_SHOWN: usize = 4_000;
 
@@ -137,8 +139,8 @@ fn explain(seed: u64, broken: Broken) -> Failure {
     Failure { seed, violation, trace: run.trace().text(LINES_SHOWN) }
 }
 
-/// Runs these seeds on all cores until one fails. Returns the counts and the lowest seed known to fail.
-pub fn first_failure(seeds: Range<u64>, broken: Broken) -> (Summary, Option<Failure>) {
+/// Runs these seeds on all cores until one fails, and shows the progress, if it is given one. Returns the counts and the lowest seed known to fail.
+pub fn first_failure(seeds: Range<u64>, broken: Broken, progress: Option<&Progress>) -> (Summary, Option<Failure>) {
     let next = AtomicU64::new(seeds.start);
     let end = AtomicU64::new(seeds.end);
     let summary = Mutex::new(Summary::default());
@@ -154,6 +156,9 @@ pub fn first_failure(seeds: Range<u64>, broken: Broken) -> (Summary, Option<Fail
                     let outcome = run(seed, broken);
                     if outcome.violation.is_some() {
                         end.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    if let Some(progress) = progress {
+                        progress.add(1);
                     }
                     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
                     summary.seeds += 1;

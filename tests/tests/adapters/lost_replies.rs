@@ -72,7 +72,7 @@ pub fn new_job() -> NewJob {
         job_type: "validate".to_owned(),
         created_at: at(0),
         source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 }),
-        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: vec![], data_start: 0 },
+        head: Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0),
         limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
         scanner_version: SCANNER_VERSION,
         params: serde_json::Map::new(),

@@ -14,6 +14,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::spec::{DRY_RUN, Spec};
 use rowmill_core::model::states::Status;
+use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
     Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, Queue,
@@ -24,7 +25,7 @@ use rowmill_core::text::SCANNER_VERSION;
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
-use crate::source::{self, SourceDetector};
+use crate::source::{self, DetectedSource, SourceDetector};
 
 /// The use case and the ports it works through.
 pub struct Creator {
@@ -113,7 +114,7 @@ impl Creator {
             return Err(CreateJobError::Full(full));
         }
         let now = self.clock.now();
-        let (source, head) = match job_type.input() {
+        let DetectedSource { source, head, warnings: found } = match job_type.input() {
             InputKind::File => self.detector(now).file(owner, request).await?,
             InputKind::Dataset => source::dataset(request)?,
         };
@@ -138,7 +139,9 @@ impl Creator {
             fingerprint,
             expires_at: now + self.limits.idempotency,
         });
-        Ok(NewJob { job: self.job_row(&spec, request), spec, ceilings: self.limits.ceilings, idempotency })
+        let mut job = self.job_row(&spec, request);
+        warnings::add(&mut job.warnings, found);
+        Ok(NewJob { job, spec, ceilings: self.limits.ceilings, idempotency })
     }
 
     const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
@@ -156,7 +159,8 @@ impl Creator {
 }
 
 /// The params of every job over an upload: how the file is read.
-const FILE_PARAMS: [&str; 6] = ["format", "delimiter", "header", "encoding", "compression", "sheet"];
+const FILE_PARAMS: [&str; 8] =
+    ["format", "delimiter", "header", "headerRow", "skipRows", "encoding", "compression", "sheet"];
 
 /// Rejects unknown params, so that a misspelled one does not go unnoticed.
 fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<(), ParamsError> {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::job::JobWarning;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::model::warnings;
 use rowmill_core::ports::{Objects, OutstandingUploads, PortError, UploadStore};
-use rowmill_core::text::{Dialect, Format, Head, TextParams, read_head};
+use rowmill_core::text::{Dialect, Format, Head, TextParams, Utf8Watch, read_head, title_rows};
 use rowmill_formats::{
     Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type, text_file_name, text_format,
 };
@@ -17,6 +19,16 @@ use serde_json::{Map, Value};
 
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
+
+/// The source of a job.
+pub struct DetectedSource {
+    /// The input.
+    pub source: Source,
+    /// How its text is read.
+    pub head: Head,
+    /// What the owner should know about its first bytes, apart from the names of the columns.
+    pub warnings: Vec<JobWarning>,
+}
 
 /// Detects the source of jobs over uploads.
 pub struct SourceDetector<'a> {
@@ -33,11 +45,11 @@ pub struct SourceDetector<'a> {
 }
 
 impl SourceDetector<'_> {
-    /// The source of a job over an upload, and the head of its text.
+    /// The source of a job over an upload, the head of its text, and what its owner should know about its first bytes.
     ///
     /// # Errors
     /// The request names no upload of this owner, or the upload is incomplete or unreadable.
-    pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(Source, Head), CreateJobError> {
+    pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
         let file_guid = request
             .file_guid
             .ok_or_else(|| InvalidField::new("fileGuid", "is missing. Upload a file and send its `fileGuid`."))?;
@@ -83,7 +95,7 @@ impl SourceDetector<'_> {
         upload: &Upload,
         file: SourceFile,
         request: &CreateJobRequest,
-    ) -> Result<(Source, Head), CreateJobError> {
+    ) -> Result<DetectedSource, CreateJobError> {
         let length = self.header_max_bytes.min(file.size);
         let prefix = match length {
             0 => Bytes::new(),
@@ -98,7 +110,7 @@ impl SourceDetector<'_> {
         let head = |text: &[u8], whole| read_head(text, whole, &params, content_type, file_name.as_deref());
         let Some(packing) = packing else {
             let head = head(&prefix, whole)?;
-            return Ok((Source::File(file), head));
+            return Ok(DetectedSource { source: Source::File(file), head, warnings: utf8_warning(&prefix, whole) });
         };
         let (text, whole) = match &packing {
             Packing::Text { compression, charset } => {
@@ -107,7 +119,11 @@ impl SourceDetector<'_> {
             Packing::Xlsx { .. } | Packing::Parquet => self.first_text(&file, &packing, prefix_max(length)).await?,
         };
         let head = head(&text, whole)?;
-        Ok((Source::Packed { file, packing }, head))
+        let warnings = match packing {
+            Packing::Text { charset: None, .. } => utf8_warning(&text, whole),
+            _ => Vec::new(),
+        };
+        Ok(DetectedSource { source: Source::Packed { file, packing }, head, warnings })
     }
 
     /// The beginning of the text, for formats whose first bytes do not hold it. Also whether that is all of the text.
@@ -131,6 +147,16 @@ impl SourceDetector<'_> {
     }
 }
 
+/// The warning about text that is not UTF-8, if it begins like this.
+fn utf8_warning(text: &[u8], whole: bool) -> Vec<JobWarning> {
+    let mut watch = Utf8Watch::default();
+    watch.push(text);
+    if whole {
+        watch.finish();
+    }
+    watch.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
+}
+
 /// How many bytes of unpacked text are read. A short packed file may expand, hence the minimum of 64 KiB.
 fn prefix_max(length: u64) -> usize {
     usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
@@ -143,11 +169,20 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
         Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a string.")),
     };
+    let number = |name: &str| match params.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(number) => number
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .map(Some)
+            .ok_or_else(|| InvalidField::new(format!("params.{name}"), "must be a whole number, 0 or more.")),
+    };
     Ok(Hints {
         format: text("format")?,
         compression: text("compression")?,
         encoding: text("encoding")?,
         sheet: text("sheet")?,
+        title_rows: title_rows(number("headerRow")?, number("skipRows")?),
         content_type: Some(&upload.content_type),
         file_name: upload.file_name.as_deref(),
     })
@@ -156,9 +191,9 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
 /// The params for the text that the file unpacks to.
 fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result<TextParams, InvalidField> {
     let mut params = params.clone();
+    // `detect` has judged it, and the unpacked text is UTF-8.
+    params.remove("encoding");
     if let Some(packing) = packing {
-        // The unpacked text is UTF-8.
-        params.remove("encoding");
         if let Some(format) = text_format(packing) {
             params.remove("delimiter");
             let format = if format == Format::Csv { "csv" } else { "jsonl" };
@@ -169,7 +204,7 @@ fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result
         }
     }
     serde_json::from_value(Value::Object(params)).map_err(|error| {
-        InvalidField::new("params", format!("has a wrong `format`, `delimiter`, `header` or `encoding`: {error}."))
+        InvalidField::new("params", format!("has a wrong `format`, `delimiter` or `header`: {error}."))
     })
 }
 
@@ -177,7 +212,7 @@ fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result
 ///
 /// # Errors
 /// The request names an upload.
-pub fn dataset(request: &CreateJobRequest) -> Result<(Source, Head), InvalidField> {
+pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidField> {
     if request.file_guid.is_some() {
         let message =
             format!("must be left out: `{}` reads the dataset that `params.dataset` names.", request.job_type);
@@ -185,5 +220,6 @@ pub fn dataset(request: &CreateJobRequest) -> Result<(Source, Head), InvalidFiel
     }
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
     let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
-    Ok((Source::Dataset { dataset }, Head { dialect, columns: Vec::new(), data_start: 0 }))
+    let head = Head::without_columns(dialect, 0);
+    Ok(DetectedSource { source: Source::Dataset { dataset }, head, warnings: Vec::new() })
 }

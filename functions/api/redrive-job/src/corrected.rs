@@ -55,13 +55,13 @@ fn read_csv(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError
     check_quotes(bytes, spec)?;
     let delimiter = spec.head.dialect.delimiter;
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
-    let columns = &spec.head.columns;
+    let columns = spec.head.own_header();
     let header = reader.headers().map_err(|_| CorrectedError { message: "its header is not UTF-8".into() })?.clone();
     let names: Vec<&str> = header.iter().collect();
     let (own, ours) = names.split_at(columns.len().min(names.len()));
     let own: Vec<&str> = own.iter().copied().map(unescape_formula).collect();
     let known = failed_rows_columns(columns);
-    if own != *columns || ours.is_empty() || !known.iter().map(String::as_str).take(ours.len()).eq(ours.iter().copied())
+    if own != columns || ours.is_empty() || !known.iter().map(String::as_str).take(ours.len()).eq(ours.iter().copied())
     {
         let expected = columns
             .iter()
@@ -179,7 +179,7 @@ mod tests {
 
     fn spec(format: Format) -> Spec {
         let columns = vec!["a".into(), "b".into()];
-        let head = Head { dialect: Dialect { format, delimiter: b';' }, columns, data_start: 6 };
+        let head = Head { dialect: Dialect { format, delimiter: b';' }, columns, header: None, data_start: 6 };
         let limits = ChunkLimits { max_record_bytes: 20, ..fixtures::spec().limits };
         Spec { head, limits, ..fixtures::spec() }
     }

@@ -54,7 +54,7 @@ async fn an_unusable_file_gets_the_problem_of_the_api_and_is_acknowledged() {
     for (key, bytes, notes, status, code) in [
         ("inbox/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
         ("inbox/unheard-of/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
-        ("inbox/validate/twice.csv", "a,a\n", &[][..], 422, "unreadable_file"),
+        ("inbox/validate/utf16.csv", "a\0,b\0\n\0", &[][..], 422, "unreadable_file"),
         ("inbox/validate/large.csv", &"x".repeat(1001), &[][..], 413, "body_too_large"),
         ("inbox/validate/params.csv", "a\n", &notes[..], 422, "invalid_params"),
         ("inbox/validate/note.csv", "a\n", &[(REQUEST_NOTE, "{")][..], 400, "invalid_json"),

@@ -167,7 +167,7 @@ async fn the_error_says_why_a_file_cannot_become_a_job() {
     let unheard_of = inbox.drop_file("inbox/unheard-of/a.csv", "a\n", &[], 2);
     let error = refused(&inbox, &unheard_of).await;
     assert!(matches!(error, ReceiveError::Create(CreateJobError::UnknownJobType { .. })), "{error:?}");
-    let unreadable = inbox.drop_file("inbox/validate/a.csv", "a,a\n", &[], 3);
+    let unreadable = inbox.drop_file("inbox/validate/a.csv", "a\0,b\0\n\0", &[], 3);
     let error = refused(&inbox, &unreadable).await;
     assert!(matches!(error, ReceiveError::Create(CreateJobError::Head(_))), "{error:?}");
     let large = inbox.drop_file("inbox/validate/a.csv", &"x".repeat(1001), &[], 4);

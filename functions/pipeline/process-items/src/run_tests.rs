@@ -154,7 +154,7 @@ fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
         job_type: "scripted".into(),
         created_at,
         source: Source::File(file),
-        head: Head { dialect, columns: vec!["n".into()], data_start: 0 },
+        head: Head { dialect, columns: vec!["n".into()], header: None, data_start: 0 },
         limits: ChunkLimits { max_items: 5, max_bytes: 100, max_record_bytes: 100 },
         ..fixtures::spec()
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::job::{JobWarning, Stop, StopCode};
 use rowmill_core::model::spec::{SourceFile, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Objects, PortError};
-use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote};
+use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote, Utf8Watch};
 
 use crate::source::SourceReader;
 
@@ -54,6 +55,7 @@ pub struct FileCut {
     clock: Arc<dyn Clock>,
     reader: SourceReader,
     cutter: ChunkCutter,
+    utf8: Utf8Watch,
     /// Chunks that are cut and not returned yet.
     ready: Vec<Chunk>,
     /// Why the stream ended: the end of the file, or a reason to stop that applies once the chunks before it are
@@ -75,6 +77,7 @@ impl FileCut {
             clock,
             reader: SourceReader::new(objects, file.clone(), start.offset, range_bytes),
             cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            utf8: Utf8Watch::from(start.offset),
             ready: Vec::new(),
             ended: None,
         }
@@ -90,8 +93,14 @@ impl FileCut {
                 return Err(CutError::OutOfTime);
             }
             match self.reader.next().await {
-                Ok(Some(bytes)) => self.cutter.push(&bytes, &mut self.ready),
-                Ok(None) => self.ended = Some(self.end_of_file()),
+                Ok(Some(bytes)) => {
+                    self.utf8.push(&bytes);
+                    self.cutter.push(&bytes, &mut self.ready);
+                }
+                Ok(None) => {
+                    self.utf8.finish();
+                    self.ended = Some(self.end_of_file());
+                }
                 Err(PortError::NotFound) => return Err(self.source_changed("is gone")),
                 Err(PortError::Changed) => return Err(self.source_changed("was replaced")),
                 Err(error) => return Err(CutError::Port(error)),
@@ -105,6 +114,11 @@ impl FileCut {
         let count = self.ready.len().min(CHUNKS_PER_TALLY);
         let rest = self.ready.split_off(count);
         Ok(CutTally { chunks: std::mem::replace(&mut self.ready, rest), ..CutTally::default() })
+    }
+
+    /// What the owner of the job should know about the text so far.
+    pub fn warnings(&self) -> Vec<JobWarning> {
+        self.utf8.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
     }
 
     fn end_of_file(&mut self) -> Option<Stop> {

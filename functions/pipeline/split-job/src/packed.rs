@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::job::{JobWarning, Stop, StopCode};
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{SourceFile, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Objects, PortError};
-use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position};
+use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position, Utf8Watch};
 use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
@@ -24,6 +25,8 @@ pub struct PackedCut {
     clock: Arc<dyn Clock>,
     text: TextStream,
     cutter: ChunkCutter,
+    /// Watches text that is compressed only.
+    utf8: Option<Utf8Watch>,
     max_record_bytes: u64,
     /// How many bytes of the text have been read.
     read_to: u64,
@@ -55,6 +58,7 @@ impl PackedCut {
             clock,
             text: TextStream::open(objects, file, packing, limits),
             cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            utf8: matches!(packing, Packing::Text { charset: None, .. }).then(|| Utf8Watch::from(start.offset)),
             max_record_bytes: spec.limits.max_record_bytes,
             read_to: 0,
             start: start.offset,
@@ -114,6 +118,9 @@ impl PackedCut {
         }
         let passed_over = usize::try_from(self.start.saturating_sub(place)).unwrap_or(usize::MAX);
         let block = TextBlock { bytes: block.bytes.slice(passed_over.min(block.bytes.len())..), ..block };
+        if let Some(utf8) = &mut self.utf8 {
+            utf8.push(&block.bytes);
+        }
         let mut chunks = Vec::new();
         self.cutter.push(&block.bytes, &mut chunks);
         self.held.push_back((place.max(self.start), block));
@@ -125,7 +132,17 @@ impl PackedCut {
         });
     }
 
+    /// What the owner of the job should know about the file, as far as it is read.
+    pub fn warnings(&self) -> Vec<JobWarning> {
+        let found = self.utf8.as_ref().and_then(Utf8Watch::found);
+        let not_utf8 = found.map(|(byte, likely)| warnings::not_utf8(byte, likely));
+        not_utf8.into_iter().chain(self.text.decoded().ignored_from.map(warnings::trailing_bytes)).collect()
+    }
+
     fn end_of_text(&mut self) {
+        if let Some(utf8) = &mut self.utf8 {
+            utf8.finish();
+        }
         let mut chunks = Vec::new();
         let quote = self.cutter.finish(&mut chunks).err();
         self.take(chunks);

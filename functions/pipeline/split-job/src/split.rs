@@ -11,11 +11,12 @@ use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::job::{Job, JobWarning, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::lease::take_lease;
@@ -113,6 +114,7 @@ impl Splitter {
             point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
         }
         let mut cut = self.cut(job, &spec, &point).await?;
+        let mut warnings = job.warnings.clone();
         loop {
             if self.clock.now() >= job.deadline_at {
                 return self.stop_for(job, run, &point, &Stop::deadline_exceeded(self.clock.now())).await;
@@ -128,6 +130,10 @@ impl Splitter {
                 }
                 Err(CutError::Port(error)) => return Err(error),
             };
+            // Before the tally is counted: the run after a crash does not read this text again.
+            if warnings::add(&mut warnings, cut.warnings()) && !self.warn(job, run, &warnings).await? {
+                return Ok(SplitEnd::NotOurs);
+            }
             if tally.chunks.is_empty() {
                 return self.end(job, run).await;
             }
@@ -148,6 +154,15 @@ impl Splitter {
             if self.clock.now() + self.limits.margin >= deadline {
                 return self.hand_over(job, run, &point).await;
             }
+        }
+    }
+
+    /// Notes these warnings in the job row. Returns false if another run holds the lease.
+    async fn warn(&self, job: &Job, run: RunId, warnings: &[JobWarning]) -> Result<bool, PortError> {
+        match self.jobs.warn(job.job_guid, job.attempt, run, warnings, self.clock.now()).await {
+            Ok(()) => Ok(true),
+            Err(WriteLost::Condition(_)) => Ok(false),
+            Err(WriteLost::Port(error)) => Err(error),
         }
     }
 
@@ -293,6 +308,15 @@ impl Cut {
             Self::Packed(cut) => cut.next_tally(time_limit).await,
             Self::Dataset(cut) => cut.next_tally(time_limit).await,
             Self::Redrive(cut) => cut.next_tally(time_limit).await,
+        }
+    }
+
+    /// What the owner of the job should know about the input so far.
+    fn warnings(&self) -> Vec<JobWarning> {
+        match self {
+            Self::File(cut) => cut.warnings(),
+            Self::Packed(cut) => cut.warnings(),
+            Self::Dataset(_) | Self::Redrive(_) => Vec::new(),
         }
     }
 

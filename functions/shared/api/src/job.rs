@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::Open;
 use crate::ids::{FileGuid, JobGuid};
-use crate::status::{JobOutcome, Stage, Status, StopCode};
+use crate::status::{JobOutcome, Stage, Status, StopCode, WarningCode};
 
 /// A job as the API shows it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -62,6 +62,10 @@ pub struct JobView {
     pub expires_at: Option<Timestamp>,
     /// Why the job did not complete; null for a job that its owner cancelled.
     pub error: Option<JobError>,
+    /// What the owner should know about the file, although it could be read. None of it makes an item fail by itself.
+    #[serde(default)]
+    #[schema(required)]
+    pub warnings: Vec<JobWarning>,
     /// The part of the file that was never dispatched because the job was stopped. It is not in `itemCount`.
     pub unprocessed: Option<Unprocessed>,
     /// The client's own notes, as given at creation.
@@ -99,6 +103,19 @@ pub struct JobError {
     pub row: Option<u64>,
     /// The byte of the file at which it happened, if there is one.
     pub offset: Option<u64>,
+}
+
+/// What the owner of a job should know about its file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobWarning {
+    /// What it is about, for a program.
+    #[schema(value_type = WarningCode)]
+    pub code: Open<WarningCode>,
+    /// What was noticed and what to do, for a person.
+    #[serde(default)]
+    #[schema(required)]
+    pub message: String,
 }
 
 /// The part of a file that was never dispatched: from here to its end.

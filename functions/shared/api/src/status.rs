@@ -89,6 +89,20 @@ words! {
     }
 }
 
+words! {
+    /// What a warning of a job is about.
+    WarningCode {
+        /// Columns of the header have no name, and are read under made-up ones.
+        UnnamedColumns = "unnamed_columns",
+        /// Columns of the header have the name of another one, and are read under names with a suffix.
+        DuplicateColumns = "duplicate_columns",
+        /// The file is not valid UTF-8, and no param says what it is.
+        NotUtf8 = "not_utf8",
+        /// Bytes behind the last member of the gzip file were ignored.
+        TrailingBytes = "trailing_bytes",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ pub fn spec() -> Spec {
         job_type: "import".to_owned(),
         created_at: Timestamp::UNIX_EPOCH,
         source: Source::File(SourceFile { file_guid, key: "uploads/x".to_owned(), etag: "e".to_owned(), size: 1 }),
-        head: Head { dialect: Dialect { format: Format::Jsonl, delimiter: b',' }, columns: Vec::new(), data_start: 0 },
+        head: Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0),
         limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
         scanner_version: SCANNER_VERSION,
         params: Map::new(),

@@ -1,32 +1,36 @@
 //! Streaming decoders for charsets other than UTF-8.
 //!
-//! Windows-1252 has a character for every byte. UTF-16 can contain an unpaired surrogate, which is not a character. It
-//! is written as the three bytes that its code point would have in UTF-8. These bytes are not valid UTF-8, so the item
-//! with it fails as `invalid_utf8`, as in a file of broken UTF-8. The items around it are not affected.
+//! Bytes that are no character of the charset become bytes that are not valid UTF-8. So the item with them fails as
+//! `invalid_utf8`, as in a file of broken UTF-8, and no character is replaced silently. The items around it are not
+//! affected. In UTF-16, an unpaired surrogate is written as the three bytes that its code point would have in UTF-8. In all
+//! other charsets each malformed sequence is written as one byte [`MALFORMED`].
 
-use encoding_rs::{Decoder, WINDOWS_1252};
+use encoding_rs::{Decoder, DecoderResult};
 use rowmill_core::model::packing::Charset;
 
 use crate::error::{DecodeError, Place};
 
 const BYTE_ORDER_MARK: u16 = 0xFEFF;
 
+/// Stands for bytes that are no character of the charset. It never occurs in UTF-8.
+const MALFORMED: u8 = 0xFF;
+
 /// Converts text of a charset to UTF-8, piece by piece.
 pub(crate) enum Transcoder {
     Utf8,
     Utf16(Utf16),
-    Windows1252 { decoder: Box<Decoder>, text: Vec<u8> },
+    Other(Other),
 }
 
 impl Transcoder {
     pub(crate) fn new(charset: Option<Charset>) -> Self {
         match charset {
             None => Self::Utf8,
-            Some(Charset::Utf16Le) => Self::Utf16(Utf16::new(u16::from_le_bytes)),
-            Some(Charset::Utf16Be) => Self::Utf16(Utf16::new(u16::from_be_bytes)),
-            Some(Charset::Windows1252) => {
-                let decoder = Box::new(WINDOWS_1252.new_decoder_without_bom_handling());
-                Self::Windows1252 { decoder, text: Vec::new() }
+            Some(charset) if charset == Charset::UTF_16LE => Self::Utf16(Utf16::new(u16::from_le_bytes)),
+            Some(charset) if charset == Charset::UTF_16BE => Self::Utf16(Utf16::new(u16::from_be_bytes)),
+            Some(charset) => {
+                let decoder = Box::new(charset.encoding().new_decoder_without_bom_handling());
+                Self::Other(Other { decoder, text: Vec::new() })
             }
         }
     }
@@ -36,20 +40,46 @@ impl Transcoder {
         match self {
             Self::Utf8 => bytes,
             Self::Utf16(utf16) => utf16.push(bytes),
-            Self::Windows1252 { decoder, text } => {
-                // A byte becomes at most three bytes, and the decoder keeps no bytes back.
-                text.resize(bytes.len() * 3 + 16, 0);
-                let (_, _, written, _) = decoder.decode_to_utf8(bytes, text, false);
-                &text[..written]
-            }
+            Self::Other(other) => other.push(bytes, false),
         }
     }
 
     /// Ends the text and returns the rest.
     pub(crate) fn finish(&mut self) -> Result<&[u8], DecodeError> {
         match self {
-            Self::Utf8 | Self::Windows1252 { .. } => Ok(&[]),
+            Self::Utf8 => Ok(&[]),
             Self::Utf16(utf16) => utf16.finish(),
+            Self::Other(other) => Ok(other.push(&[], true)),
+        }
+    }
+}
+
+/// A decoder for the charsets that `encoding_rs` decodes. It holds back the first bytes of an unfinished character.
+pub(crate) struct Other {
+    decoder: Box<Decoder>,
+    text: Vec<u8>,
+}
+
+impl Other {
+    fn push(&mut self, bytes: &[u8], last: bool) -> &[u8] {
+        let (mut read, mut written) = (0, 0);
+        loop {
+            let rest = &bytes[read..];
+            // Most characters need no more bytes than this; if some do, the loop comes back.
+            self.text.resize(written + rest.len() * 3 + 16, 0);
+            let (result, consumed, produced) =
+                self.decoder.decode_to_utf8_without_replacement(rest, &mut self.text[written..], last);
+            read += consumed;
+            written += produced;
+            match result {
+                DecoderResult::InputEmpty => return &self.text[..written],
+                DecoderResult::OutputFull => {}
+                DecoderResult::Malformed(..) => {
+                    self.text.resize(written + 1, 0);
+                    self.text[written] = MALFORMED;
+                    written += 1;
+                }
+            }
         }
     }
 }
@@ -155,19 +185,19 @@ mod tests {
     #[test]
     fn every_byte_of_windows_1252_has_a_character() {
         let all: Vec<u8> = (0..=255).collect();
-        let text = String::from_utf8(decoded(Charset::Windows1252, &[&all]).unwrap()).unwrap();
+        let text = String::from_utf8(decoded(Charset::WINDOWS_1252, &[&all]).unwrap()).unwrap();
         assert_eq!(text.chars().count(), 256);
         assert!(text.contains('€') && text.contains('é') && text.contains('\u{81}'));
     }
 
     #[test]
     fn an_unpaired_surrogate_becomes_invalid_utf_8_and_the_text_around_it_stays() {
-        let text = decoded(Charset::Utf16Le, &[b"a\0\x3d\xd8b\0\x00\xdc\n\0"]).unwrap();
+        let text = decoded(Charset::UTF_16LE, &[b"a\0\x3d\xd8b\0\x00\xdc\n\0"]).unwrap();
         assert_eq!(text, b"a\xed\xa0\xbdb\xed\xb0\x80\n");
         assert!(std::str::from_utf8(&text).is_err());
-        let at_the_end = decoded(Charset::Utf16Be, &[b"\0a\xd8\x3d"]).unwrap();
+        let at_the_end = decoded(Charset::UTF_16BE, &[b"\0a\xd8\x3d"]).unwrap();
         assert_eq!(at_the_end, b"a\xed\xa0\xbd");
-        let twice = decoded(Charset::Utf16Be, &[b"\xd8\x3d\xd8\x3d\xde\x00"]).unwrap();
+        let twice = decoded(Charset::UTF_16BE, &[b"\xd8\x3d\xd8\x3d\xde\x00"]).unwrap();
         assert_eq!(twice, [b"\xed\xa0\xbd", "😀".as_bytes()].concat());
     }
 
@@ -175,14 +205,28 @@ mod tests {
     fn the_text_does_not_depend_on_how_the_bytes_are_split() {
         let bytes: Vec<u8> = "\u{feff}a😀é\u{feff}".encode_utf16().flat_map(u16::to_be_bytes).collect();
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(decoded(Charset::Utf16Be, &pieces).unwrap(), "a😀é\u{feff}".as_bytes());
-        assert_eq!(decoded(Charset::Utf16Be, &[&bytes]).unwrap(), "a😀é\u{feff}".as_bytes());
+        assert_eq!(decoded(Charset::UTF_16BE, &pieces).unwrap(), "a😀é\u{feff}".as_bytes());
+        assert_eq!(decoded(Charset::UTF_16BE, &[&bytes]).unwrap(), "a😀é\u{feff}".as_bytes());
     }
 
     #[test]
     fn utf_16_with_an_odd_number_of_bytes_is_corrupt() {
-        let error = decoded(Charset::Utf16Le, &[b"a\0b"]).unwrap_err();
+        let error = decoded(Charset::UTF_16LE, &[b"a\0b"]).unwrap_err();
         assert_eq!(error.code(), "corrupt_file");
         assert!(error.to_string().contains("byte 2"), "{error}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_character_become_invalid_utf_8_and_the_text_around_them_stays() {
+        let shift_jis = Charset::of(encoding_rs::SHIFT_JIS).unwrap();
+        // 0x5C, a backslash in ASCII, and 0x7C, a bar, are second bytes in `表` and `ポ`.
+        let text = b"\x95\x5c|\x83\x7c\n\xa0\n\x83\xff\n\x95";
+        for size in 1..=text.len() {
+            let pieces: Vec<&[u8]> = text.chunks(size).collect();
+            let decoded = decoded(shift_jis, &pieces).unwrap();
+            assert_eq!(decoded, ["表|ポ\n".as_bytes(), b"\xff\n\xff\n\xff"].concat(), "{size}");
+        }
+        let gb18030 = Charset::of(encoding_rs::GB18030).unwrap();
+        assert_eq!(decoded(gb18030, &[b"\x84", b"\x31\x95", b"\x33"]).unwrap(), "\u{feff}".as_bytes());
     }
 }

@@ -25,6 +25,8 @@ pub struct Hints<'a> {
     pub encoding: Option<&'a str>,
     /// The param `sheet`: the name of a sheet in a workbook.
     pub sheet: Option<&'a str>,
+    /// How many rows of a sheet stand before its header.
+    pub title_rows: u32,
     /// The media type of the upload. Its `charset` is used if there is no `encoding`.
     pub content_type: Option<&'a str>,
     /// The file name.
@@ -114,8 +116,8 @@ impl<'a> CheckedParams<'a> {
         match text {
             // UTF-32 first: the mark of UTF-32 little-endian begins with the mark of UTF-16.
             [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => Err(FormatError::Utf32),
-            [0xFF, 0xFE, ..] => Ok(Some(Charset::Utf16Le)),
-            [0xFE, 0xFF, ..] => Ok(Some(Charset::Utf16Be)),
+            [0xFF, 0xFE, ..] => Ok(Some(Charset::UTF_16LE)),
+            [0xFE, 0xFF, ..] => Ok(Some(Charset::UTF_16BE)),
             [0xEF, 0xBB, 0xBF, ..] => Ok(None),
             _ => Ok(self.charset),
         }
@@ -193,12 +195,9 @@ fn charset_of_label(label: &str) -> Result<Option<Charset>, FormatError> {
         return Ok(None);
     }
     let name = if name == "latin-1" { "latin1" } else { &name };
-    match Encoding::for_label(name.as_bytes()) {
-        Some(encoding) if encoding == encoding_rs::UTF_8 => Ok(None),
-        Some(encoding) if encoding == encoding_rs::UTF_16LE => Ok(Some(Charset::Utf16Le)),
-        Some(encoding) if encoding == encoding_rs::UTF_16BE => Ok(Some(Charset::Utf16Be)),
-        Some(encoding) if encoding == encoding_rs::WINDOWS_1252 => Ok(Some(Charset::Windows1252)),
-        _ => Err(FormatError::UnsupportedEncoding { encoding: shortened(label) }),
+    match Encoding::for_label_no_replacement(name.as_bytes()) {
+        Some(encoding) => Ok(Charset::of(encoding)),
+        None => Err(FormatError::UnsupportedEncoding { encoding: shortened(label) }),
     }
 }
 
@@ -236,5 +235,5 @@ fn workbook(prefix: &[u8], hints: &Hints<'_>, params: &CheckedParams<'_>) -> Res
         return Err(FormatError::Archive { found: "a zip archive" });
     }
     params.expect(Kind::Zip, None, &["xlsx"])?;
-    Ok(Packing::Xlsx { sheet: hints.sheet.map(str::to_owned) })
+    Ok(Packing::Xlsx { sheet: hints.sheet.map(str::to_owned), title_rows: hints.title_rows })
 }

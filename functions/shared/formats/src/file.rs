@@ -9,7 +9,7 @@ use rowmill_core::model::packing::Packing;
 use crate::blocks::{Block, Stopped};
 use crate::error::{DecodeError, Place};
 use crate::limits::Limits;
-use crate::stream::decode_stream;
+use crate::stream::{Decoded, decode_stream};
 use crate::watch::Watch;
 use crate::{parquet, xlsx};
 
@@ -32,7 +32,7 @@ pub fn decode_file(
     file: impl Read + Seek + Send + 'static,
     limits: &Limits,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
-) -> Result<(), DecodeError> {
+) -> Result<Decoded, DecodeError> {
     if let Packing::Text { compression, charset } = packing {
         return decode_stream(*compression, *charset, BufReader::new(file), limits, sink);
     }
@@ -40,11 +40,11 @@ pub fn decode_file(
     // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:
     // nothing that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
     let decoded = catch_unwind(AssertUnwindSafe(|| match packing {
-        Packing::Xlsx { sheet } => xlsx::decode(file, sheet.as_deref(), &watch, sink),
+        Packing::Xlsx { sheet, title_rows } => xlsx::decode(file, sheet.as_deref(), *title_rows, &watch, sink),
         _ => parquet::decode(file, &watch, sink),
     }));
     match decoded {
-        Ok(Ok(()) | Err(Stopped::Enough)) => Ok(()),
+        Ok(Ok(()) | Err(Stopped::Enough)) => Ok(Decoded::default()),
         Ok(Err(Stopped::Failed(error))) => Err(error),
         Err(panic) if watch.is_in_sink() => resume_unwind(panic),
         Err(_) => Err(DecodeError::Corrupt {

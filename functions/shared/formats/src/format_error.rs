@@ -20,8 +20,8 @@ pub enum FormatError {
     },
     /// The param `encoding` is not a supported encoding.
     #[error(
-        "The encoding `{encoding}` is not supported. Convert the file to a supported encoding: `utf-8`, `utf-16`, `utf-16le`, \
-         `utf-16be`, `windows-1252` or `iso-8859-1` (`latin1`)."
+        "The encoding `{encoding}` is not supported. Name one of the WHATWG encoding standard, such as `utf-8`, `utf-16`, \
+         `windows-1252`, `shift_jis` or `gb18030`, or convert the file to UTF-8."
     )]
     UnsupportedEncoding {
         /// The user's text, shortened.

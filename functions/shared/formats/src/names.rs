@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_name_and_type_of_the_text_are_derived_from_those_of_the_file() {
         let gzip = Packing::Text { compression: Some(Compression::Gzip), charset: None };
-        let xlsx = Packing::Xlsx { sheet: None };
+        let xlsx = Packing::Xlsx { sheet: None, title_rows: 0 };
         assert_eq!(text_file_name("orders.csv.gz", Some(&gzip)), "orders.csv");
         assert_eq!(text_file_name("orders.jsonl.ZST", None), "orders.jsonl");
         assert_eq!(text_file_name("orders", Some(&gzip)), "orders");

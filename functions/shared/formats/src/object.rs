@@ -14,7 +14,7 @@ use rowmill_core::ports::{Objects, PortError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::{DecodeError, Limits, decode_file, decode_stream};
+use crate::{DecodeError, Decoded, Limits, decode_file, decode_stream};
 
 /// Size of a range read of the object, in bytes. One range is held in memory.
 const RANGE_BYTES: u64 = 2 * 1024 * 1024;
@@ -24,7 +24,14 @@ const BLOCKS_WAITING: usize = 4;
 
 /// The text of a packed upload, as a stream of blocks.
 pub struct TextStream {
-    blocks: mpsc::Receiver<Result<TextBlock, DecodeError>>,
+    pieces: mpsc::Receiver<Result<Piece, DecodeError>>,
+    decoded: Decoded,
+}
+
+/// What the decoder's thread sends.
+enum Piece {
+    Text(TextBlock),
+    End(Decoded),
 }
 
 /// A piece of the decoded text.
@@ -39,12 +46,12 @@ pub struct TextBlock {
 impl TextStream {
     /// Starts to decode this upload. Must be called within a tokio runtime.
     pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits) -> Self {
-        let (sender, blocks) = mpsc::channel(BLOCKS_WAITING);
+        let (sender, pieces) = mpsc::channel(BLOCKS_WAITING);
         let (object, packing) = (ObjectReader::new(objects, file.clone(), Handle::current()), packing.clone());
         tokio::task::spawn_blocking(move || {
             let sink = |block: crate::Block<'_>| {
                 let block = TextBlock { bytes: Bytes::copy_from_slice(block.bytes), consumed: block.consumed };
-                match sender.blocking_send(Ok(block)) {
+                match sender.blocking_send(Ok(Piece::Text(block))) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
                 }
@@ -55,12 +62,10 @@ impl TextStream {
                 }
                 Packing::Xlsx { .. } | Packing::Parquet => decode_file(&packing, object, &limits, sink),
             };
-            if let Err(error) = decoded {
-                // The receiver may be gone.
-                sender.blocking_send(Err(error)).ok();
-            }
+            // The receiver may be gone.
+            sender.blocking_send(decoded.map(Piece::End)).ok();
         });
-        Self { blocks }
+        Self { pieces, decoded: Decoded::default() }
     }
 
     /// The next block; `None` at the end.
@@ -68,7 +73,19 @@ impl TextStream {
     /// # Errors
     /// See [`DecodeError`]. [`port_error`] extracts the errors of reading the object.
     pub async fn next(&mut self) -> Result<Option<TextBlock>, DecodeError> {
-        self.blocks.recv().await.transpose()
+        Ok(match self.pieces.recv().await.transpose()? {
+            Some(Piece::Text(block)) => Some(block),
+            Some(Piece::End(decoded)) => {
+                self.decoded = decoded;
+                None
+            }
+            None => None,
+        })
+    }
+
+    /// What is worth telling about the file. Known once [`next`](Self::next) has returned `None`.
+    pub const fn decoded(&self) -> Decoded {
+        self.decoded
     }
 }
 

@@ -3,12 +3,12 @@
 use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 
-use flate2::bufread::MultiGzDecoder;
 use rowmill_core::model::packing::{Charset, Compression};
 
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::charset::Transcoder;
 use crate::error::{DecodeError, Place};
+use crate::gzip::Members;
 use crate::limits::Limits;
 use crate::source::Source;
 use crate::watch::Watch;
@@ -16,10 +16,18 @@ use crate::watch::Watch;
 /// Size of a read from a decoder, in bytes.
 const STEP_BYTES: usize = 64 * 1024;
 
+/// What is worth telling about a file that was decoded to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Decoded {
+    /// Where bytes begin that are no part of the compressed data and were ignored, in bytes from the start of the file.
+    pub ignored_from: Option<u64>,
+}
+
 /// Decodes text to its end, or until `sink` returns a break, which is not an error. `sink` gets [`Block`]s.
 ///
-/// All members of a gzip file and all frames of a zstd file are read. Data after the last one, and a truncated file,
-/// are errors, so no text is lost silently. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
+/// All members of a gzip file and all frames of a zstd file are read. A truncated file is an error. So is data after the
+/// last frame of a zstd file. Bytes after the last member of a gzip file that do not begin another one are ignored, as gzip
+/// does; [`Decoded`] says where they begin. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
 /// bytes that are not UTF-8, so that its item fails.
 ///
 /// Memory: about 400 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
@@ -32,7 +40,7 @@ pub fn decode_stream(
     source: impl BufRead,
     limits: &Limits,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
-) -> Result<(), DecodeError> {
+) -> Result<Decoded, DecodeError> {
     let watch = Watch::new(*limits);
     let mut blocks = Blocks::new(&watch, None, sink);
     let decoded = with_decoder(compression, Source::new(source, &watch), limits, |decoder| {
@@ -41,12 +49,14 @@ pub fn decode_stream(
             blocks.write(text)
         })
     });
-    match decoded.map_err(|error| Stopped::Failed(decoder_error(error, compression, &watch))).flatten() {
-        Ok(()) => match blocks.finish() {
-            Ok(()) | Err(Stopped::Enough) => Ok(()),
-            Err(Stopped::Failed(error)) => Err(error),
-        },
-        Err(Stopped::Enough) => Ok(()),
+    let decoded = match decoded {
+        Ok((Ok(()), decoded)) => blocks.finish().map(|()| decoded),
+        Ok((Err(stopped), _)) => Err(stopped),
+        Err(error) => Err(Stopped::Failed(decoder_error(error, compression, &watch))),
+    };
+    match decoded {
+        Ok(decoded) => Ok(decoded),
+        Err(Stopped::Enough) => Ok(Decoded::default()),
         Err(Stopped::Failed(error)) => Err(error),
     }
 }
@@ -75,11 +85,11 @@ pub fn decode_prefix(
         })
     });
     let all = match decoded {
-        Ok(Ok(())) => whole,
-        Ok(Err(Stopped::Enough)) => false,
+        Ok((Ok(()), _)) => whole,
+        Ok((Err(Stopped::Enough), _)) => false,
         // The prefix ends inside a character.
-        Ok(Err(Stopped::Failed(_))) if !whole => false,
-        Ok(Err(Stopped::Failed(error))) => return Err(error),
+        Ok((Err(Stopped::Failed(_)), _)) if !whole => false,
+        Ok((Err(Stopped::Failed(error)), _)) => return Err(error),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !whole => false,
         Err(error) => return Err(decoder_error(error, compression, &watch)),
     };
@@ -87,23 +97,29 @@ pub fn decode_prefix(
     Ok((text, all))
 }
 
-/// Calls `with` with a decoder of the source.
+/// Calls `with` with a decoder of the source. Returns its result, and what is worth telling if it read to the end.
 fn with_decoder<S: BufRead, T>(
     compression: Option<Compression>,
     mut source: Source<S>,
     limits: &Limits,
     with: impl FnOnce(&mut dyn Read) -> io::Result<T>,
-) -> io::Result<T> {
+) -> io::Result<(T, Decoded)> {
     match compression {
-        None => with(&mut source),
-        Some(Compression::Gzip) => with(&mut MultiGzDecoder::new(source)),
+        None => Ok((with(&mut source)?, Decoded::default())),
+        Some(Compression::Gzip) => {
+            let watch = source.watch();
+            let mut members = Members::new(source);
+            let done = with(&mut members)?;
+            let ignored_from = members.ignored().map(|looked_at| watch.read() - looked_at);
+            Ok((done, Decoded { ignored_from }))
+        }
         Some(Compression::Zstd) => {
             let watch = source.watch();
             let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
             decoder.window_log_max(limits.zstd_window_max_bytes.max(1024).ilog2())?;
             let done = with(&mut decoder)?;
             // The decoder accepts an empty file because it contains no unfinished frame. It is truncated all the same.
-            if watch.read() > 0 { Ok(done) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+            if watch.read() > 0 { Ok((done, Decoded::default())) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         }
     }
 }

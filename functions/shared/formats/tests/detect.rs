@@ -32,13 +32,13 @@ fn plain_text_has_no_packing() {
 #[test]
 fn the_first_bytes_determine_the_compression_and_the_byte_order_mark_the_charset() {
     let none = Hints::default();
-    let utf16le = utf16("\u{feff}a,b\n", Charset::Utf16Le);
+    let utf16le = utf16("\u{feff}a,b\n", Charset::UTF_16LE);
     assert_eq!(detect(&gzip(CSV), &none), Ok(text(Some(Compression::Gzip), None)));
     assert_eq!(detect(&zstd(CSV), &none), Ok(text(Some(Compression::Zstd), None)));
-    assert_eq!(detect(&utf16le, &none), Ok(text(None, Some(Charset::Utf16Le))));
-    assert_eq!(detect(&gzip(&utf16le), &none), Ok(text(Some(Compression::Gzip), Some(Charset::Utf16Le))));
-    let utf16be = utf16("\u{feff}a,b\n", Charset::Utf16Be);
-    assert_eq!(detect(&zstd(&utf16be), &none), Ok(text(Some(Compression::Zstd), Some(Charset::Utf16Be))));
+    assert_eq!(detect(&utf16le, &none), Ok(text(None, Some(Charset::UTF_16LE))));
+    assert_eq!(detect(&gzip(&utf16le), &none), Ok(text(Some(Compression::Gzip), Some(Charset::UTF_16LE))));
+    let utf16be = utf16("\u{feff}a,b\n", Charset::UTF_16BE);
+    assert_eq!(detect(&zstd(&utf16be), &none), Ok(text(Some(Compression::Zstd), Some(Charset::UTF_16BE))));
     let prefix = &gzip(&CSV.repeat(100_000))[..100];
     assert_eq!(detect(prefix, &none), Ok(text(Some(Compression::Gzip), None)), "a prefix is enough");
 }
@@ -48,20 +48,31 @@ fn a_byte_order_mark_beats_the_param_encoding_which_beats_the_content_type() {
     let none = Hints::default();
     for label in ["latin1", "Latin-1", "ISO-8859-1", "windows-1252", "cp1252"] {
         let hints = Hints { encoding: Some(label), ..none };
-        assert_eq!(detect(CSV, &hints), Ok(text(None, Some(Charset::Windows1252))), "{label}");
+        assert_eq!(detect(CSV, &hints), Ok(text(None, Some(Charset::WINDOWS_1252))), "{label}");
         assert_eq!(detect(b"\xef\xbb\xbfa,b\n", &hints), Ok(None));
-        assert_eq!(detect(&utf16("\u{feff}a", Charset::Utf16Be), &hints), Ok(text(None, Some(Charset::Utf16Be))));
+        assert_eq!(detect(&utf16("\u{feff}a", Charset::UTF_16BE), &hints), Ok(text(None, Some(Charset::UTF_16BE))));
     }
     let utf16 = Hints { encoding: Some("utf-16"), ..none };
-    assert_eq!(detect(b"a\0,\0", &utf16), Ok(text(None, Some(Charset::Utf16Le))));
+    assert_eq!(detect(b"a\0,\0", &utf16), Ok(text(None, Some(Charset::UTF_16LE))));
     let latin1 = Hints { content_type: Some("text/csv; Charset=\"latin1\""), ..none };
-    assert_eq!(detect(CSV, &latin1), Ok(text(None, Some(Charset::Windows1252))));
+    assert_eq!(detect(CSV, &latin1), Ok(text(None, Some(Charset::WINDOWS_1252))));
     assert_eq!(detect(CSV, &Hints { encoding: Some("utf-8"), ..latin1 }), Ok(None));
     let binary = Hints { content_type: Some("application/gzip; charset=binary"), ..none };
     assert_eq!(detect(&gzip(CSV), &binary), Ok(text(Some(Compression::Gzip), None)));
-    let unknown = detect(CSV, &Hints { encoding: Some("shift_jis"), ..none }).unwrap_err();
-    assert_eq!(unknown.code(), "unsupported_encoding");
-    assert!(unknown.to_string().contains("`windows-1252`"), "{unknown}");
+    for label in ["utf-32", "utf-7", "hz-gb-2312", "klingon"] {
+        let unknown = detect(CSV, &Hints { encoding: Some(label), ..none }).unwrap_err();
+        assert_eq!(unknown.code(), "unsupported_encoding");
+        assert!(unknown.to_string().contains("`windows-1252`"), "{unknown}");
+    }
+    for (label, name) in [("sjis", "Shift_JIS"), ("GB2312", "GBK"), ("gb18030", "gb18030"), ("cp1250", "windows-1250")]
+    {
+        let Ok(Some(Packing::Text { compression: None, charset: Some(charset) })) =
+            detect(CSV, &Hints { encoding: Some(label), ..none })
+        else {
+            panic!("{label} is a charset")
+        };
+        assert_eq!(charset.name(), name);
+    }
     assert_eq!(code(b"\xff\xfe\0\0a\0\0\0", &none), "unsupported_encoding");
 }
 
@@ -107,9 +118,9 @@ fn workbooks_and_parquet_files_are_distinguished_from_similar_files() {
         Hints { format: Some("xlsx"), ..none },
         Hints { content_type: Some("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"), ..none },
     ] {
-        assert_eq!(detect(zip, &hints), Ok(Some(Packing::Xlsx { sheet: None })));
+        assert_eq!(detect(zip, &hints), Ok(Some(Packing::Xlsx { sheet: None, title_rows: 0 })));
         let named = detect(zip, &Hints { sheet: Some("Q3"), encoding: Some("utf-8"), ..hints });
-        assert_eq!(named, Ok(Some(Packing::Xlsx { sheet: Some("Q3".to_owned()) })));
+        assert_eq!(named, Ok(Some(Packing::Xlsx { sheet: Some("Q3".to_owned()), title_rows: 0 })));
     }
     assert_eq!(code(zip, &none), "archive");
     assert_eq!(code(zip, &Hints { file_name: Some("orders.xlsb"), ..none }), "unsupported_spreadsheet");

@@ -8,6 +8,7 @@ use parquet::schema::types::ColumnPath;
 use proptest::prelude::*;
 use rowmill_core::model::packing::Packing;
 use rowmill_formats::{DecodeError, Limits};
+use support::forged::*;
 use support::memory::{Counting, peak_of};
 use support::parquet::{Column, Values, codecs, file, optional, required, texts, v1, v2};
 use support::thrift::{Struct, push_varint};
@@ -17,64 +18,6 @@ use support::{file_text, file_text_bytes, gzip};
 static ALLOCATOR: Counting = Counting;
 
 const MIB: usize = 1024 * 1024;
-
-const INT32: i64 = 1;
-const BYTE_ARRAY: i64 = 6;
-const REQUIRED: i64 = 0;
-const REPEATED: i64 = 2;
-const PLAIN: i64 = 0;
-const RLE: i64 = 3;
-const UNCOMPRESSED: i64 = 0;
-const GZIP: i64 = 2;
-
-/// A file with one column in one row group. Every number in it can be forged.
-struct Forged {
-    kind: i64,
-    repetition: i64,
-    codec: i64,
-    rows: i64,
-    values: i64,
-    pages: Vec<u8>,
-}
-
-impl Forged {
-    fn new(pages: Vec<u8>) -> Self {
-        Self { kind: INT32, repetition: REQUIRED, codec: UNCOMPRESSED, rows: 1, values: 1, pages }
-    }
-
-    fn bytes(self) -> Vec<u8> {
-        let schema = [
-            Struct::default().text(4, "rows").int(5, 1),
-            Struct::default().int(1, self.kind).int(3, self.repetition).text(4, "a"),
-        ];
-        let chunk = Struct::default()
-            .int(1, self.kind)
-            .ints(2, &[PLAIN])
-            .texts(3, &["a"])
-            .int(4, self.codec)
-            .int(5, self.values)
-            .int(6, self.pages.len() as i64)
-            .int(7, self.pages.len() as i64)
-            .int(9, 4);
-        let group =
-            Struct::default().children(1, [Struct::default().int(2, 4).child(3, chunk)]).int(2, 0).int(3, self.rows);
-        with_footer(self.pages, Struct::default().int(1, 1).children(2, schema).int(3, self.rows).children(4, [group]))
-    }
-}
-
-fn with_footer(pages: Vec<u8>, footer: Struct) -> Vec<u8> {
-    let footer = footer.finish();
-    [b"PAR1", pages.as_slice(), &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()
-}
-
-fn header(kind: i64, size: usize, compressed: usize) -> Struct {
-    Struct::default().int(1, kind).int(2, size as i64).int(3, compressed as i64)
-}
-
-fn data_page(values: i64, encoding: i64, size: usize, content: &[u8]) -> Vec<u8> {
-    let data = Struct::default().int(1, values).int(2, encoding).int(3, RLE).int(4, RLE);
-    [header(0, size, content.len()).child(5, data).finish(), content.to_vec()].concat()
-}
 
 /// The error of decoding the file. Checks that decoding takes less memory than `peak_max`.
 fn refused(bytes: Vec<u8>, peak_max: usize) -> DecodeError {
@@ -248,15 +191,68 @@ fn a_schema_that_declares_two_billion_columns_is_corrupt() {
 
 #[test]
 fn the_error_says_that_a_file_is_encrypted() {
-    let schema =
-        [Struct::default().text(4, "rows").int(5, 1), Struct::default().int(1, INT32).int(3, REQUIRED).text(4, "a")];
     let algorithm = Struct::default().child(1, Struct::default());
-    let footer = Struct::default().int(1, 1).children(2, schema).int(3, 0).children(4, []).child(8, algorithm);
+    let footer = footer_of([]).child(8, algorithm);
     assert!(refused(with_footer(Vec::new(), footer), MIB).to_string().contains("is encrypted"));
     let mut bytes = Forged::new(Vec::new()).bytes();
     let end = bytes.len();
     bytes[end - 4..].copy_from_slice(b"PARE");
     assert!(refused(bytes, MIB).to_string().contains("is encrypted"));
+}
+
+/// A decimal column of this scale and precision, by its logical type or by the older converted type.
+fn decimal(is_logical: bool, scale: i64, precision: i64) -> Forged {
+    let page = data_page(1, PLAIN, 4, &7_i32.to_le_bytes());
+    let meaning = move |column: Struct| match is_logical {
+        true => column
+            .int(7, scale)
+            .int(8, precision)
+            .child(10, Struct::default().child(5, Struct::default().int(1, scale).int(2, precision))),
+        false => column.int(6, 5).int(7, scale).int(8, precision),
+    };
+    Forged { meaning: Box::new(meaning), ..Forged::new(page) }
+}
+
+#[test]
+fn a_decimal_with_a_scale_or_precision_out_of_range_is_refused_by_name() {
+    const MAX: i64 = i32::MAX as i64;
+    for is_logical in [true, false] {
+        let honest = decimal(is_logical, 2, 9).bytes();
+        assert_eq!(file_text(&Packing::Parquet, honest, &Limits::default()).unwrap(), "{\"a\":\"0.07\"}\n");
+        for (scale, precision) in [(MAX, MAX), (MAX, 9), (10, 9), (-1, 9), (0, 0), (77, 77), (0, MAX)] {
+            let error = refused(decimal(is_logical, scale, precision).bytes(), MIB);
+            let is_named = error.code() == "unsupported_parquet" && error.to_string().contains("decimal column");
+            // The schema parser of the crate `parquet` refuses some of them first.
+            assert!(is_named || error.code() == "corrupt_file", "{scale} {precision}: {error}");
+        }
+        // Bytes of any length, of which the schema parser checks no precision.
+        let bomb = Forged { kind: BYTE_ARRAY, ..decimal(is_logical, MAX, MAX) };
+        let error = refused(bomb.bytes(), MIB);
+        assert!(error.to_string().contains("precision 2147483647 and scale 2147483647"), "{error}");
+    }
+}
+
+#[test]
+fn a_fixed_length_of_two_gigabytes_or_none_is_rejected() {
+    for encoding in [PLAIN, 7, 9] {
+        for length in [Some(i64::from(i32::MAX)), Some(0), Some(-1), None] {
+            let page = data_page(i32::MAX.into(), encoding, 4, b"abcd");
+            let lie = Forged { kind: FIXED_LEN_BYTE_ARRAY, length, values: i32::MAX.into(), ..Forged::new(page) };
+            let error = refused(lie.bytes(), MIB);
+            assert!(["unsupported_parquet", "corrupt_file"].contains(&error.code()), "{encoding} {length:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn millions_of_row_groups_or_chunks_in_a_few_megabytes_are_rejected() {
+    let groups = vec![Struct::default(); 2_000_000];
+    let chunks = vec![Struct::default().child(3, Struct::default()); 2_000_000];
+    let of_chunks = vec![Struct::default().children(1, chunks)];
+    for groups in [groups, of_chunks] {
+        let error = refused(with_footer(Vec::new(), footer_of(groups)), 100 * MIB);
+        assert_eq!(error.code(), "unsupported_parquet");
+    }
 }
 
 /// The options for writing a small file that contains most features.

@@ -45,11 +45,11 @@ fn sheet(rows: &str) -> Vec<u8> {
 }
 
 fn decoded(bytes: Vec<u8>, limits: &Limits) -> (Result<String, DecodeError>, usize) {
-    peak_of(|| file_text(&Packing::Xlsx { sheet: None }, bytes, limits))
+    peak_of(|| file_text(&Packing::Xlsx { sheet: None, title_rows: 0 }, bytes, limits))
 }
 
 fn refused_within(bytes: Vec<u8>, limits: &Limits, peak_max: usize) -> DecodeError {
-    let (result, peak) = peak_of(|| file_text_bytes(&Packing::Xlsx { sheet: None }, bytes, limits));
+    let (result, peak) = peak_of(|| file_text_bytes(&Packing::Xlsx { sheet: None, title_rows: 0 }, bytes, limits));
     assert!(peak < peak_max, "{peak} bytes were held");
     let error = result.expect_err("the file lies");
     assert!(!error.is_source(), "{error}");

@@ -58,14 +58,40 @@ fn a_file_that_is_cut_off_anywhere_is_corrupt() {
     );
 }
 
+/// What follows the last member or frame: garbage, zeros of a tape block, one line end.
+const FOLLOWING: [&[u8]; 4] = [b"garbage and more of it", &[0; 512], b"\n", b"\x1f"];
+
 #[test]
-fn data_after_the_end_is_corrupt() {
-    for (compression, whole) in [(GZIP, gzip(b"a\n")), (ZSTD, zstd(b"a\n"))] {
-        for rest in [b"garbage and more of it".as_slice(), b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"] {
-            let error =
-                decoded(compression, &[&whole, rest].concat()).map(|text| text.len()).expect_err("something follows");
-            assert_eq!(error.code(), "corrupt_file");
+fn bytes_after_the_last_gzip_member_are_ignored_and_noted_as_by_gzip() {
+    let whole = [gzip(b"a\n"), gzip(b"b\n")].concat();
+    for rest in FOLLOWING {
+        let bytes = [whole.as_slice(), rest].concat();
+        assert_eq!(decoded(GZIP, &bytes).unwrap(), b"a\nb\n");
+        for capacity in [1, 2, 7, 8192] {
+            let reader = BufReader::with_capacity(capacity, bytes.as_slice());
+            let end = decode_stream(GZIP, None, reader, &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
+            assert_eq!(end.ignored_from, Some(whole.len() as u64), "{rest:?}");
         }
+    }
+    let clean = decode_stream(GZIP, None, whole.as_slice(), &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(clean.ignored_from, None);
+}
+
+#[test]
+fn a_damaged_gzip_member_after_a_good_one_is_corrupt() {
+    for rest in [b"\x1f\x8b".as_slice(), b"\x1f\x8bnonsense and more of it"] {
+        let bytes = [&gzip(b"a\n"), rest].concat();
+        let error = decoded(GZIP, &bytes).map(|text| text.len()).expect_err("a member begins");
+        assert_eq!(error.code(), "corrupt_file");
+    }
+}
+
+#[test]
+fn data_after_the_last_zstd_frame_is_corrupt() {
+    for rest in FOLLOWING {
+        let bytes = [&zstd(b"a\n"), rest].concat();
+        let error = decoded(ZSTD, &bytes).map(|text| text.len()).expect_err("something follows");
+        assert_eq!(error.code(), "corrupt_file");
     }
 }
 
@@ -81,11 +107,11 @@ fn the_checksum_detects_a_flipped_bit() {
 fn charsets_are_decoded_in_compressed_files_too() {
     let text = "name;städte\n😀;Zürich\n";
     for (charset, bytes) in [
-        (Charset::Utf16Le, utf16(&format!("\u{feff}{text}"), Charset::Utf16Le)),
-        (Charset::Utf16Be, utf16(text, Charset::Utf16Be)),
-        (Charset::Windows1252, b"name;st\xe4dte\n\x80;Z\xfcrich\n".to_vec()),
+        (Charset::UTF_16LE, utf16(&format!("\u{feff}{text}"), Charset::UTF_16LE)),
+        (Charset::UTF_16BE, utf16(text, Charset::UTF_16BE)),
+        (Charset::WINDOWS_1252, b"name;st\xe4dte\n\x80;Z\xfcrich\n".to_vec()),
     ] {
-        let expected = if charset == Charset::Windows1252 { text.replace('😀', "€") } else { text.to_owned() };
+        let expected = if charset == Charset::WINDOWS_1252 { text.replace('😀', "€") } else { text.to_owned() };
         for (compression, bytes) in [(None, bytes.clone()), (GZIP, gzip(&bytes)), (ZSTD, zstd(&bytes))] {
             let decoded = stream_text(compression, Some(charset), &bytes, &Limits::default()).unwrap();
             assert_eq!(String::from_utf8(decoded).unwrap(), expected);
@@ -184,8 +210,8 @@ fn the_start_of_a_text_is_decoded_from_the_start_of_its_file() {
     let cut = &gzip(&text)[..1000];
     assert_eq!(decode_prefix(GZIP, None, cut, true, 1 << 20).unwrap_err().code(), "corrupt_file");
     assert_eq!(decode_prefix(GZIP, None, b"\x1f\x8b", false, 10).unwrap(), (vec![], false));
-    let odd = utf16("héader", Charset::Utf16Be);
-    let (head, whole) = decode_prefix(None, Some(Charset::Utf16Be), &odd[..5], false, 100).unwrap();
+    let odd = utf16("héader", Charset::UTF_16BE);
+    let (head, whole) = decode_prefix(None, Some(Charset::UTF_16BE), &odd[..5], false, 100).unwrap();
     assert_eq!((head.as_slice(), whole), ("hé".as_bytes(), false));
 }
 
@@ -212,13 +238,13 @@ proptest! {
     fn encoded_text_is_decoded_to_the_original(text in any_text(), marked in any::<bool>()) {
         let text = text.trim_start_matches('\u{feff}');
         let with_mark = if marked { format!("\u{feff}{text}") } else { text.to_owned() };
-        for charset in [Charset::Utf16Le, Charset::Utf16Be] {
+        for charset in [Charset::UTF_16LE, Charset::UTF_16BE] {
             let decoded = stream_text(None, Some(charset), &utf16(&with_mark, charset), &Limits::default()).unwrap();
             prop_assert_eq!(decoded, text.as_bytes());
         }
         let (bytes, _, had_errors) = encoding_rs::WINDOWS_1252.encode(text);
         if !had_errors {
-            let decoded = stream_text(None, Some(Charset::Windows1252), &bytes, &Limits::default()).unwrap();
+            let decoded = stream_text(None, Some(Charset::WINDOWS_1252), &bytes, &Limits::default()).unwrap();
             prop_assert_eq!(decoded, text.as_bytes());
         }
     }
@@ -230,7 +256,7 @@ proptest! {
     ) {
         bytes.splice(0..0, magic.iter().copied());
         for compression in [None, GZIP, ZSTD] {
-            for charset in [None, Some(Charset::Utf16Le), Some(Charset::Windows1252)] {
+            for charset in [None, Some(Charset::UTF_16LE), Some(Charset::WINDOWS_1252)] {
                 let _ = stream_text(compression, charset, &bytes, &tight());
                 let _ = decode_prefix(compression, charset, &bytes, false, 100);
             }

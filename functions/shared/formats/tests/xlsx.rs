@@ -13,7 +13,7 @@ use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 use support::file_text;
 
 fn csv_of(workbook: &mut Workbook, sheet: Option<&str>) -> Result<String, DecodeError> {
-    let packing = Packing::Xlsx { sheet: sheet.map(str::to_owned) };
+    let packing = Packing::Xlsx { sheet: sheet.map(str::to_owned), title_rows: 0 };
     file_text(&packing, workbook.save_to_buffer().unwrap(), &Limits::default())
 }
 
@@ -134,7 +134,10 @@ fn days_may_be_counted_from_1904_on() {
         workbook.save_to_buffer().unwrap()
     };
     let bytes = rewritten(&bytes, "xl/workbook.xml", |xml| xml.replace("<workbookPr", "<workbookPr date1904=\"1\""));
-    assert_eq!(file_text(&Packing::Xlsx { sheet: None }, bytes, &Limits::default()).unwrap(), "1904-01-01\n");
+    assert_eq!(
+        file_text(&Packing::Xlsx { sheet: None, title_rows: 0 }, bytes, &Limits::default()).unwrap(),
+        "1904-01-01\n"
+    );
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn unusual_xml_is_read_in_the_same_way_as_by_calamine() {
         <x:c t="b"><x:v>1</x:v></x:c></x:row><x:row r="5"><x:c r="C5" t="str"><x:f>"q"</x:f><x:v>&#233;&#x20AC;</x:v></x:c></x:row>
         </x:sheetData></x:worksheet>"#;
     let bytes = rewritten(&bytes, "xl/worksheets/sheet1.xml", |_| sheet.to_owned());
-    let csv = file_text(&Packing::Xlsx { sheet: None }, bytes.clone(), &Limits::default()).unwrap();
+    let csv = file_text(&Packing::Xlsx { sheet: None, title_rows: 0 }, bytes.clone(), &Limits::default()).unwrap();
     assert_eq!(csv, "a&b<c>,7,true\n,,é€\n");
     assert_eq!(records(&csv), read_by_calamine(bytes));
 }
@@ -162,11 +165,16 @@ fn the_header_is_available_without_reading_the_rest() {
     }
     let bytes = workbook.save_to_buffer().unwrap();
     let (mut blocks, mut consumed) = (0, 0);
-    decode_file(&Packing::Xlsx { sheet: None }, Cursor::new(bytes.clone()), &Limits::default(), |block| {
-        (blocks, consumed) = (blocks + 1, block.consumed);
-        assert!(block.bytes.starts_with(b"0,1,2,3,4,5,6,7,8,9\n"));
-        ControlFlow::Break(())
-    })
+    decode_file(
+        &Packing::Xlsx { sheet: None, title_rows: 0 },
+        Cursor::new(bytes.clone()),
+        &Limits::default(),
+        |block| {
+            (blocks, consumed) = (blocks + 1, block.consumed);
+            assert!(block.bytes.starts_with(b"0,1,2,3,4,5,6,7,8,9\n"));
+            ControlFlow::Break(())
+        },
+    )
     .unwrap();
     assert_eq!(blocks, 1);
     assert!(consumed > 0 && consumed < bytes.len() as u64 / 4, "{consumed} of {}", bytes.len());
@@ -178,7 +186,7 @@ fn a_panic_of_the_sink_reaches_the_caller() {
     workbook.add_worksheet().write(0, 0, "header").unwrap();
     let bytes = workbook.save_to_buffer().unwrap();
     let decode = || {
-        decode_file(&Packing::Xlsx { sheet: None }, Cursor::new(bytes), &Limits::default(), |_| {
+        decode_file(&Packing::Xlsx { sheet: None, title_rows: 0 }, Cursor::new(bytes), &Limits::default(), |_| {
             panic!("the sink's own")
         })
     };
@@ -274,7 +282,7 @@ proptest! {
             }
         }
         let bytes = workbook.save_to_buffer().unwrap();
-        let csv = file_text(&Packing::Xlsx { sheet: None }, bytes.clone(), &Limits::default()).unwrap();
+        let csv = file_text(&Packing::Xlsx { sheet: None, title_rows: 0 }, bytes.clone(), &Limits::default()).unwrap();
         prop_assert_eq!(records(&csv), read_by_calamine(bytes));
     }
 }

@@ -52,15 +52,15 @@ pub fn parse(line: &str) -> Option<Invocation> {
     #[derive(Deserialize)]
     struct Line {
         message: String,
-        #[serde(flatten)]
-        invocation: Invocation,
     }
     // Most lines are different, and a text search is cheaper than parsing.
     if !line.contains(MESSAGE) {
         return None;
     }
-    let line: Line = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;
-    (line.message == MESSAGE).then_some(line.invocation)
+    // Read twice and not flattened: numbers with a fraction cannot be read through `flatten` (decision 0013).
+    let json = line.get(line.find('{')?..)?;
+    let line: Line = serde_json::from_str(json).ok()?;
+    (line.message == MESSAGE).then(|| serde_json::from_str(json).ok())?
 }
 
 /// The ends of the logs at some time.

@@ -101,6 +101,12 @@ pub struct ParamArgs {
     /// The file has no header line: its columns are named column1, column2, …
     #[arg(long)]
     pub no_header: bool,
+    /// Row of the file that names the columns, counted from 1 behind the skipped ones; 0 for none [default: 1]
+    #[arg(long, value_name = "ROW", conflicts_with = "no_header")]
+    pub header_row: Option<u32>,
+    /// Rows at the start of the file to skip, such as titles; blank lines do not count [default: 0]
+    #[arg(long, value_name = "ROWS")]
+    pub skip_rows: Option<u32>,
     /// Format of the file [default: detected from its content and extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -110,7 +116,7 @@ pub struct ParamArgs {
     /// Compression of the file [default: detected from its content]
     #[arg(long, value_enum)]
     pub compression: Option<Compression>,
-    /// Text encoding, for example `utf-16le` or `windows-1252` [default: from the byte order mark, else utf-8]
+    /// Text encoding by its WHATWG label, for example `utf-16le`, `windows-1252` or `shift_jis` [default: from the byte order mark, else utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<String>,
     /// Mapping for transform: a JSON array, or the name of a file with one
@@ -144,6 +150,8 @@ impl ParamArgs {
             ("schema", schema),
             ("delimiter", self.delimiter.map(|delimiter| delimiter.to_string().into())),
             ("header", self.no_header.then_some(false.into())),
+            ("headerRow", self.header_row.map(Value::from)),
+            ("skipRows", self.skip_rows.map(Value::from)),
             ("format", self.format.map(|format| format.word().into())),
             ("sheet", text(&self.sheet)),
             ("compression", self.compression.map(|compression| compression.word().into())),

@@ -62,6 +62,9 @@ pub fn summary(job: &JobView) -> String {
         let place = error.row.map(|row| format!(" (row {row})")).unwrap_or_default();
         text += &format!("  {code}: {what}{place}\n");
     }
+    for warning in &job.warnings {
+        text += &format!("  warning: {}\n", escape_controls(&warning.message));
+    }
     let found = match (job.item_count_final, job.status.is_terminal()) {
         (false, false) => format!("{} so far", count(job.item_count)),
         _ => count(job.item_count),
@@ -124,7 +127,9 @@ fn message_with_column(item: &FailedItem) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{job, job_guid};
+    use serde_json::json;
+
+    use crate::fixtures::{job, job_guid, job_json};
 
     #[test]
     fn the_exit_code_says_how_it_went() {
@@ -162,6 +167,17 @@ mod tests {
         let text = summary(&failed);
         let second = text.lines().nth(1).unwrap();
         assert_eq!(second, "  unterminated_quote: A quote never ends (row 7)");
+    }
+
+    #[test]
+    fn a_summary_shows_the_warnings_of_the_job() {
+        let warning = json!({"code": "unnamed_columns", "message": "Columns\u{1b} of the header have no name."});
+        let job = serde_json::from_value(job_json(json!({"warnings": [warning]}))).unwrap();
+        assert!(
+            summary(&job).contains("\n  warning: Columns\\u{1b} of the header have no name.\n"),
+            "{}",
+            summary(&job)
+        );
     }
 
     #[test]

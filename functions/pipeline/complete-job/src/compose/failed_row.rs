@@ -1,6 +1,6 @@
 //! A failed item as a row of the failed-rows file.
 //!
-//! CSV jobs: the input's own columns and cells, then `row`, `code`, `message` and `column`. If the input has a column of
+//! CSV jobs: the input's own header and cells, then `row`, `code`, `message` and `column`. If the input has a column of
 //! such a name, [`failed_rows_columns`] chooses other names. A row with too few cells is filled up with empty ones. In a
 //! row with too many, the last column holds the surplus cells, joined by the delimiter. Bytes that are not UTF-8 become
 //! U+FFFD, and a row too long to be read has empty cells. Cells that a spreadsheet would run as formulas are escaped. A
@@ -28,8 +28,9 @@ pub fn header(spec: &Spec) -> Result<Vec<u8>, PortError> {
     match spec.head.dialect.format {
         Format::Jsonl => Ok(Vec::new()),
         Format::Csv => {
-            let names = failed_rows_columns(&spec.head.columns);
-            csv_row(spec, spec.head.columns.iter().chain(&names).map(String::as_str))
+            let own = spec.head.own_header();
+            let names = failed_rows_columns(own);
+            csv_row(spec, own.iter().chain(&names).map(String::as_str))
         }
     }
 }

@@ -11,12 +11,12 @@ use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
-use crate::job::{JobLinks, JobPage, JobView};
+use crate::job::{JobLinks, JobPage, JobView, JobWarning};
 use crate::problem::{ProblemCode, ProblemView};
 use crate::request::{AnnounceRequest, CreateJobRequest, RedriveRequest, Tolerance};
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
 use crate::routes::Body;
-use crate::status::{JobOutcome, Stage, Status};
+use crate::status::{JobOutcome, Stage, Status, WarningCode};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
 const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));
@@ -88,6 +88,11 @@ pub fn job() -> JobView {
         finished_at: Some(at(7)),
         expires_at: Some(at(2_592_000)),
         error: None,
+        warnings: vec![JobWarning {
+            code: WarningCode::UnnamedColumns.into(),
+            message: "Columns of the header have no name. They are read under other names: column 4 as `column4`."
+                .to_owned(),
+        }],
         unprocessed: None,
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
         links: JobLinks::of(JOB_GUID),

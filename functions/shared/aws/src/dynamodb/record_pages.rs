@@ -1,9 +1,10 @@
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::records::{RecordPage, StoredRecord};
 use rowmill_core::ports::PortError;
-use serde_json::{Map, Value};
+use serde_json::{Number, Value};
 
 use super::attributes::{Item, text};
 use super::errors::port_error;
@@ -52,7 +53,24 @@ fn key_of(item: &Item) -> Result<String, PortError> {
 fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
     let key = key_of(&item)?;
     let fields = item.remove("fields").unwrap_or_else(|| AttributeValue::M(HashMap::new()));
-    let fields: Map<String, Value> =
-        serde_dynamo::from_attribute_value(fields).map_err(|error| PortError::invalid(DOING, error))?;
-    Ok(StoredRecord { key, fields })
+    match value_of(fields) {
+        Some(Value::Object(fields)) => Ok(StoredRecord { key, fields }),
+        _ => Err(PortError::invalid(DOING, "a record has a field of an unknown type")),
+    }
+}
+
+/// The value of an attribute. Numbers keep all their digits. `None` for a type that no record has.
+fn value_of(attribute: AttributeValue) -> Option<Value> {
+    Some(match attribute {
+        AttributeValue::Null(_) => Value::Null,
+        AttributeValue::Bool(value) => Value::Bool(value),
+        AttributeValue::S(text) => Value::String(text),
+        AttributeValue::N(digits) => Value::Number(Number::from_str(&digits).ok()?),
+        AttributeValue::L(list) => Value::Array(list.into_iter().map(value_of).collect::<Option<_>>()?),
+        AttributeValue::M(map) => {
+            let fields = map.into_iter().map(|(name, field)| Some((name, value_of(field)?)));
+            Value::Object(fields.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
 }

@@ -23,6 +23,7 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         a_record_reads_back_as_it_was_written,
+        numbers_read_back_with_every_digit,
         the_later_version_wins_regardless_of_the_order_of_writes,
         a_version_written_again_changes_nothing,
         the_later_job_wins_regardless_of_the_row,
@@ -74,6 +75,21 @@ async fn a_record_reads_back_as_it_was_written(store: &impl Records) {
     let upsert = Upsert { key: "U+0041 '\"".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
     assert_eq!(store.record("d", &upsert.key).await, Some((version(1, 1).to_string(), fields)));
+}
+
+/// As many digits as DynamoDB keeps.
+async fn numbers_read_back_with_every_digit(store: &impl Records) {
+    let numbers =
+        ["12345678901234567890123456789012345678", "-0.1234567890123456789012345678901234567", "18446744073709551617"];
+    let list: Vec<Value> = numbers.iter().map(|number| serde_json::from_str(number).expect("a number")).collect();
+    let fields = json!({ "numbers": list }).as_object().cloned().unwrap_or_default();
+    let upsert = Upsert { key: "k".into(), version: version(1, 1), fields: fields.clone() };
+    assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
+    let mut found = Vec::new();
+    for partition in 0..RECORD_PARTITIONS {
+        found.extend(store.page("d", partition, None, 10).await.expect("a page").records);
+    }
+    assert_eq!(found, [StoredRecord { key: "k".into(), fields }]);
 }
 
 async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl Records) {

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::keys;
 use crate::model::messages::ChunkMessage;
+use crate::model::packing::Packing;
 use crate::model::run_output::{FailedItem, to_base64};
-use crate::model::spec::Spec;
+use crate::model::spec::{Source, Spec};
 use crate::ports::{Objects, PortError};
 use crate::text::bad_record::ROW_TOO_LONG;
-use crate::text::{BadRecord, Chunk, ChunkMode, RawItem, Record, read_items};
+use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, RawItem, Record, read_items};
 
 /// An item of a chunk.
 #[derive(Clone, PartialEq, Debug)]
@@ -146,7 +147,7 @@ pub async fn read_input(
                 objects.read_range(&file.key, &file.etag, range).await.map_err(source_error)?
             }
         };
-        let items = read_items(chunk, &bytes, &spec.head.dialect, columns);
+        let items = read_items(chunk, &bytes, &spec.head.dialect, columns).with_hint(charset_hint(spec));
         items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
     };
     match items.len() == chunk.items as usize {
@@ -169,6 +170,17 @@ fn source_error(error: PortError) -> InputError {
         PortError::NotFound => InputError::SourceChanged("is gone"),
         PortError::Changed => InputError::SourceChanged("was replaced"),
         error => error.into(),
+    }
+}
+
+/// What a message about an item that is not UTF-8 says about the charset of the job's file.
+fn charset_hint(spec: &Spec) -> CharsetHint {
+    match &spec.source {
+        Source::File(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => CharsetHint::Likely,
+        Source::Packed { packing: Packing::Text { charset: Some(charset), .. }, .. } => {
+            CharsetHint::Declared(charset.name())
+        }
+        Source::Packed { .. } | Source::Dataset { .. } => CharsetHint::None,
     }
 }
 
@@ -197,7 +209,8 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
     let read = bytes.as_ref().filter(|_| !left_out).and_then(|bytes| {
         let length = bytes.len() as u64;
         let chunk = Chunk { offset, length, first_row: row, items: 1, mode: ChunkMode::Items };
-        read_items(&chunk, bytes, &spec.head.dialect, columns).next().map(|item| (bytes.clone(), item.record))
+        let mut items = read_items(&chunk, bytes, &spec.head.dialect, columns).with_hint(charset_hint(spec));
+        items.next().map(|item| (bytes.clone(), item.record))
     });
     match read {
         Some((bytes, record)) => InputItem { before: Some(failed), ..InputItem::new(row, offset, bytes, record) },

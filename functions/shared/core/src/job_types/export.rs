@@ -3,6 +3,7 @@
 //! The split reads the dataset partition by partition and stores a copy of each chunk's records. So there is one item
 //! per record, and a chunk that is processed again gives the same rows.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -47,8 +48,13 @@ impl JobType for Export {
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let dataset = dataset(spec)?;
-        let params =
-            RowParams { all: &spec.params, format: "format", default_format: Format::Jsonl, default_columns: None };
+        let params = RowParams {
+            all: &spec.params,
+            format: "format",
+            default_format: Format::Jsonl,
+            default_columns: None,
+            own_names: HashMap::new(),
+        };
         Ok(Arc::new(RecordExport {
             dataset,
             rows: RowWriter::of(params)?,

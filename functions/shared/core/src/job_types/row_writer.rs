@@ -1,5 +1,7 @@
 //! Writes the rows of an output file as CSV or JSON Lines.
 
+use std::collections::HashMap;
+
 use csv::{Terminator, WriterBuilder};
 use serde_json::{Map, Value};
 
@@ -21,6 +23,8 @@ pub(super) struct RowParams<'a> {
     pub default_format: Format,
     /// The columns if the param `columns` is missing; `None` if they are unknown.
     pub default_columns: Option<Vec<String>>,
+    /// What the header of a CSV file calls a column, if that is not its name. Not used for the param `columns`.
+    pub own_names: HashMap<String, String>,
 }
 
 /// Writes all rows in the same format and with the same columns.
@@ -28,6 +32,8 @@ pub(super) struct RowWriter {
     format: Format,
     /// The columns in their order; `None` means all fields of each row.
     columns: Option<Vec<String>>,
+    /// What the header of a CSV file calls a column, if that is not its name.
+    own_names: HashMap<String, String>,
     /// Whether cells that a spreadsheet would run as formulas are escaped.
     escape_formulas: bool,
 }
@@ -46,14 +52,16 @@ impl RowWriter {
             Some(Value::Bool(escape)) => *escape,
             Some(_) => return Err(ParamsError::new("params.escapeFormulas", "must be true or false.")),
         };
-        let columns = columns(params.all)?.or(params.default_columns);
+        let chosen = columns(params.all)?;
+        let own_names = if chosen.is_some() { HashMap::new() } else { params.own_names };
+        let columns = chosen.or(params.default_columns);
         if format == Format::Csv && columns.is_none() {
             return Err(ParamsError::new(
                 "params.columns",
                 "is missing. CSV needs the same columns in every row: list them.",
             ));
         }
-        Ok(Self { format, columns, escape_formulas })
+        Ok(Self { format, columns, own_names, escape_formulas })
     }
 
     /// Describes the output file: `name` plus the file extension of the format.
@@ -63,7 +71,10 @@ impl RowWriter {
             Format::Jsonl => ("jsonl", "application/x-ndjson"),
         };
         let header = match (&self.columns, self.format) {
-            (Some(columns), Format::Csv) => csv_line(columns.iter().map(|column| self.cell(column.clone()))),
+            (Some(columns), Format::Csv) => {
+                let shown = columns.iter().map(|column| self.own_names.get(column).unwrap_or(column));
+                csv_line(shown.map(|name| self.cell(name.clone())))
+            }
             _ => None,
         };
         OutputFile {

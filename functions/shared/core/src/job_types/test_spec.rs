@@ -15,7 +15,7 @@ pub(super) fn job_guid() -> JobGuid {
 /// A job of this type for a small file with these columns.
 pub(super) fn spec(job_type: &str, format: Format, columns: &[&str], params: &Value) -> Spec {
     let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    let head = Head { dialect: Dialect { format, delimiter: b',' }, columns, data_start: 0 };
+    let head = Head { dialect: Dialect { format, delimiter: b',' }, columns, header: None, data_start: 0 };
     let params = params.as_object().cloned().unwrap();
     Spec { job_guid: job_guid(), job_type: job_type.into(), head, params, ..fixtures::spec() }
 }

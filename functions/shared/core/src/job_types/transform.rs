@@ -1,6 +1,7 @@
 //! `transform`: maps rows into an output file, in the order of the input. It is the example of a job type with outputs.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -40,7 +41,7 @@ impl JobType for Transform {
         let format = spec.head.dialect.format;
         let mut known = (format == Format::Csv).then(|| spec.head.columns.clone());
         let steps = steps(spec.params.get("mapping"))?;
-        let steps =
+        let steps: Vec<Step> =
             (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
         if known.as_ref().is_some_and(Vec::is_empty) && !spec.head.columns.is_empty() {
             return Err(ParamsError::new("params.mapping", "drops all columns. Keep at least one."));
@@ -50,6 +51,7 @@ impl JobType for Transform {
             format: "outputFormat",
             default_format: format,
             default_columns: known.clone(),
+            own_names: own_names(spec, &steps),
         })?;
         if let (Some(known), Some(wanted)) = (&known, spec.params.get("columns").and_then(Value::as_array))
             && let Some(unknown) = wanted.iter().filter_map(Value::as_str).find(|name| !known.iter().any(|k| k == name))
@@ -68,6 +70,13 @@ const STEPS_MAX: usize = 1_000;
 
 /// A row may grow to so many times the largest record of a file.
 const ROW_GROWTH_MAX: u64 = 4;
+/// What the header of the input calls the columns that were given a name, as far as no step gives one of these names to a
+/// column itself.
+fn own_names(spec: &Spec, steps: &[Step]) -> HashMap<String, String> {
+    let is_given = |name: &String| steps.iter().any(|step| step.target() == Some(name));
+    let names = spec.head.columns.iter().zip(spec.head.own_header());
+    names.filter(|(name, own)| name != own && !is_given(name)).map(|(name, own)| (name.clone(), own.clone())).collect()
+}
 
 /// A step as it appears in the params.
 #[derive(Deserialize)]
@@ -263,6 +272,16 @@ impl ItemProcessor for Mapping {
 }
 
 impl Step {
+    /// The column that the step writes.
+    const fn target(&self) -> Option<&String> {
+        match self {
+            Self::Rename { to: name, .. } | Self::Set { column: name, .. } | Self::Fill { column: name, .. } => {
+                Some(name)
+            }
+            Self::Drop(_) => None,
+        }
+    }
+
     fn apply(&self, row: &mut GrowingRow) -> Result<(), ItemError> {
         match self {
             Self::Rename { from, to } => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-pub use rowmill_api::job::JobError;
+pub use rowmill_api::job::{JobError, JobWarning};
 pub use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
 use crate::model::states::{JobOutcome, Status, Transition};
 use crate::model::tally::Counts;
+use crate::model::warnings;
 use crate::text::Position;
 
 /// A job, as stored in its row.
@@ -34,6 +35,8 @@ pub struct Job {
     /// What counts as 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
     /// objects, or the number of partitions of a dataset.
     pub data_bytes: u64,
+    /// What the owner should know about the file. One of each kind; those found while the file is split come later.
+    pub warnings: Vec<JobWarning>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
@@ -95,6 +98,7 @@ impl Job {
             is_stored: spec.source.is_stored(),
             data_start,
             data_bytes,
+            warnings: warnings::of_columns(&spec.head),
             metadata: None,
             status: Status::Waiting,
             outcome: None,

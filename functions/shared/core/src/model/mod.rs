@@ -18,6 +18,7 @@ pub mod spec;
 pub mod states;
 pub mod tally;
 pub mod upload;
+pub mod warnings;
 
 #[cfg(test)]
 mod job_event_tests;

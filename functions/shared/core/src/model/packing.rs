@@ -1,6 +1,8 @@
 //! How an upload that is not plain UTF-8 text is unpacked to text.
 
-use serde::{Deserialize, Serialize};
+use encoding_rs::Encoding;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The packing of an upload's text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,9 +22,16 @@ pub enum Packing {
         /// The sheet's name; the first one by default.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sheet: Option<String>,
+        /// How many rows stand before the header. They are not padded: the header sets the number of columns.
+        #[serde(rename = "titleRows", skip_serializing_if = "is_zero", default)]
+        title_rows: u32,
     },
     /// A Parquet file, whose rows become JSON lines. Needs a temporary file.
     Parquet,
+}
+
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A compression of a whole file.
@@ -35,18 +44,47 @@ pub enum Compression {
     Zstd,
 }
 
-/// A character set other than UTF-8.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Charset {
+/// A character set other than UTF-8: any of the [WHATWG encoding standard](https://encoding.spec.whatwg.org). It is stored
+/// as its name in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charset(&'static Encoding);
+
+impl Charset {
     /// UTF-16, least significant byte first.
-    #[serde(rename = "utf-16le")]
-    Utf16Le,
+    pub const UTF_16LE: Self = Self(encoding_rs::UTF_16LE);
     /// UTF-16, most significant byte first.
-    #[serde(rename = "utf-16be")]
-    Utf16Be,
+    pub const UTF_16BE: Self = Self(encoding_rs::UTF_16BE);
     /// Windows-1252, which also stands for Latin-1, as in the WHATWG encoding standard.
-    #[serde(rename = "windows-1252")]
-    Windows1252,
+    pub const WINDOWS_1252: Self = Self(encoding_rs::WINDOWS_1252);
+
+    /// The charset of this encoding; `None` for UTF-8.
+    pub fn of(encoding: &'static Encoding) -> Option<Self> {
+        (encoding != encoding_rs::UTF_8).then_some(Self(encoding))
+    }
+
+    /// The encoding.
+    pub const fn encoding(self) -> &'static Encoding {
+        self.0
+    }
+
+    /// The name in the encoding standard, such as `Shift_JIS`.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+}
+
+impl Serialize for Charset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name().to_ascii_lowercase())
+    }
+}
+
+impl<'de> Deserialize<'de> for Charset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let encoding = Encoding::for_label_no_replacement(name.as_bytes());
+        encoding.and_then(Self::of).ok_or_else(|| D::Error::custom("an unknown charset"))
+    }
 }
 
 /// How much text may come out of a packed upload. The decoders' other limits are in `rowmill-formats`.
@@ -65,4 +103,26 @@ impl PackedLimits {
     /// The defaults: 20 GiB, 250 and 20 million. They keep the work of a decoder within minutes.
     pub const DEFAULT: Self =
         Self { expanded_max_bytes: 20 * 1024 * 1024 * 1024, ratio_max: 250, sheet_cells_max: 20_000_000 };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packing_reads_back_as_it_was_stored_and_a_charset_is_its_name_in_lower_case() {
+        let text = |charset| Packing::Text { compression: None, charset: Some(charset) };
+        let shift_jis = Charset::of(encoding_rs::SHIFT_JIS).unwrap();
+        for (packing, stored) in [
+            (text(Charset::UTF_16LE), r#"{"kind":"text","charset":"utf-16le"}"#),
+            (text(Charset::WINDOWS_1252), r#"{"kind":"text","charset":"windows-1252"}"#),
+            (text(shift_jis), r#"{"kind":"text","charset":"shift_jis"}"#),
+            (Packing::Xlsx { sheet: None, title_rows: 0 }, r#"{"kind":"xlsx"}"#),
+            (Packing::Xlsx { sheet: None, title_rows: 3 }, r#"{"kind":"xlsx","titleRows":3}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&packing).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<Packing>(stored).unwrap(), packing);
+        }
+        assert!(serde_json::from_str::<Packing>(r#"{"kind":"text","charset":"hz-gb-2312"}"#).is_err());
+    }
 }

@@ -141,6 +141,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         finished_at: job.finished_at,
         expires_at: job.expires_at,
         error: job.error(),
+        warnings: job.warnings.clone(),
         unprocessed: unprocessed(job),
         metadata: job.metadata.clone(),
         links: JobLinks::of(job.job_guid),

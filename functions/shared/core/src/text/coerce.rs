@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
-
-use super::json_line::exact_integer;
+use serde_json::{Map, Number, Value};
 
 /// A set of JSON types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +60,6 @@ pub(super) enum Coerced {
     Value(Value),
     /// The cell is empty, and neither null nor a string is allowed: the property is omitted.
     LeftOut,
-    /// An integer that no JSON number here can represent exactly, and a string is not allowed.
-    Inexact,
 }
 
 /// The types that a schema declares for the columns.
@@ -184,32 +180,39 @@ fn coerce(cell: &str, types: Types) -> Coerced {
     if cell.is_empty() && !text_allowed {
         return Coerced::LeftOut;
     }
-    let written_as_json_would = |value: &Value| value.to_string().as_str() == cell;
     match parse(cell.trim_ascii(), types) {
-        Some(Coerced::Value(value)) if !text_allowed || written_as_json_would(&value) => Coerced::Value(value),
-        Some(Coerced::Inexact) if !text_allowed => Coerced::Inexact,
+        Some(value) if !text_allowed || is_written_like(&value, cell) => Coerced::Value(value),
         _ => Coerced::Value(cell.into()),
     }
 }
 
+/// Whether JSON would write the value just as this cell. A decimal number counts if the cell has its shortest form, so that
+/// `1.50` and `12E4` stay strings where they may be.
+fn is_written_like(value: &Value, cell: &str) -> bool {
+    match value {
+        Value::Number(number) if !number.is_i64() && !number.is_u64() && cell.contains(['.', 'e', 'E']) => {
+            number.as_f64().is_some_and(|float| Value::from(float).to_string().as_str() == cell)
+        }
+        value => value.to_string().as_str() == cell,
+    }
+}
+
 /// Tries the types, the narrowest first.
-fn parse(text: &str, types: Types) -> Option<Coerced> {
+fn parse(text: &str, types: Types) -> Option<Value> {
     if types.allows(Types::INTEGER)
         && let Some(digits) = integer_digits(text)
     {
-        return Some(exact_integer(digits).map_or(Coerced::Inexact, Coerced::Value));
+        return number(digits);
     }
-    if types.allows(Types::NUMBER)
-        && let Some(float) = decimal(text)
-    {
-        return Some(Coerced::Value(float.into()));
+    if types.allows(Types::NUMBER) && is_decimal(text) {
+        return number(text);
     }
     if types.allows(Types::BOOLEAN) {
         if text.eq_ignore_ascii_case("true") || text == "1" {
-            return Some(Coerced::Value(true.into()));
+            return Some(true.into());
         }
         if text.eq_ignore_ascii_case("false") || text == "0" {
-            return Some(Coerced::Value(false.into()));
+            return Some(false.into());
         }
     }
     None
@@ -226,12 +229,25 @@ fn integer_digits(text: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(whole)
 }
 
-/// A finite number in decimal or exponent notation.
-fn decimal(text: &str) -> Option<f64> {
+/// Whether the text is a finite number in decimal or exponent notation.
+fn is_decimal(text: &str) -> bool {
     // Excludes words that Rust parses as a float, such as `inf` and `NaN`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));
-    if !plain {
-        return None;
-    }
-    text.parse().ok().filter(|float: &f64| float.is_finite())
+    plain && text.parse().is_ok_and(|float: f64| float.is_finite())
+}
+
+/// The number with the digits of this text. What JSON does not allow is left out: a plus sign, zeros in front, a point at
+/// either end.
+fn number(text: &str) -> Option<Value> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = rest.split_at(rest.find(['e', 'E']).unwrap_or(rest.len()));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let point = if fraction.is_empty() { "" } else { "." };
+    let number: Number = format!("{sign}{whole}{point}{fraction}{exponent}").parse().ok()?;
+    Some(Value::Number(number))
 }

@@ -4,11 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::UTF8_MARK;
 use super::cells::CellReader;
+use super::columns::unique_names;
 use super::format::{Dialect, Format};
+use super::likely_charset::likely_charset;
 use super::scan::{RecordScanner, Span};
+use super::sniff;
 
-/// The delimiters that are detected in the first line. If two are equally frequent, the earlier one in this list wins.
-const SNIFFED_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// Maximum number of columns. It is that of Excel, and keeps the stored names of the columns within a row of the table.
+pub const COLUMNS_MAX: usize = 16_384;
+
+/// Maximum of the params `headerRow` and `skipRows`.
+pub const TITLE_ROWS_MAX: u32 = 1000;
 
 /// Maximum number of characters of the user's input that a message quotes.
 const QUOTED_CHARS: usize = 60;
@@ -17,18 +23,42 @@ const QUOTED_CHARS: usize = 60;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TextParams {
-    /// The format. Default: from the content type, else from the file name.
+    /// The format. Default: from the content type, else from the file name, else from the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// One ASCII character (or `\t`). Default: detected in the first line. Ignored for JSON Lines.
+    /// One ASCII character (or `\t`). Default: detected in the line of the header. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
-    /// Whether the first record names the columns. Default: true. Ignored for JSON Lines.
+    /// Whether a record names the columns. Default: true. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// The encoding. Default: `utf-8`. Only UTF-8 and its subset `us-ascii` are supported here.
+    /// Which record behind the skipped ones names the columns, counted from 1; 0 for none. Default: 1. Only for CSV.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub encoding: Option<String>,
+    pub header_row: Option<u32>,
+    /// How many records at the start of the file are skipped. Default: 0. Only for CSV.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_rows: Option<u32>,
+}
+
+/// How many records stand before the header, or before the first item if there is no header. Blank lines do not count.
+pub fn title_rows(header_row: Option<u32>, skip_rows: Option<u32>) -> u32 {
+    skip_rows.unwrap_or(0).saturating_add(header_row.unwrap_or(1).saturating_sub(1))
+}
+
+impl TextParams {
+    /// Checks the params that say where the header is. Returns the number of title rows and whether there is a header.
+    fn header_place(&self) -> Result<(u32, bool), HeadError> {
+        for (param, value) in [("headerRow", self.header_row), ("skipRows", self.skip_rows)] {
+            if value.is_some_and(|value| value > TITLE_ROWS_MAX) {
+                return Err(HeadError::TooManyTitleRows { param });
+            }
+        }
+        let has_header = match (self.header, self.header_row) {
+            (Some(header), Some(row)) if header != (row > 0) => return Err(HeadError::HeaderContradiction),
+            (header, row) => header.unwrap_or(true) && row != Some(0),
+        };
+        Ok((title_rows(self.header_row, self.skip_rows), has_header))
+    }
 }
 
 /// The head of a file, as read from its first bytes.
@@ -39,24 +69,68 @@ pub struct Head {
     pub dialect: Dialect,
     /// The names of the columns: unique and not empty. No columns for JSON Lines and for an empty file.
     pub columns: Vec<String>,
-    /// The offset of the records in bytes: after the byte-order mark and the header. Blank lines may follow.
+    /// The names in the header of the file, if some of them are empty or occur twice. Then `columns` has other names for
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub header: Option<Vec<String>>,
+    /// The offset of the records in bytes: after the byte-order mark, the title rows and the header. Blank lines may follow.
     pub data_start: u64,
+}
+
+impl Head {
+    /// The head of a file without columns, such as JSON Lines.
+    pub const fn without_columns(dialect: Dialect, data_start: u64) -> Self {
+        Self { dialect, columns: Vec::new(), header: None, data_start }
+    }
+
+    /// The names of the columns as the header of the file has them.
+    pub fn own_header(&self) -> &[String] {
+        self.header.as_deref().unwrap_or(&self.columns)
+    }
 }
 
 /// Why a file cannot be read at all. The message is for the user who uploaded it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeadError {
-    /// Params, content type and file name do not determine the format.
+    /// Params, content type, file name and content do not determine the format.
     #[error(
-        "The format of the file cannot be determined from its content type or its name. Set the param `format` to `csv` or \
-         `jsonl`."
+        "The format of the file cannot be determined from its content type, its name or its content. Set the param `format` \
+         to `csv` or `jsonl`."
     )]
     UnknownFormat,
-    /// The param `encoding` names an unsupported encoding.
-    #[error("The encoding `{encoding}` is not supported. Convert the file to UTF-8.")]
-    UnsupportedEncoding {
-        /// The user's text, shortened.
-        encoding: String,
+    /// A param is above its maximum.
+    #[error("The param `{param}` may be at most {TITLE_ROWS_MAX}. Remove the rows before the header from the file.")]
+    TooManyTitleRows {
+        /// The param.
+        param: &'static str,
+    },
+    /// The params `header` and `headerRow` contradict each other.
+    #[error("The params `header` and `headerRow` contradict each other. Remove one of them.")]
+    HeaderContradiction,
+    /// A param about the header, for a file that has none.
+    #[error("The param `{param}` is only for CSV and workbooks, but the file has JSON lines. Remove the param.")]
+    NoHeaderInJsonLines {
+        /// The param.
+        param: &'static str,
+    },
+    /// The file has fewer rows than stand before the header.
+    #[error(
+        "The file has {rows} rows, but `skipRows` and `headerRow` say that {title_rows} rows stand before its header or its \
+         first item. Correct the params. Blank lines do not count as rows."
+    )]
+    TooFewRows {
+        /// How many rows it has.
+        rows: usize,
+        /// How many there should be before the header.
+        title_rows: usize,
+    },
+    /// The header has too many columns.
+    #[error(
+        "The header has {columns} columns, but a file may have at most {COLUMNS_MAX}. Remove columns from the file."
+    )]
+    TooManyColumns {
+        /// How many it has.
+        columns: usize,
     },
     /// The file begins with the byte-order mark of an unsupported encoding.
     #[error(
@@ -74,49 +148,45 @@ pub enum HeadError {
         /// The user's text, shortened.
         delimiter: String,
     },
-    /// The first record does not end within the bytes that were examined.
+    /// The header does not end within the bytes that were examined.
     #[error(
-        "The first record of the file does not end within its first {limit} bytes. Shorten the header, or close a quote in \
-         it that is never closed."
+        "The header of the file, with the rows before it, does not end within the first {limit} bytes. Shorten the header, or \
+         close a quote in it that is never closed."
     )]
     HeaderTooLong {
         /// The number of bytes that were examined.
         limit: u64,
     },
-    /// The file ends inside a quoted cell of its first record.
-    #[error("The quote that opens at byte {offset} of the file, in its first record, is never closed. Close it.")]
+    /// The file ends inside a quoted cell before its first item.
+    #[error("The quote that opens at byte {offset} of the file, before its first item, is never closed. Close it.")]
     UnterminatedQuote {
         /// Offset of the opening quote, in bytes.
         offset: u64,
     },
     /// A column name is not UTF-8.
-    #[error("The name of column {column} in the header is not valid UTF-8. Convert the file to UTF-8.")]
+    #[error("The name of column {column} in the header is not valid UTF-8. {}", advice(*likely))]
     InvalidUtf8 {
         /// The 1-based number of the column.
         column: usize,
+        /// The likely charset of the file.
+        likely: Option<&'static str>,
     },
     /// A column name contains a NUL byte. This happens if UTF-16 is read as UTF-8.
-    #[error("The name of column {column} contains a NUL byte; the file looks like UTF-16. Convert it to UTF-8.")]
+    #[error(
+        "The name of column {column} contains a NUL byte; the file looks like UTF-16. Set the param `encoding` to `utf-16le` or \
+         `utf-16be`, or convert the file to UTF-8."
+    )]
     NulInColumn {
         /// The 1-based number of the column.
         column: usize,
     },
-    /// A column has no name.
-    #[error("Column {column} of the header has no name. Give it a name, or remove it from the file.")]
-    EmptyColumn {
-        /// The 1-based number of the column.
-        column: usize,
-    },
-    /// Two columns have the same name.
-    #[error("Columns {first} and {second} of the header are both named `{name}`. Give each column a unique name.")]
-    DuplicateColumn {
-        /// The name, shortened.
-        name: String,
-        /// The 1-based number of the earlier column.
-        first: usize,
-        /// The 1-based number of the later column.
-        second: usize,
-    },
+}
+
+fn advice(likely: Option<&'static str>) -> String {
+    match likely {
+        Some(charset) => format!("The file looks like {charset}. If it is, set the param `encoding` to `{charset}`."),
+        None => "Convert the file to UTF-8.".to_owned(),
+    }
 }
 
 impl HeadError {
@@ -124,14 +194,15 @@ impl HeadError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownFormat => "unknown_format",
-            Self::UnsupportedEncoding { .. } | Self::ForeignByteOrderMark { .. } => "unsupported_encoding",
+            Self::ForeignByteOrderMark { .. } => "unsupported_encoding",
+            Self::TooManyTitleRows { .. } | Self::HeaderContradiction | Self::TooFewRows { .. } => "bad_header_row",
+            Self::NoHeaderInJsonLines { .. } => "format_mismatch",
+            Self::TooManyColumns { .. } => "too_many_columns",
             Self::BadDelimiter { .. } => "bad_delimiter",
             Self::HeaderTooLong { .. } => "header_too_long",
             Self::UnterminatedQuote { .. } => "unterminated_quote",
             Self::InvalidUtf8 { .. } => "invalid_utf8",
-            Self::EmptyColumn { .. } => "empty_column",
             Self::NulInColumn { .. } => "nul_in_column",
-            Self::DuplicateColumn { .. } => "duplicate_column",
         }
     }
 }
@@ -148,53 +219,63 @@ pub fn read_head(
     content_type: Option<&str>,
     file_name: Option<&str>,
 ) -> Result<Head, HeadError> {
-    let mark_length = byte_order_mark(prefix, params)?;
-    let format = params
+    let mark_length = byte_order_mark(prefix)?;
+    let (title_rows, has_header) = params.header_place()?;
+    let rows = FirstRows { prefix, from: mark_length, whole, title_rows };
+    let declared = params
         .format
         .or_else(|| content_type.and_then(format_of_content_type))
-        .or_else(|| file_name.and_then(format_of_file_name))
-        .ok_or(HeadError::UnknownFormat)?;
-    let data_start = mark_length as u64;
+        .or_else(|| file_name.and_then(format_of_file_name));
+    let format = match declared {
+        Some(format) => format,
+        None => sniff::format(rows.after_titles(), whole).ok_or(HeadError::UnknownFormat)?,
+    };
     if format == Format::Jsonl {
-        return Ok(Head { dialect: Dialect { format, delimiter: b',' }, columns: Vec::new(), data_start });
+        let given = [("headerRow", params.header_row), ("skipRows", params.skip_rows)];
+        if let Some((param, _)) = given.into_iter().find(|(_, value)| value.is_some()) {
+            return Err(HeadError::NoHeaderInJsonLines { param });
+        }
+        return Ok(Head::without_columns(Dialect { format, delimiter: b',' }, mark_length as u64));
     }
     let delimiter = match &params.delimiter {
         Some(text) => delimiter_of(text)?,
-        None => sniff_delimiter(&prefix[mark_length..]),
+        None => sniff::delimiter(rows.after_titles()),
     };
     let dialect = Dialect { format, delimiter };
-    let Some(first) = first_record(prefix, mark_length, whole, &dialect)? else {
-        return Ok(Head { dialect, columns: Vec::new(), data_start: prefix.len() as u64 });
+    let Some((data_start, first)) = rows.find(&dialect, has_header)? else {
+        return Ok(Head::without_columns(dialect, prefix.len() as u64));
     };
     let mut cells = CellReader::new(delimiter);
     cells.read(&prefix[first.start as usize..first.content_end as usize]);
-    if params.header == Some(false) {
-        let columns = (1..=cells.count()).map(|number| format!("column{number}")).collect();
-        return Ok(Head { dialect, columns, data_start });
+    if cells.count() > COLUMNS_MAX {
+        return Err(HeadError::TooManyColumns { columns: cells.count() });
     }
-    let columns = cells.texts().map_err(|bad| HeadError::InvalidUtf8 { column: bad.index + 1 })?;
-    check_names(&columns)?;
-    Ok(Head { dialect, columns, data_start: first.end })
+    if !has_header {
+        let columns = (1..=cells.count()).map(|number| format!("column{number}")).collect();
+        return Ok(Head { dialect, columns, header: None, data_start });
+    }
+    let header = cells
+        .texts()
+        .map_err(|bad| HeadError::InvalidUtf8 { column: bad.index + 1, likely: likely_charset(prefix) })?;
+    if let Some(index) = header.iter().position(|name| name.contains('\0')) {
+        return Err(HeadError::NulInColumn { column: index + 1 });
+    }
+    let columns = unique_names(&header);
+    let header = (columns != header).then_some(header);
+    Ok(Head { dialect, columns, header, data_start: first.end })
 }
 
-/// The length of the byte-order mark. A UTF-8 mark takes precedence over the param `encoding`; other marks are errors.
-fn byte_order_mark(prefix: &[u8], params: &TextParams) -> Result<usize, HeadError> {
+/// The length of the byte-order mark. Marks of other encodings than UTF-8 are errors.
+fn byte_order_mark(prefix: &[u8]) -> Result<usize, HeadError> {
     if prefix.starts_with(UTF8_MARK) {
         return Ok(UTF8_MARK.len());
     }
     // UTF-32 first: the mark of UTF-32 little-endian begins with the mark of UTF-16.
     let foreign: [(&[u8], &'static str); 4] =
         [(b"\xff\xfe\0\0", "UTF-32"), (b"\0\0\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16")];
-    if let Some((_, encoding)) = foreign.iter().find(|(mark, _)| prefix.starts_with(mark)) {
-        return Err(HeadError::ForeignByteOrderMark { encoding });
-    }
-    match &params.encoding {
-        Some(encoding)
-            if !["utf-8", "utf8", "us-ascii", "ascii"].contains(&encoding.trim().to_lowercase().as_str()) =>
-        {
-            Err(HeadError::UnsupportedEncoding { encoding: shortened(encoding) })
-        }
-        _ => Ok(0),
+    match foreign.iter().find(|(mark, _)| prefix.starts_with(mark)) {
+        Some((_, encoding)) => Err(HeadError::ForeignByteOrderMark { encoding }),
+        None => Ok(0),
     }
 }
 
@@ -230,62 +311,63 @@ fn delimiter_of(text: &str) -> Result<u8, HeadError> {
     }
 }
 
-/// The most frequent candidate in the first line that is not blank. Quoted parts do not count.
-fn sniff_delimiter(bytes: &[u8]) -> u8 {
-    let mut counts = [0_u64; SNIFFED_DELIMITERS.len()];
-    let (mut quoted, mut cell_start) = (false, true);
-    for &byte in bytes.iter().skip_while(|byte| matches!(byte, b'\n' | b'\r')) {
-        match byte {
-            // An escaped quote closes and reopens the quotes, with the same result here.
-            b'"' if quoted => (quoted, cell_start) = (false, true),
-            b'"' => (quoted, cell_start) = (cell_start, false),
-            _ if quoted => {}
-            b'\n' | b'\r' => break,
-            _ => {
-                let candidate = SNIFFED_DELIMITERS.iter().position(|&delimiter| delimiter == byte);
-                if let Some(index) = candidate {
-                    counts[index] += 1;
-                }
-                cell_start = candidate.is_some();
+/// The first rows of a file.
+struct FirstRows<'a> {
+    prefix: &'a [u8],
+    /// Where the first row begins, or blank lines before it.
+    from: usize,
+    /// Whether `prefix` is the whole file.
+    whole: bool,
+    /// How many rows stand before the header, or before the first item.
+    title_rows: u32,
+}
+
+impl<'a> FirstRows<'a> {
+    /// The text from the header on, as far as the title rows can be told apart without knowing the delimiter.
+    fn after_titles(&self) -> &'a [u8] {
+        let dialect = Dialect { format: Format::Csv, delimiter: b',' };
+        let mut scanner = RecordScanner::new(&dialect, 0);
+        let (text, mut rows, mut end) = (&self.prefix[self.from..], 0, 0);
+        scanner.scan(text, |record| {
+            rows += 1;
+            if rows <= self.title_rows {
+                end = record.end as usize;
             }
-        }
+        });
+        &text[end..]
     }
-    let best = (0..counts.len()).rev().max_by_key(|&index| counts[index]).unwrap_or(0);
-    SNIFFED_DELIMITERS[best]
-}
 
-/// The position of the first record, if the file has one.
-fn first_record(prefix: &[u8], from: usize, whole: bool, dialect: &Dialect) -> Result<Option<Span>, HeadError> {
-    let mut scanner = RecordScanner::new(dialect, from as u64);
-    let mut first = None;
-    scanner.scan(&prefix[from..], |record| {
-        first.get_or_insert(record);
-    });
-    match first {
-        Some(record) => Ok(Some(record)),
-        None if whole => scanner.finish().map_err(|quote| HeadError::UnterminatedQuote { offset: quote.offset }),
-        None => Err(HeadError::HeaderTooLong { limit: prefix.len() as u64 }),
+    /// Where the items begin if there is no header, and the row behind the title rows: the header, or the first item. `None`
+    /// for a file without any row, and for one whose rows are all title rows.
+    fn find(&self, dialect: &Dialect, has_header: bool) -> Result<Option<(u64, Span)>, HeadError> {
+        let title_rows = self.title_rows as usize;
+        let mut scanner = RecordScanner::new(dialect, self.from as u64);
+        let mut rows = Vec::new();
+        scanner.scan(&self.prefix[self.from..], |record| {
+            if rows.len() <= title_rows {
+                rows.push(record);
+            }
+        });
+        if rows.len() <= title_rows {
+            if !self.whole {
+                return Err(HeadError::HeaderTooLong { limit: self.prefix.len() as u64 });
+            }
+            rows.extend(scanner.finish().map_err(|quote| HeadError::UnterminatedQuote { offset: quote.offset })?);
+        }
+        let data_start =
+            title_rows.checked_sub(1).and_then(|last| rows.get(last)).map_or(self.from as u64, |row| row.end);
+        match rows.get(title_rows) {
+            Some(first) => Ok(Some((data_start, *first))),
+            None if rows.len() < title_rows || (has_header && title_rows > 0) => {
+                Err(HeadError::TooFewRows { rows: rows.len(), title_rows })
+            }
+            None => Ok(None),
+        }
     }
-}
-
-fn check_names(columns: &[String]) -> Result<(), HeadError> {
-    let mut seen = std::collections::HashMap::with_capacity(columns.len());
-    for (index, name) in columns.iter().enumerate() {
-        if name.is_empty() {
-            return Err(HeadError::EmptyColumn { column: index + 1 });
-        }
-        if name.contains('\0') {
-            return Err(HeadError::NulInColumn { column: index + 1 });
-        }
-        if let Some(first) = seen.insert(name.as_str(), index) {
-            return Err(HeadError::DuplicateColumn { name: shortened(name), first: first + 1, second: index + 1 });
-        }
-    }
-    Ok(())
 }
 
 /// Shortens the user's text for a message.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Dialect, Format, Head, HeadError, TextParams, read_head};
+use super::{COLUMNS_MAX, Dialect, Format, Head, HeadError, TextParams, read_head};
 
 fn params(value: serde_json::Value) -> TextParams {
     serde_json::from_value(value).expect("valid params")
@@ -87,13 +87,8 @@ fn the_delimiter_param_is_one_ascii_character() {
 }
 
 #[test]
-fn only_utf8_is_supported_and_its_mark_takes_precedence_over_the_param() {
-    let with = |file: &[u8], encoding: &str| {
-        let params = params(json!({"encoding": encoding}));
-        read_head(file, true, &params, Some("text/csv"), None).map(|head| head.columns.len())
-    };
-    assert_eq!([with(b"a", "UTF-8"), with(b"a", "us-ascii"), with(b"\xef\xbb\xbfa", "latin1")], [Ok(1), Ok(1), Ok(1)]);
-    assert_eq!(with(b"a", "latin1"), Err(HeadError::UnsupportedEncoding { encoding: "latin1".to_owned() }));
+fn the_mark_of_another_encoding_than_utf_8_is_rejected() {
+    assert_eq!(csv_head(b"\xef\xbb\xbfa").map(|head| head.columns.len()), Ok(1));
     let marks: [(&[u8], _); 4] = [
         (b"\xff\xfea\0", "UTF-16"),
         (b"\xfe\xff\0a", "UTF-16"),
@@ -101,16 +96,27 @@ fn only_utf8_is_supported_and_its_mark_takes_precedence_over_the_param() {
         (b"\0\0\xfe\xff\0\0\0a", "UTF-32"),
     ];
     for (file, encoding) in marks {
-        assert_eq!(with(file, "utf-8"), Err(HeadError::ForeignByteOrderMark { encoding }));
+        assert_eq!(csv_head(file), Err(HeadError::ForeignByteOrderMark { encoding }));
     }
 }
 
 #[test]
-fn a_header_with_invalid_column_names_is_rejected() {
-    assert_eq!(csv_head(b"a,b,a\n"), Err(HeadError::DuplicateColumn { name: "a".to_owned(), first: 1, second: 3 }));
-    assert_eq!(csv_head(b"a,,c\n"), Err(HeadError::EmptyColumn { column: 2 }));
-    assert_eq!(csv_head(b"a,\xff\n"), Err(HeadError::InvalidUtf8 { column: 2 }));
+fn columns_without_a_name_and_doubled_names_get_names_and_the_head_keeps_the_header_of_the_file() {
+    let head = csv_head(b"a,,a,a_2\n").expect("a readable head");
+    assert_eq!(head.columns, ["a", "column2", "a_3", "a_2"]);
+    assert_eq!(head.own_header(), ["a", "", "a", "a_2"]);
+    let good = csv_head(b"a,b\n").expect("a readable head");
+    assert_eq!((good.own_header(), good.header.is_none()), (good.columns.as_slice(), true));
+}
+
+#[test]
+fn a_header_with_unreadable_column_names_is_rejected() {
+    assert_eq!(csv_head(b"a,\xff\n"), Err(HeadError::InvalidUtf8 { column: 2, likely: Some("windows-1252") }));
+    assert_eq!(csv_head(b"a\0,\0b\0\n"), Err(HeadError::NulInColumn { column: 1 }));
     assert_eq!(csv_head(b"a,\"b\nc\n"), Err(HeadError::UnterminatedQuote { offset: 2 }));
+    let many = [b",".repeat(COLUMNS_MAX), b"\n".to_vec()].concat();
+    assert_eq!(csv_head(&many), Err(HeadError::TooManyColumns { columns: COLUMNS_MAX + 1 }));
+    assert_eq!(csv_head(&many[1..]).map(|head| head.columns.len()), Ok(COLUMNS_MAX));
 }
 
 #[test]
@@ -122,14 +128,51 @@ fn a_header_that_does_not_end_within_the_examined_bytes_is_too_long() {
     assert!(read_head(b"a,b\n", false, &TextParams::default(), Some("text/csv"), None).is_ok());
 }
 
+const TITLES: &[u8] = b"\xef\xbb\xbfReport, 2026\n\n\"as of\ntoday\"\r\nid;name\r\n1;x\n2;y\n";
+
+/// The columns and the text from the first item on.
+fn read_at(file: &[u8], value: serde_json::Value) -> Result<(Vec<String>, String), HeadError> {
+    let head = read_head(file, true, &params(value), Some("text/csv"), None)?;
+    Ok((head.columns, String::from_utf8_lossy(&file[head.data_start as usize..]).into_owned()))
+}
+
 #[test]
-fn a_message_says_what_to_do_and_quotes_little_of_the_file() {
-    let name = "n".repeat(10_000);
-    let error = csv_head(format!("{name},{name}\n").as_bytes()).expect_err("the same name twice");
-    assert_eq!(
-        error.to_string(),
-        format!("Columns 1 and 2 of the header are both named `{}…`. Give each column a unique name.", &name[..60])
-    );
+fn title_rows_are_skipped_before_the_header_and_the_delimiter_is_that_of_the_header() {
+    let expected = Ok((vec!["id".to_owned(), "name".to_owned()], "1;x\n2;y\n".to_owned()));
+    for place in [json!({"skipRows": 2}), json!({"headerRow": 3}), json!({"skipRows": 1, "headerRow": 2})] {
+        assert_eq!(read_at(TITLES, place.clone()), expected, "{place}");
+    }
+    let columns = vec!["column1".to_owned(), "column2".to_owned()];
+    let no_header = Ok((columns.clone(), "1;x\n2;y\n".to_owned()));
+    assert_eq!(read_at(TITLES, json!({"skipRows": 3, "headerRow": 0})), no_header);
+    assert_eq!(read_at(TITLES, json!({"skipRows": 3, "header": false})), no_header);
+    let from_the_start = read_at(b"1;2\n3;4\n", json!({"headerRow": 0}));
+    assert_eq!(from_the_start, Ok((columns, "1;2\n3;4\n".to_owned())));
+}
+
+#[test]
+fn a_header_behind_the_end_of_the_file_or_contradicting_params_are_rejected() {
+    let error = |value| read_at(b"a\nb\n", value).expect_err("no header");
+    assert_eq!(error(json!({"skipRows": 2})), HeadError::TooFewRows { rows: 2, title_rows: 2 });
+    assert_eq!(error(json!({"skipRows": 9, "headerRow": 0})), HeadError::TooFewRows { rows: 2, title_rows: 9 });
+    let all_skipped = read_at(b"a\nb\n", json!({"skipRows": 2, "headerRow": 0}));
+    assert_eq!(all_skipped, Ok((vec![], String::new())), "a file with nothing but titles has no items");
+    assert_eq!(error(json!({"headerRow": 1001})), HeadError::TooManyTitleRows { param: "headerRow" });
+    assert_eq!(error(json!({"headerRow": 2, "header": false})), HeadError::HeaderContradiction);
+    assert_eq!(error(json!({"headerRow": 0, "header": true})), HeadError::HeaderContradiction);
+    let jsonl = error(json!({"skipRows": 1, "format": "jsonl"}));
+    assert_eq!(jsonl, HeadError::NoHeaderInJsonLines { param: "skipRows" });
+    let far = read_head(b"a\nb\n", false, &params(json!({"skipRows": 2})), Some("text/csv"), None);
+    assert_eq!(far, Err(HeadError::HeaderTooLong { limit: 4 }));
+}
+
+#[test]
+fn the_content_determines_the_format_where_neither_type_nor_name_does() {
+    let sniffed = |file: &[u8], value| read_head(file, true, &params(value), Some("text/plain"), Some("data.txt"));
+    assert_eq!(sniffed(b"a\tb\n1\t2\n", json!({})).map(|head| head.dialect.delimiter), Ok(b'\t'));
+    assert_eq!(sniffed(b"{\"a\":1}\n", json!({})).map(|head| head.dialect.format), Ok(Format::Jsonl));
+    assert_eq!(sniffed(TITLES, json!({"skipRows": 2})).map(|head| head.columns.len()), Ok(2));
+    assert_eq!(sniffed(b"just a text\n", json!({})), Err(HeadError::UnknownFormat));
 }
 
 #[test]
@@ -145,9 +188,10 @@ proptest! {
     #[test]
     fn any_first_bytes_are_handled_without_a_panic(
         prefix in prop::collection::vec(any::<u8>(), 0..200), whole in any::<bool>(), header in any::<Option<bool>>(),
+        skip_rows in prop::option::of(0..3_u32), is_csv in any::<bool>(),
     ) {
-        let params = TextParams { header, ..TextParams::default() };
-        if let Ok(head) = read_head(&prefix, whole, &params, Some("text/csv"), None) {
+        let params = TextParams { header, skip_rows, ..TextParams::default() };
+        if let Ok(head) = read_head(&prefix, whole, &params, is_csv.then_some("text/csv"), None) {
             prop_assert!(head.data_start <= prefix.len() as u64);
         }
     }

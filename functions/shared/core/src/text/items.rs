@@ -12,6 +12,7 @@ use super::cut::{Chunk, ChunkMode};
 use super::format::{Dialect, Format};
 use super::head::shortened;
 use super::json_line;
+use super::likely_charset::likely_charset;
 use super::scan::is_blank;
 
 /// One record of the file, well-formed or not.
@@ -49,7 +50,19 @@ pub fn read_items<'a>(chunk: &Chunk, bytes: &'a [u8], dialect: &Dialect, columns
         }
         (ChunkMode::Items, Format::Jsonl) => Reading::Jsonl,
     };
-    Items { bytes, at: 0, chunk_offset: chunk.offset, row: chunk.first_row, reading }
+    let (hint, likely) = (CharsetHint::None, None);
+    Items { bytes, at: 0, chunk_offset: chunk.offset, row: chunk.first_row, reading, hint, likely }
+}
+
+/// What the message of an item that is not UTF-8 says about the charset of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CharsetHint {
+    /// Nothing: the user cannot choose a charset.
+    None,
+    /// The likely charset, and the param that sets it.
+    Likely,
+    /// That the bytes are no text of this charset, which the user or the file has declared.
+    Declared(&'static str),
 }
 
 /// The items of a chunk, from [`read_items`].
@@ -59,6 +72,33 @@ pub struct Items<'a> {
     chunk_offset: u64,
     row: u64,
     reading: Reading,
+    hint: CharsetHint,
+    /// The likely charset of the chunk, once it is needed.
+    likely: Option<Option<&'static str>>,
+}
+
+impl Items<'_> {
+    /// Sets what the messages of items that are not UTF-8 say about the charset of the file.
+    pub const fn with_hint(mut self, hint: CharsetHint) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    fn add_hint(&mut self, bad: &mut BadRecord) {
+        match self.hint {
+            CharsetHint::None => {}
+            CharsetHint::Declared(charset) => {
+                bad.message.push_str(&format!(" The file is read as {charset}, and these bytes are no text of it."));
+            }
+            CharsetHint::Likely => {
+                if let Some(charset) = *self.likely.get_or_insert_with(|| likely_charset(self.bytes)) {
+                    bad.message.push_str(&format!(
+                        " The text around it looks like {charset}; if it is, set the param `encoding` to `{charset}`."
+                    ));
+                }
+            }
+        }
+    }
 }
 
 enum Reading {
@@ -72,11 +112,16 @@ impl<'a> Iterator for Items<'a> {
 
     fn next(&mut self) -> Option<RawItem<'a>> {
         let rest = &self.bytes[self.at..];
-        let (skipped, raw, record) = match &mut self.reading {
+        let (skipped, raw, mut record) = match &mut self.reading {
             Reading::Csv { reader, columns } => next_cells(rest, reader, columns)?,
             Reading::Jsonl => next_line(rest)?,
             Reading::TooLong { length } => (0, rest, Err(too_long(length.take()?))),
         };
+        if let Err(bad) = &mut record
+            && bad.code == INVALID_UTF8
+        {
+            self.add_hint(bad);
+        }
         let start = self.at + skipped;
         self.at = start + raw.len();
         let item = RawItem { row: self.row, offset: self.chunk_offset + start as u64, raw, record };

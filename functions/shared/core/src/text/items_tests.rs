@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::bad_record::{INVALID_JSON, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use super::test_files::*;
-use super::{Chunk, ChunkMode, Dialect, RawItem, Record, TextParams, read_head, read_items};
+use super::{CharsetHint, Chunk, ChunkMode, Dialect, RawItem, Record, TextParams, read_head, read_items};
 
 /// Reads all items of a file, chunk by chunk.
 fn items_of<'a>(file: &'a [u8], chunks: &[Chunk], dialect: &Dialect, columns: &Arc<[String]>) -> Vec<RawItem<'a>> {
@@ -179,26 +179,49 @@ fn a_bad_json_line_says_what_is_wrong_and_where() {
 }
 
 #[test]
-fn a_json_integer_is_stored_exactly_or_rejected() {
-    let exact = [
-        json!({"n": u64::MAX}),
-        json!({"n": i64::MIN}),
-        json!({"n": 1e30}),
-        json!({"n": "123456789012345678901234567890"}),
-        json!({"n": 9.5e20, "text": "\\\"123456789012345678901234567890"}),
+fn a_json_number_keeps_every_digit_and_the_way_it_is_written() {
+    let numbers = [
+        "18446744073709551615",
+        "18446744073709551617",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+        "0.1234567890123456789012345678901",
+        "1.10",
+        "1e+400",
+        "1e-7",
+        "-0",
     ];
-    for value in exact {
-        let line = value.to_string();
+    for number in numbers {
+        let line = format!("{{\"m\":[{{\"n\":{number}}}],\"n\":{number}}}");
         let items = read(line.as_bytes(), &jsonl(), &[]);
-        assert_eq!(items[0].record, Ok(Record::Json(value)));
+        let Ok(Record::Json(value)) = &items[0].record else { panic!("{number} is valid") };
+        assert_eq!(value.to_string(), line);
     }
-    // A float can represent 2^64 exactly, but not the next integer.
-    let lines = b"{\"n\":18446744073709551616}\n{\"n\":18446744073709551617}\n{\"m\":[{\"n\":-9223372036854775809}]}\n";
-    let items = read(lines, &jsonl(), &[]);
-    assert!(items[0].record.is_ok());
-    let message = "The number at byte 6 of the line has too many digits to be stored exactly. Write it as a string.";
-    assert_eq!(code_and_message(&items[1]), (INVALID_JSON, message.to_owned()));
-    assert_eq!(code_and_message(&items[2]).0, INVALID_JSON);
+    let items = read(b"{\"n\":01}\n{\"n\":1.}\n{\"n\":+1}\n{\"n\":NaN}\n", &jsonl(), &[]);
+    assert!(items.iter().all(|item| code_and_message(item).0 == INVALID_JSON));
+}
+
+#[test]
+fn the_message_of_an_item_that_is_not_utf_8_names_the_likely_charset_or_the_declared_one() {
+    let (text, _, _) = encoding_rs::WINDOWS_1252.encode("1,Straße und Größe\n2,Fußgänger\n3,plain\n");
+    let chunk = Chunk { offset: 0, length: text.len() as u64, first_row: 1, items: 3, mode: ChunkMode::Items };
+    let columns: Arc<[String]> = ["id".to_owned(), "text".to_owned()].into();
+    let messages = |hint| -> Vec<String> {
+        let items = read_items(&chunk, &text, &csv(b','), &columns).with_hint(hint);
+        items.filter_map(|item| item.record.err()).map(|bad| bad.message).collect()
+    };
+    let likely = messages(CharsetHint::Likely);
+    assert_eq!(likely.len(), 2);
+    assert_eq!(
+        likely[0],
+        "The cell in column `text` is not valid UTF-8: byte 5 of the cell is invalid. The text around it looks like \
+         windows-1252; if it is, set the param `encoding` to `windows-1252`."
+    );
+    assert!(
+        messages(CharsetHint::Declared("Shift_JIS"))[1]
+            .ends_with("read as Shift_JIS, and these bytes are no text of it.")
+    );
+    assert!(messages(CharsetHint::None)[0].ends_with("invalid."));
 }
 
 #[test]

@@ -19,20 +19,24 @@ pub mod schema;
 
 mod cells;
 mod coerce;
+mod columns;
 mod formula;
 mod json_line;
 mod json_size;
+mod likely_charset;
 mod scan;
 mod schema_bounds;
+mod sniff;
 
 pub use bad_record::BadRecord;
 pub use cells::{Cells, split_cells};
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use format::{Dialect, Format};
 pub use formula::{escape_formula, unescape_formula};
-pub use head::{Head, HeadError, TextParams, read_head};
-pub use items::{Items, RawItem, Record, read_items};
+pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
+pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub(crate) use json_size::json_bytes;
+pub use likely_charset::{Utf8Watch, likely_charset};
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 
 /// The byte-order mark of UTF-8.

@@ -140,7 +140,7 @@ impl RowSchema {
         let Some(checks) = &self.checks else {
             return Ok(cells.iter().map(|(column, cell)| (column.to_owned(), cell.into())).collect());
         };
-        let row = Value::Object(checks.object_of(&cells)?);
+        let row = Value::Object(checks.object_of(&cells));
         if let Err(error) = checks.validator.validate(&row) {
             return Err(violation(&error, "the cell", Some(&cells)));
         }
@@ -161,7 +161,7 @@ impl RowSchema {
 }
 
 impl Checks {
-    fn object_of(&self, cells: &Cells) -> Result<Map<String, Value>, SchemaViolation> {
+    fn object_of(&self, cells: &Cells) -> Map<String, Value> {
         let mut row = Map::new();
         for (column, cell) in cells.iter() {
             match self.types.coerce(column, cell) {
@@ -169,19 +169,9 @@ impl Checks {
                     row.insert(column.to_owned(), value);
                 }
                 Coerced::LeftOut => {}
-                Coerced::Inexact => {
-                    return Err(SchemaViolation {
-                        column: Some(column.to_owned()),
-                        message: format!(
-                            "Column `{}`: the number has too many digits to be stored exactly. Declare the column as a \
-                             string.",
-                            shortened(column)
-                        ),
-                    });
-                }
             }
         }
-        Ok(row)
+        row
     }
 }
 

@@ -1,7 +1,26 @@
 //! Writes decimals. Parquet stores them as integers of any length.
 
+use super::unsupported;
+use crate::error::DecodeError;
+
 /// The maximum length of a decimal in bytes. The longest ones in use have 32 bytes.
 pub(super) const DECIMAL_MAX_BYTES: usize = 256;
+
+/// The maximum number of digits of a decimal. The specification sets no limit; the longest ones in use have 76.
+pub(super) const DECIMAL_MAX_DIGITS: i32 = 76;
+
+/// The number of digits after the point, if the specification allows this scale and precision: the precision is positive,
+/// and the scale is neither negative nor larger. A value is written with `scale` digits, so an unchecked one is a bomb.
+pub(super) fn checked_scale(scale: i32, precision: i32) -> Result<usize, DecodeError> {
+    let is_allowed = (1..=DECIMAL_MAX_DIGITS).contains(&precision) && (0..=precision).contains(&scale);
+    usize::try_from(scale).ok().filter(|_| is_allowed).ok_or_else(|| {
+        let what = format!(
+            "has a decimal column of precision {precision} and scale {scale} (the precision must be 1 to \
+             {DECIMAL_MAX_DIGITS}, the scale 0 to the precision)"
+        );
+        unsupported(what, "Write the column with another precision and scale, or as text.")
+    })
+}
 
 /// Nine decimal digits fit into 32 bits.
 const GROUP: u64 = 1_000_000_000;

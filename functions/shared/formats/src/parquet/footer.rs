@@ -23,6 +23,9 @@ const DEPTH_MAX: usize = 32;
 /// Maximum length of a column name, in bytes.
 const NAME_MAX_BYTES: usize = 512;
 
+/// Maximum number of row groups and their columns together. Each takes a few bytes in the footer and 32 in memory.
+const PARTS_MAX: usize = 1_000_000;
+
 /// The content of a footer.
 pub(super) struct Footer {
     pub(super) schema: SchemaDescPtr,
@@ -132,10 +135,32 @@ fn read_row_groups(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -
     if count > 0 && kind != Type::STRUCT {
         return Err(ThriftError::Malformed);
     }
-    (0..count).map(|_| read_row_group(thrift, problem)).collect()
+    let mut parts = Parts { left: PARTS_MAX, problem };
+    (0..count).map(|_| read_row_group(thrift, &mut parts)).collect()
 }
 
-fn read_row_group(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -> Result<RowGroup, ThriftError> {
+/// Counts the row groups and their columns, and holds what is wrong with them.
+struct Parts<'a> {
+    left: usize,
+    problem: &'a mut Option<DecodeError>,
+}
+
+impl Parts<'_> {
+    fn count(&mut self) -> Result<(), ThriftError> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => {
+                let what = format!("has more than {PARTS_MAX} row groups and columns of row groups together");
+                *self.problem = Some(unsupported(what, "Write it with larger row groups."));
+                return Err(ThriftError::Malformed);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_row_group(thrift: &mut Thrift<'_>, parts: &mut Parts<'_>) -> Result<RowGroup, ThriftError> {
+    parts.count()?;
     let mut group = RowGroup::default();
     thrift.fields(|thrift, id, _| {
         match id {
@@ -144,7 +169,7 @@ fn read_row_group(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) ->
                 if count > 0 && kind != Type::STRUCT {
                     return Err(ThriftError::Malformed);
                 }
-                group.chunks = (0..count).map(|_| read_chunk(thrift, problem)).collect::<Result<_, _>>()?;
+                group.chunks = (0..count).map(|_| read_chunk(thrift, parts)).collect::<Result<_, _>>()?;
             }
             3 => group.rows = not_negative(thrift)?,
             _ => return Ok(false),
@@ -154,7 +179,8 @@ fn read_row_group(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) ->
     Ok(group)
 }
 
-fn read_chunk(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -> Result<Chunk, ThriftError> {
+fn read_chunk(thrift: &mut Thrift<'_>, parts: &mut Parts<'_>) -> Result<Chunk, ThriftError> {
+    parts.count()?;
     let mut chunk = None;
     let mut found = None;
     thrift.fields(|thrift, id, _| {
@@ -174,7 +200,7 @@ fn read_chunk(thrift: &mut Thrift<'_>, problem: &mut Option<DecodeError>) -> Res
         Ok(true)
     })?;
     if let Some(found) = found {
-        problem.get_or_insert(found);
+        parts.problem.get_or_insert(found);
         return Err(ThriftError::Malformed);
     }
     chunk.ok_or(ThriftError::Malformed)

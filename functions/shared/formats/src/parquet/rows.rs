@@ -72,7 +72,7 @@ impl Builder<'_> {
         let start = self.next_column;
         if field.is_primitive() {
             self.next_column += 1;
-            let shape = Shape::Value(Meaning::of(&self.schema.column(start)));
+            let shape = Shape::Value(Meaning::of(&self.schema.column(start))?);
             return Ok(Node { columns: start..self.next_column, shape });
         }
         let info = field.get_basic_info();

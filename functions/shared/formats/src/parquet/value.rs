@@ -24,7 +24,8 @@ use parquet::data_type::Int96;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::column::Value;
-use super::decimal::{DECIMAL_MAX_BYTES, push_decimal};
+use super::decimal::{DECIMAL_MAX_BYTES, checked_scale, push_decimal};
+use crate::error::DecodeError;
 
 const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 
@@ -54,12 +55,17 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    pub(super) fn of(column: &ColumnDescriptor) -> Self {
-        let scale = usize::try_from(column.type_scale()).unwrap_or(0);
+    /// The logical type of a column.
+    ///
+    /// # Errors
+    /// It is a decimal that the specification does not allow.
+    pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, DecodeError> {
         let is_bytes = matches!(column.physical_type(), PhysicalType::BYTE_ARRAY | PhysicalType::FIXED_LEN_BYTE_ARRAY);
-        match column.logical_type_ref() {
+        Ok(match column.logical_type_ref() {
             Some(LogicalType::String | LogicalType::Enum | LogicalType::Json) if is_bytes => Self::Text,
-            Some(LogicalType::Decimal(decimal)) => Self::Decimal { scale: usize::try_from(decimal.scale).unwrap_or(0) },
+            Some(LogicalType::Decimal(decimal)) => {
+                Self::Decimal { scale: checked_scale(decimal.scale, decimal.precision)? }
+            }
             Some(LogicalType::Date) => Self::Date,
             Some(LogicalType::Time(time)) => Self::Time { unit_nanos: nanos(&time.unit) },
             Some(LogicalType::Timestamp(time)) => {
@@ -71,7 +77,9 @@ impl Meaning {
             Some(_) => Self::Plain,
             None => match column.converted_type() {
                 ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON if is_bytes => Self::Text,
-                ConvertedType::DECIMAL => Self::Decimal { scale },
+                ConvertedType::DECIMAL => {
+                    Self::Decimal { scale: checked_scale(column.type_scale(), column.type_precision())? }
+                }
                 ConvertedType::DATE => Self::Date,
                 ConvertedType::TIME_MILLIS => Self::Time { unit_nanos: 1_000_000 },
                 ConvertedType::TIME_MICROS => Self::Time { unit_nanos: 1000 },
@@ -83,7 +91,7 @@ impl Meaning {
                 ConvertedType::INTERVAL => Self::Interval,
                 _ => Self::Plain,
             },
-        }
+        })
     }
 }
 

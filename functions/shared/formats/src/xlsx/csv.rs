@@ -9,10 +9,12 @@ use crate::blocks::{Block, Blocks, Stopped};
 /// A supply of commas for empty cells.
 const COMMAS: &[u8] = &[b','; 512];
 
-/// Writes rows as CSV. Rows without a value are omitted. The first row with a value is the header; shorter rows are
-/// padded to its width.
+/// Writes rows as CSV. Rows without a value are omitted. The first row with a value, after the title rows, is the header;
+/// shorter rows behind it are padded to its width.
 pub(super) struct Rows<'b, 'w, S> {
     blocks: &'b mut Blocks<'w, S>,
+    /// Number of rows with a value that still stand before the header.
+    title_rows: u32,
     /// Number of cells of the header; `None` before it is written.
     width: Option<usize>,
     /// Number of cells of the current row, up to the last one with a value.
@@ -21,8 +23,8 @@ pub(super) struct Rows<'b, 'w, S> {
 }
 
 impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
-    pub(super) fn new(blocks: &'b mut Blocks<'w, S>) -> Self {
-        Self { blocks, width: None, cells: 0, quoted: Vec::new() }
+    pub(super) fn new(blocks: &'b mut Blocks<'w, S>, title_rows: u32) -> Self {
+        Self { blocks, title_rows, width: None, cells: 0, quoted: Vec::new() }
     }
 
     /// Number of cells of the current row that are written, including the empty ones before them.
@@ -47,8 +49,12 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
         if self.cells == 0 {
             return Ok(());
         }
-        let width = *self.width.get_or_insert(self.cells);
-        self.commas(width.saturating_sub(self.cells))?;
+        if self.title_rows > 0 {
+            self.title_rows -= 1;
+        } else {
+            let width = *self.width.get_or_insert(self.cells);
+            self.commas(width.saturating_sub(self.cells))?;
+        }
         self.cells = 0;
         self.blocks.set_consumed(progress);
         self.blocks.write(b"\n")

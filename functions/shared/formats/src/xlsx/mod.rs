@@ -1,8 +1,8 @@
 //! Converts a sheet of a workbook to CSV.
 //!
 //! The sheet is read cell by cell, so memory does not grow with its size. Only the shared strings of the workbook are
-//! held in memory, packed into one buffer. The first row that is not empty is the header. Rows without a value are
-//! omitted. Rows shorter than the header are padded; longer rows stay longer, so that they become ragged items. A
+//! held in memory, packed into one buffer. The first row that is not empty, after the title rows, is the header. Rows without
+//! a value are omitted. Rows shorter than the header are padded; longer rows stay longer, so that they become ragged items. A
 //! merged cell has its value in its first cell. Hidden rows and columns are read like others. [`cell`] describes how
 //! cells are converted.
 //!
@@ -24,6 +24,7 @@ use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
 use archive::Archive;
+use csv::Rows;
 use strings::SharedStrings;
 use styles::Styles;
 use workbook::Workbook;
@@ -33,10 +34,12 @@ use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used.
+/// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used. `title_rows` of its rows that
+/// are not empty stand before the header.
 pub(crate) fn decode<R: Read + Seek>(
     file: R,
     sheet: Option<&str>,
+    title_rows: u32,
     watch: &Watch,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
 ) -> Result<(), Stopped> {
@@ -50,7 +53,7 @@ pub(crate) fn decode<R: Read + Seek>(
     };
     let mut blocks = Blocks::new(watch, Some(archive.size()), sink);
     let part = archive.read(&entry)?;
-    sheet::read(part, path, &strings, &styles, watch, &mut blocks)?;
+    sheet::read(part, path, &strings, &styles, watch, Rows::new(&mut blocks, title_rows))?;
     blocks.finish()
 }
 

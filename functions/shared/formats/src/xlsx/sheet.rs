@@ -11,7 +11,7 @@ use super::csv::Rows;
 use super::strings::{SharedStrings, read_text};
 use super::styles::Styles;
 use super::xml::{Piece, Xml, attribute};
-use crate::blocks::{Block, Blocks, Stopped};
+use crate::blocks::{Block, Stopped};
 use crate::error::{DecodeError, Place};
 use crate::watch::Watch;
 
@@ -25,12 +25,11 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     strings: &SharedStrings,
     styles: &Styles,
     watch: &Watch,
-    blocks: &mut Blocks<'_, S>,
+    mut rows: Rows<'_, '_, S>,
 ) -> Result<(), Stopped> {
     let size = part.file_size();
     // No limit for this part: the limits of expanded bytes and of cells are enough.
     let mut xml = Xml::new(part, path, watch, u64::MAX, |limit| DecodeError::SheetTooLarge { what: "bytes", limit });
-    let mut rows = Rows::new(blocks);
     let mut cell = Cell::default();
     let (mut row, mut cells, mut in_data) = (0, 0, false);
     loop {

@@ -1,6 +1,7 @@
 //! Functions that the tests share.
 #![allow(dead_code)]
 
+pub mod forged;
 pub mod memory;
 pub mod parquet;
 pub mod thrift;
@@ -20,14 +21,15 @@ pub fn stream_text(
     limits: &Limits,
 ) -> Result<Vec<u8>, DecodeError> {
     let (mut text, mut consumed) = (Vec::new(), None);
-    decode_stream(compression, charset, bytes, limits, |block| {
+    let decoded = decode_stream(compression, charset, bytes, limits, |block| {
         assert!((1..=BLOCK_MAX_BYTES).contains(&block.bytes.len()));
         assert!(consumed <= Some(block.consumed) && block.consumed <= bytes.len() as u64);
         consumed = Some(block.consumed);
         text.extend_from_slice(block.bytes);
         ControlFlow::Continue(())
     })?;
-    assert!(consumed.is_none_or(|consumed| consumed == bytes.len() as u64), "{consumed:?} of {}", bytes.len());
+    let whole = decoded.ignored_from.is_some() || consumed.is_none_or(|consumed| consumed == bytes.len() as u64);
+    assert!(whole, "{consumed:?} of {}", bytes.len());
     Ok(text)
 }
 
@@ -72,6 +74,6 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub fn utf16(text: &str, charset: Charset) -> Vec<u8> {
-    let bytes = if charset == Charset::Utf16Le { u16::to_le_bytes } else { u16::to_be_bytes };
+    let bytes = if charset == Charset::UTF_16LE { u16::to_le_bytes } else { u16::to_be_bytes };
     text.encode_utf16().flat_map(bytes).collect()
 }

@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, Lease, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{Job, JobWarning, Lease, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;
@@ -38,6 +38,8 @@ struct JobRow {
     #[serde(default)]
     data_start: u64,
     data_bytes: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<JobWarning>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     metadata: Option<Map<String, Value>>,
     status: Status,
@@ -129,6 +131,14 @@ pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
 }
 
+/// The stored form of the warnings.
+///
+/// # Errors
+/// None in practice.
+pub fn warnings_value(warnings: &[JobWarning]) -> Result<AttributeValue, serde_dynamo::Error> {
+    serde_dynamo::to_attribute_value(warnings)
+}
+
 /// The stored form of where the results are.
 ///
 /// # Errors
@@ -147,6 +157,7 @@ pub fn wake_shard(job: JobGuid) -> u32 {
 mod tests {
     use super::*;
     use rowmill_core::model::job::StopCode;
+    use rowmill_core::model::warnings;
     use rowmill_core::text::Position;
     use serde_json::json;
     use uuid::Uuid;
@@ -161,6 +172,7 @@ mod tests {
             is_stored: true,
             data_start: 9,
             data_bytes: u64::MAX,
+            warnings: vec![warnings::trailing_bytes(7)],
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
             outcome: Some(JobOutcome::Partial),
@@ -207,6 +219,7 @@ mod tests {
         let bare = Job {
             file_guid: None,
             is_stored: false,
+            warnings: Vec::new(),
             results: None,
             composing: None,
             metadata: None,

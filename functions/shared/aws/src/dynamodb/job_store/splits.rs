@@ -2,11 +2,12 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Splits, WriteLost};
+use rowmill_core::model::job::{Job, JobWarning};
+use rowmill_core::ports::{PortError, Splits, WriteLost};
 use rowmill_core::text::Position;
 
 use super::DynamoDbJobStore;
+use super::job_row::warnings_value;
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::write::Update;
 
@@ -15,6 +16,12 @@ const COUNT_TALLY: Update = Update {
     change: "SET #tallies = :next, #dispatched = :number, #cursorOffset = :offset, #cursorRow = :row, #movedAt = :now",
     condition: "#attempt = :attempt AND #leaseHolder = :holder AND #tallies = :number AND #splitDone = :false \
                 AND attribute_not_exists(#stop)",
+};
+
+const WARN: Update = Update {
+    doing: "noting the warnings",
+    change: "SET #warnings = :warnings, #movedAt = :now",
+    condition: "#attempt = :attempt AND #leaseHolder = :holder",
 };
 
 const PAUSE_SPLIT: Update = Update {
@@ -51,6 +58,24 @@ impl Splits for DynamoDbJobStore {
             (":false", AttributeValue::Bool(false)),
         ];
         Result::from(self.move_job(job, &COUNT_TALLY, values).await?).map(drop)
+    }
+
+    async fn warn(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        warnings: &[JobWarning],
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let warnings = warnings_value(warnings).map_err(|error| PortError::invalid(WARN.doing, error))?;
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":holder", text(holder)),
+            (":warnings", warnings),
+            (":now", time(now)),
+        ];
+        Result::from(self.move_job(job, &WARN, values).await?).map(drop)
     }
 
     async fn pause_split(&self, job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost> {

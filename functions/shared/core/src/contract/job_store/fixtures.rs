@@ -36,6 +36,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         head: Head {
             dialect: Dialect { format: Format::Csv, delimiter: b';' },
             columns: vec!["code".into(), "näme".into()],
+            header: Some(vec!["code".into(), "code".into()]),
             data_start: 9,
         },
         limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },

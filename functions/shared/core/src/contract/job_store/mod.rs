@@ -59,6 +59,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         splits::tallies_are_counted_in_order_under_the_lease,
+        splits::warnings_are_replaced_under_the_lease,
         splits::no_tally_is_counted_after_a_stop,
         splits::no_tally_is_counted_after_the_split_is_finished,
         splits::a_paused_split_is_dispatched_and_releases_the_lease,

@@ -1,6 +1,7 @@
 use super::fixtures::{lease, run, running, stop, taken};
 use crate::contract::at;
 use crate::model::job::{Job, StopCode};
+use crate::model::warnings;
 use crate::ports::{JobStore, WriteLost};
 use crate::text::Position;
 
@@ -49,6 +50,21 @@ pub async fn no_tally_is_counted_after_the_split_is_finished(store: &impl JobSto
     store.finish_split(job, 1, run(1), true, at(3)).await.unwrap();
     taken(store.lease(job, 1, lease(2, 100), at(4)).await.unwrap());
     assert!(lost(store.count_tally(job, 1, run(2), 0, NEXT, at(5)).await).split.done);
+}
+
+pub async fn warnings_are_replaced_under_the_lease(store: &impl JobStore) {
+    let job = running(store).await;
+    let found = [warnings::trailing_bytes(9), warnings::not_utf8(3, Some("Shift_JIS"))];
+    let before = store.job(job).await.unwrap();
+    assert_eq!(lost(store.warn(job, 1, run(2), &found, at(3)).await), before, "not without the lease");
+    assert_eq!(lost(store.warn(job, 2, run(1), &found, at(3)).await), before, "not for another attempt");
+    for at in [at(4), at(5)] {
+        store.warn(job, 1, run(1), &found, at).await.unwrap();
+        let seen = store.job(job).await.unwrap();
+        assert_eq!((seen.warnings.as_slice(), seen.moved_at), (&found[..], at));
+        let unchanged = Job { warnings: before.warnings.clone(), moved_at: before.moved_at, ..seen };
+        assert_eq!(unchanged, before, "nothing else changes");
+    }
 }
 
 pub async fn a_paused_split_is_dispatched_and_releases_the_lease(store: &impl JobStore) {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::Job;
+use crate::model::job::{Job, JobWarning};
 use crate::ports::{Splits, WriteLost};
 use crate::text::Position;
 
@@ -27,6 +27,21 @@ impl Splits for InMemoryJobStore {
         job.split.tallies = number + 1;
         job.split.dispatched = number;
         job.split.cursor = next;
+        job.moved_at = now;
+        Ok(())
+    }
+
+    async fn warn(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        warnings: &[JobWarning],
+        now: Timestamp,
+    ) -> Result<(), WriteLost> {
+        let mut tables = lock(&self.0);
+        let job = tables.held(job, attempt, holder)?;
+        job.warnings = warnings.to_vec();
         job.moved_at = now;
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! | [`Admissions`] | `create`, `remembered` |
 //! | [`Jobs`] | `job`, `spec`, `jobs` |
 //! | [`Leases`] | `lease`, `release` |
-//! | [`Splits`] | `count_tally`, `pause_split`, `finish_split` |
+//! | [`Splits`] | `count_tally`, `warn`, `pause_split`, `finish_split` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
 //! | [`Attempts`] | `stop`, `redrive` |

@@ -3,7 +3,7 @@ use jiff::Timestamp;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::Job;
+use crate::model::job::{Job, JobWarning};
 use crate::text::Position;
 
 /// The progress of a split in the job row. All writes need the lease.
@@ -24,6 +24,19 @@ pub trait Splits: Send + Sync {
         holder: RunId,
         number: u32,
         next: Position,
+        now: Timestamp,
+    ) -> Result<(), WriteLost>;
+
+    /// Replaces the warnings of the job. Condition: this run holds the lease.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the current job.
+    async fn warn(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        holder: RunId,
+        warnings: &[JobWarning],
         now: Timestamp,
     ) -> Result<(), WriteLost>;
 
