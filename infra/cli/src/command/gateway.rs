@@ -46,7 +46,7 @@ pub async fn execute(args: GatewayArgs) -> Result<ExitCode, CommandError> {
     let address = listener.local_addr().map_err(unusable)?;
     print(&format!("http://{address}\n"))?;
     tokio::select! {
-        served = serve(listener, Arc::new(gateway), Progress::Shown) => served.map_err(unusable)?,
+        never = serve(listener, Arc::new(gateway), Progress::Shown) => match never {},
         () = interrupted() => {}
     }
     Ok(ExitCode::SUCCESS)

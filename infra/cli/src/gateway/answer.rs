@@ -6,10 +6,17 @@ use std::error::Error;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, SET_COOKIE};
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
+};
 use hyper::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// Headers that belong to one connection. The gateway writes its own: those of a function would contradict the body.
+const CONNECTION_HEADERS: [HeaderName; 7] =
+    [CONNECTION, CONTENT_LENGTH, HeaderName::from_static("keep-alive"), TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// What a function returns to an HTTP API.
 #[derive(Deserialize)]
@@ -29,7 +36,11 @@ struct FunctionAnswer {
 
 /// The response that a function's answer stands for.
 pub fn response(payload: &[u8]) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
-    let answer: FunctionAnswer = serde_json::from_slice(payload)?;
+    let answer: FunctionAnswer = serde_json::from_slice(payload).map_err(|error| place_of(&error))?;
+    // An informational status is no answer, and no class of status begins at 600.
+    if !(200..600).contains(&answer.status_code) {
+        return Err(format!("{} is not the status of an answer", answer.status_code).into());
+    }
     let text = answer.body.unwrap_or_default();
     let body = if answer.is_base64_encoded { BASE64_STANDARD.decode(text)?.into() } else { Bytes::from(text) };
     let mut response = Response::new(body);
@@ -47,7 +58,15 @@ pub fn response(payload: &[u8]) -> Result<Response<Bytes>, Box<dyn Error + Send 
     for cookie in &answer.cookies {
         headers.append(SET_COOKIE, HeaderValue::try_from(cookie)?);
     }
+    for name in &CONNECTION_HEADERS {
+        headers.remove(name);
+    }
     Ok(response)
+}
+
+/// The place of a mistake in JSON. The parser's own text may show a part of the answer, with rows in it.
+fn place_of(error: &serde_json::Error) -> String {
+    format!("its JSON is wrong at line {}, column {}", error.line(), error.column())
 }
 
 /// An answer of the gateway itself, in API Gateway's form: `{"message": …}`.
@@ -77,13 +96,32 @@ mod tests {
     }
 
     #[test]
+    fn a_function_does_not_decide_over_the_connection() {
+        for (name, value) in [("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Connection", "upgrade")] {
+            let answer = json!({"statusCode": 200, "headers": {name: value}, "multiValueHeaders": {name: [value]},
+                "body": "abc"});
+            let response = response(answer.to_string().as_bytes()).unwrap();
+            assert!(response.headers().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_no_response_is_an_error() {
         for wrong in
             ["", "7", r#"{"body": "x"}"#, r#"{"statusCode": 7}"#, r#"{"statusCode": 200, "headers": {"a b": ""}}"#]
         {
             assert!(response(wrong.as_bytes()).is_err(), "{wrong}");
         }
+        for status in [100, 101, 199, 600, 999] {
+            assert!(response(json!({ "statusCode": status }).to_string().as_bytes()).is_err(), "{status}");
+        }
         let broken = r#"{"statusCode": 200, "body": "!", "isBase64Encoded": true}"#;
         assert!(response(broken.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn an_error_does_not_show_the_answer() {
+        let error = response(br#"{"statusCode": "secret row"}"#).unwrap_err().to_string();
+        assert_eq!(error, "its JSON is wrong at line 1, column 27");
     }
 }

@@ -6,6 +6,8 @@
 mod answer;
 mod event;
 mod server;
+#[cfg(test)]
+mod server_tests;
 
 use std::error::Error;
 use std::time::Duration;
@@ -214,8 +216,8 @@ where
 fn reason_of(kind: &str, payload: &[u8]) -> String {
     let error: Value = serde_json::from_slice(payload).unwrap_or_default();
     match error["errorMessage"].as_str() {
-        Some(message) => format!("{kind}: {message}"),
-        None => kind.to_owned(),
+        Some(message) => escape_controls(&format!("{kind}: {message}")),
+        None => escape_controls(kind),
     }
 }
 
@@ -263,6 +265,7 @@ mod tests {
     #[test]
     fn an_error_of_a_function_says_what_lambda_reports() {
         assert_eq!(reason_of("Unhandled", br#"{"errorMessage": "out of memory"}"#), "Unhandled: out of memory");
+        assert_eq!(reason_of("Unhandled", br#"{"errorMessage": "\u001b[2J\n"}"#), r"Unhandled: \u{1b}[2J\n");
         assert_eq!(reason_of("Unhandled", b""), "Unhandled");
     }
 }
