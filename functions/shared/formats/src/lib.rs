@@ -19,6 +19,7 @@ mod charset;
 mod detect;
 mod error;
 mod file;
+mod filled;
 mod format_error;
 mod gzip;
 mod limits;

@@ -8,6 +8,7 @@ use rowmill_core::model::packing::{Charset, Compression};
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::charset::Transcoder;
 use crate::error::{DecodeError, Place};
+use crate::filled::Filled;
 use crate::gzip::Members;
 use crate::limits::Limits;
 use crate::source::Source;
@@ -30,7 +31,7 @@ pub struct Decoded {
 /// does; [`Decoded`] says where they begin. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
 /// bytes that are not UTF-8, so that its item fails.
 ///
-/// Memory: about 400 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
+/// Memory: about 500 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
 ///
 /// # Errors
 /// See [`DecodeError`]. The blocks passed to `sink` before the error are the text up to that point.
@@ -43,7 +44,7 @@ pub fn decode_stream(
 ) -> Result<Decoded, DecodeError> {
     let watch = Watch::new(*limits);
     let mut blocks = Blocks::new(&watch, None, sink);
-    let decoded = with_decoder(compression, Source::new(source, &watch), limits, |decoder| {
+    let decoded = with_decoder(compression, Source::new(Filled::new(source), &watch), limits, |decoder| {
         pump(decoder, charset, |text| {
             blocks.set_consumed(watch.read());
             blocks.write(text)
@@ -78,7 +79,7 @@ pub fn decode_prefix(
     let limits = Limits { ratio_from_bytes: u64::MAX, ..Limits::default() };
     let watch = Watch::new(limits);
     let mut text = Vec::new();
-    let decoded = with_decoder(compression, Source::new(prefix, &watch), &limits, |decoder| {
+    let decoded = with_decoder(compression, Source::new(Filled::new(prefix), &watch), &limits, |decoder| {
         pump(decoder, charset, |piece| {
             text.extend_from_slice(&piece[..piece.len().min(max_bytes + 1 - text.len())]);
             if text.len() > max_bytes { Err(Stopped::Enough) } else { Ok(()) }
