@@ -12,10 +12,13 @@ processes are ended.
 import argparse
 import asyncio
 import contextlib
+import contextvars
 import gc
 import importlib.metadata
 import inspect
+import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -33,6 +36,8 @@ STREAM_PAUSE_SECONDS = 0.02
 ASKING_SECONDS = 5.0
 # What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
 STACKS_MEBIBYTES = 64
+# The beginning of a PartiQL statement that writes to a table.
+STATEMENT = re.compile(r'\s*(?P<verb>INSERT|UPDATE|DELETE)\s+(?:INTO\s+|FROM\s+)?"(?P<table>[^"]+)"', re.IGNORECASE)
 
 
 class Mismatch(Exception):
@@ -71,6 +76,11 @@ def prepare_environment(port: int, log_level: str, functions_endpoint_url: str |
         BIND_HOST=HOST,
         MINISTACK_HOST=HOST,
         LAMBDA_EXECUTOR="local",
+        # IAM policies, S3 signatures and the bucket's CORS rules are enforced. Each function gets a session of its role.
+        AUTH="true",
+        # The root user of the emulated account, for the command and the tests.
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
         LOG_LEVEL=log_level,
         # The only source of the functions' endpoint.
         AWS_ENDPOINT_URL=functions_endpoint_url or f"http://{HOST}:{port}",
@@ -97,9 +107,13 @@ def check_version() -> None:
 
 
 def apply_changes(log_dir: Path, stack: str) -> None:
-    from ministack.core import lambda_runtime
+    from ministack import app
+    from ministack.core import iam_actions, iam_evaluator, lambda_runtime
     from ministack.services import lambda_svc
 
+    present_http_as_https(app, iam_evaluator)
+    authorize_batches_as_single_calls(iam_actions)
+    authorize_statements_one_by_one(iam_actions)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
     limit_memory(lambda_runtime)
@@ -123,6 +137,52 @@ def expect_parameters(function: object, expected: list[str]) -> None:
     found = list(inspect.signature(function).parameters)
     if found != expected:
         raise Mismatch(f"{function.__qualname__} should take {expected}, but takes {found}")
+
+
+def present_http_as_https(app, iam_evaluator) -> None:
+    """The policies of the bucket and of the queues deny requests without TLS (`aws:SecureTransport`), and
+    the emulator is served over plain HTTP on the loopback interface. Policies see each request as if it
+    came over TLS, also those that the emulator makes by itself, such as the bucket's notifications. With a
+    certificate of its own, every client of the local stack would have to trust it."""
+    pin = named(app, "pin_request_origin")
+    expect_parameters(pin, ["source_ip", "secure_transport"])
+    origin = named(iam_evaluator, "_request_origin")
+    if origin.get() != (HOST, False):
+        raise Mismatch(f"{iam_evaluator.__name__}._request_origin should be plain HTTP from {HOST} by default, but is not")
+    iam_evaluator._request_origin = contextvars.ContextVar(origin.name, default=(HOST, True))
+
+    def pin_as_https(source_ip, secure_transport):
+        pin(source_ip, True)
+
+    app.pin_request_origin = pin_as_https
+
+
+def authorize_batches_as_single_calls(iam_actions) -> None:
+    """AWS has no permission for a batch of messages: a batch needs that of the single call. The emulator
+    checks an action with the name of the batch, which no right policy allows."""
+    extract = named(iam_actions, "extract_iam_action")
+
+    def extract_single(*arguments, **named_arguments):
+        action = extract(*arguments, **named_arguments)
+        return action.removesuffix("Batch") if action and action.startswith("sqs:") else action
+
+    iam_actions.extract_iam_action = extract_single
+
+
+def authorize_statements_one_by_one(iam_actions) -> None:
+    """AWS has no permission for a batch of PartiQL statements either: each statement needs the permission
+    of what it does (`dynamodb:PartiQLInsert`, …) on its table."""
+    checks = named(iam_actions, "dynamodb_transaction_checks")
+    expect_parameters(checks, ["iam_action", "body", "region", "account_id"])
+
+    def checks_of_statements(iam_action, body, region, account_id):
+        if iam_action != "dynamodb:BatchExecuteStatement":
+            return checks(iam_action, body, region, account_id)
+        statements = [STATEMENT.match(entry["Statement"]) for entry in json.loads(body)["Statements"]]
+        arn = f"arn:aws:dynamodb:{region}:{account_id}:table/"
+        return [(f"dynamodb:PartiQL{found['verb'].capitalize()}", arn + found["table"]) for found in statements]
+
+    iam_actions.dynamodb_transaction_checks = checks_of_statements
 
 
 def answer_functions_at_once(lambda_runtime) -> None:

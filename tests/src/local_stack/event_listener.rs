@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use aws_sdk_eventbridge::types::Target;
 use aws_sdk_sqs::types::QueueAttributeName;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{LocalStack, PATIENCE};
 
@@ -29,6 +29,14 @@ impl LocalStack {
         let wanted = QueueAttributeName::QueueArn;
         let attributes = self.sqs.get_queue_attributes().queue_url(&url).attribute_names(wanted.clone());
         let attributes = attributes.send().await.expect("the queue answers").attributes.unwrap_or_default();
+        // The bus delivers to a queue only if the queue's own policy allows it.
+        let policy = json!({ "Version": "2012-10-17", "Statement": [{
+            "Effect": "Allow", "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage", "Resource": attributes[&wanted],
+        }]});
+        let allow = self.sqs.set_queue_attributes().queue_url(&url);
+        let allow = allow.attributes(QueueAttributeName::Policy, policy.to_string());
+        allow.send().await.expect("the queue takes its policy");
         let rule = self.eventbridge.put_rule().name(&name).event_pattern(r#"{"source":["rowmill"]}"#);
         rule.send().await.expect("a rule");
         let target = Target::builder().id("ears").arn(&attributes[&wanted]).build().expect("a target");

@@ -58,6 +58,7 @@ pub struct LocalStack {
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// The emulated queues.
     pub sqs: aws_sdk_sqs::Client,
+    lambda: aws_sdk_lambda::Client,
     s3: aws_sdk_s3::Client,
     eventbridge: aws_sdk_eventbridge::Client,
     http: Client,
@@ -106,6 +107,7 @@ impl LocalStack {
         let target = Target::Emulator { endpoint_url: stack.endpoint().to_owned() };
         let config = sdk_config(&target).await;
         let (dynamodb, sqs) = (aws_sdk_dynamodb::Client::new(&config), aws_sdk_sqs::Client::new(&config));
+        let lambda = aws_sdk_lambda::Client::new(&config);
         let s3 = aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build();
         let (s3, eventbridge) = (aws_sdk_s3::Client::from_conf(s3), aws_sdk_eventbridge::Client::new(&config));
         let api_url = match &stack.record().api_url {
@@ -117,6 +119,7 @@ impl LocalStack {
             logs: logs_dir(options),
             dynamodb,
             sqs,
+            lambda,
             s3,
             eventbridge,
             http: http_client(),

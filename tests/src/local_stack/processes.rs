@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use serde_json::json;
+use aws_sdk_lambda::primitives::Blob;
 
 use super::LocalStack;
 
@@ -11,9 +11,8 @@ impl LocalStack {
     /// Has the sweep run now, and waits for its end. A test has no time for its schedule.
     pub async fn sweep(&self) {
         let function = self.output("SweepFunctionName");
-        let url = format!("{}/2015-03-31/functions/{function}/invocations", self.stack.endpoint());
-        let response = self.http.post(url).json(&json!({})).send().await.expect("the emulator answers");
-        assert!(response.status().is_success(), "{}", response.text().await.unwrap_or_default());
+        let run = self.lambda.invoke().function_name(function).payload(Blob::new("{}")).send().await;
+        run.expect("the function runs");
     }
 
     /// The processes of a function, as they are now.

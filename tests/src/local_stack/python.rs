@@ -2,24 +2,19 @@
 
 use std::io::{Cursor, Write as _};
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::json;
+use aws_sdk_lambda::primitives::Blob;
+use aws_sdk_lambda::types::{FunctionCode, Runtime};
 
 use super::LocalStack;
 
 impl LocalStack {
     /// Creates a function of this name from the text of a Python file, whose `handler` is called.
     pub async fn create_python_function(&self, name: &str, source: &str) {
-        let function = json!({
-            "FunctionName": name,
-            "Runtime": "python3.11",
-            "Handler": "target.handler",
-            "Role": format!("arn:aws:iam::000000000000:role/{name}"),
-            "Code": {"ZipFile": BASE64_STANDARD.encode(zipped("target.py", source))},
-        });
-        let url = format!("{}/2015-03-31/functions", self.stack.endpoint());
-        let response = self.http.post(url).json(&function).send().await.expect("the emulator answers");
-        assert!(response.status().is_success(), "{}", response.text().await.unwrap_or_default());
+        let code = FunctionCode::builder().zip_file(Blob::new(zipped("target.py", source))).build();
+        let function = self.lambda.create_function().function_name(name).code(code);
+        let function = function.runtime(Runtime::Python311).handler("target.handler");
+        let created = function.role(format!("arn:aws:iam::000000000000:role/{name}")).send().await;
+        created.expect("the emulator takes the function");
     }
 }
 

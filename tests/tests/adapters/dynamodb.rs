@@ -68,7 +68,7 @@ async fn the_record_store_keeps_the_contract() {
     contract::record_store(async || Viewed::new(&server).await).await;
 }
 
-fn upsert(key: &str, fields: Value) -> Upsert {
+pub(crate) fn upsert(key: &str, fields: Value) -> Upsert {
     let job_guid = JobGuid(Uuid::from_u128(1));
     let version = RecordVersion { job_created_ms: 1_750_000_000_000, job_guid, row: 1 };
     Upsert { key: key.to_owned(), version, fields: fields.as_object().cloned().unwrap() }

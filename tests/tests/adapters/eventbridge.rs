@@ -119,7 +119,7 @@ impl Listener for Heard {
     }
 }
 
-fn events(count: u32) -> Vec<JobEvent> {
+pub(crate) fn events(count: u32) -> Vec<JobEvent> {
     let event = |attempt| JobEvent {
         schema_version: SCHEMA_VERSION,
         event_id: format!("job/{attempt}/running"),

@@ -3,6 +3,7 @@
 
 mod contended_server;
 mod contention;
+mod denied;
 mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;

@@ -1,4 +1,4 @@
-//! `s3s-fs` with features of S3 that it lacks: conditional reads by entity tag, rejection of wrong checksums, and the state
+//! `s3s-fs` with features of S3 that it lacks: conditional reads by entity tag, writes of new objects only, rejection of wrong checksums, and the state
 //! of multipart uploads.
 
 use std::collections::{BTreeMap, HashMap};
@@ -60,6 +60,16 @@ impl S3 for ConditionalFileSystem {
             ..DeleteObjectInput::default()
         };
         let delete = alike(&request, delete);
+        if request.input.if_none_match == Some(ETagCondition::Any) {
+            let head = HeadObjectInput {
+                bucket: request.input.bucket.clone(),
+                key: request.input.key.clone(),
+                ..HeadObjectInput::default()
+            };
+            if self.files.head_object(alike(&request, head)).await.is_ok() {
+                return Err(s3_error!(PreconditionFailed));
+            }
+        }
         let stored = self.files.put_object(request).await;
         if stored.is_err() {
             // `s3s-fs` detects a wrong checksum only after it has stored the file.

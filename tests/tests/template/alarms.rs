@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rowmill_aws::{denied, metrics};
 use serde_json::{Value, json};
 
 use crate::{WITHOUT_READER, is_dead_letter_queue, properties, target, template};
@@ -85,6 +86,15 @@ fn unreceived_files_and_unpublished_events_raise_an_alarm() {
     metric("ReceivingFails", "ReceiveFileFunction", "Errors", 0);
     // In milliseconds. It grows with every kind of failure; not every kind counts as an error of the function.
     metric("AnnouncementsBehind", "AnnounceJobFunction", "IteratorAge", 15 * 60 * 1000);
+}
+
+#[test]
+fn a_denied_call_of_any_function_raises_an_alarm() {
+    let template = template();
+    let alarm = properties(&template, "MissingPermissions");
+    assert_eq!((&alarm["Namespace"], &alarm["MetricName"]), (&json!(metrics::NAMESPACE), &json!(denied::METRIC)));
+    assert_eq!(alarm["Dimensions"], json!([{ "Name": "stack", "Value": { "Ref": "AWS::StackName" } }]));
+    assert_eq!((&alarm["Threshold"], &alarm["TreatMissingData"]), (&json!(0), &json!("notBreaching")));
 }
 
 #[test]

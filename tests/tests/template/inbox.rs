@@ -27,10 +27,14 @@ fn the_permission_to_send_to_the_queue_exists_before_the_bucket() {
     let policy = properties(&template, "InboxQueuePolicy");
     assert_eq!(policy["Queues"], json!([{ "Ref": "InboxQueue" }]));
     let statements = policy["PolicyDocument"]["Statement"].as_array().unwrap();
-    let [statement] = statements.as_slice() else { panic!("{statements:?}") };
+    let [statement, _] = statements.as_slice() else { panic!("{statements:?}") };
     assert_eq!(statement["Principal"], json!({ "Service": "s3.amazonaws.com" }));
     assert_eq!(statement["Action"], "sqs:SendMessage");
-    assert_eq!(statement["Condition"], json!({ "StringEquals": { "aws:SourceAccount": { "Ref": "AWS::AccountId" } } }));
+    let account = json!({ "aws:SourceAccount": { "Ref": "AWS::AccountId" } });
+    // CloudFormation names the bucket by its logical id in lower case.
+    let bucket = json!({ "aws:SourceArn": { "Fn::Sub": "arn:${AWS::Partition}:s3:::*-bucket-*" } });
+    assert_eq!(statement["Condition"], json!({ "StringEquals": account, "ArnLike": bucket }));
+    assert_eq!(properties(&template, "Bucket")["BucketName"], Value::Null);
     assert!(!policy.to_string().contains("Bucket"), "the bucket depends on it");
 }
 

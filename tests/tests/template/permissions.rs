@@ -196,6 +196,23 @@ pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
     granted
 }
 
+/// The functions that store no object and send no message. Rows are written with the key of their table.
+const READ_ONLY: [&str; 2] = ["cancel-job", "job-status"];
+
+#[test]
+fn the_key_is_used_only_if_it_is_set() {
+    let template = template();
+    for (name, role) in template.resources_of("AWS::IAM::Role") {
+        let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
+        let of_key: Vec<&Value> =
+            statements.iter().filter(|statement| statement.to_string().contains("kms:")).collect();
+        let [statement] = &of_key[..] else { panic!("{name}: {of_key:?}") };
+        let branches = &statement["Fn::If"];
+        assert_eq!((&branches[0], &branches[2]), (&json!("HasKmsKey"), &json!({ "Ref": "AWS::NoValue" })), "{name}");
+        assert_eq!(branches[1]["Resource"], json!({ "Ref": "KmsKeyArn" }), "{name}");
+    }
+}
+
 #[test]
 fn every_role_has_exactly_the_expected_permissions() {
     let template = template();
@@ -210,6 +227,11 @@ fn every_role_has_exactly_the_expected_permissions() {
         let resource = properties(&template, id);
         let log = target(&resource["LoggingConfig"]["LogGroup"]);
         expected.extend([("logs:CreateLogStream", log), ("logs:PutLogEvents", log)]);
+        // The key of everything that is stored, if it is the operator's own. To write needs a new data key.
+        expected.push(("kms:Decrypt", "KmsKeyArn"));
+        if !READ_ONLY.contains(&function.package.as_str()) {
+            expected.push(("kms:GenerateDataKey", "KmsKeyArn"));
+        }
         // X-Ray has no resources that could be named.
         expected.extend([("xray:PutTraceSegments", "*"), ("xray:PutTelemetryRecords", "*")]);
         let expected = expected.into_iter().map(|(action, on)| (action.to_owned(), on.to_owned())).collect();
@@ -234,8 +256,9 @@ fn process_items_may_invoke_the_configured_functions_only() {
     let role = properties(&template, "ProcessItemsRole");
     let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
     let conditional: Vec<&Value> = statements.iter().filter_map(|statement| statement.get("Fn::If")).collect();
-    let [condition] = &conditional[..] else { panic!("one statement depends on a condition") };
-    assert_eq!((&condition[0], &condition[2]["Ref"]), (&"HasInvokeTargets".into(), &"AWS::NoValue".into()));
+    let of_targets = conditional.iter().find(|condition| condition[0] == "HasInvokeTargets");
+    let condition = of_targets.expect("the statement depends on a condition");
+    assert_eq!(condition[2]["Ref"], "AWS::NoValue");
     let those = json!({ "Fn::Split": [",", { "Ref": "InvokeTargetArns" }] });
     assert_eq!(condition[1]["Resource"], those, "the configured functions only");
     assert_eq!(template.document()["Parameters"]["InvokeTargetArns"]["Default"], "");

@@ -20,7 +20,6 @@ fn every_queue_has_a_dead_letter_queue_and_the_longest_retention() {
     for (name, queue) in template.resources_of("AWS::SQS::Queue") {
         let queue = &queue["Properties"];
         assert_eq!(queue["MessageRetentionPeriod"], json!(LONGEST_RETENTION_SECONDS), "{name}");
-        assert_eq!(queue["SqsManagedSseEnabled"], json!(true), "{name}");
         let redrive = &queue["RedrivePolicy"];
         if is_dead_letter_queue(name) {
             assert_eq!(*redrive, Value::Null, "{name}: what cannot be settled must not move on");
@@ -112,4 +111,20 @@ fn batches_report_failed_messages_and_workers_are_capped_at_the_event_source() {
         assert!(least >= 2, "Lambda takes no less for {queue}");
         assert_eq!(properties(&template, function)["ReservedConcurrentExecutions"], Value::Null, "{function}");
     }
+}
+
+#[test]
+fn every_queue_refuses_plain_http() {
+    let template = template();
+    let mut refusing = BTreeSet::new();
+    for (_, policy) in template.resources_of("AWS::SQS::QueuePolicy") {
+        let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_array().unwrap();
+        let refusal = statements.iter().find(|statement| statement["Effect"] == "Deny").expect("a refusal");
+        assert_eq!((&refusal["Principal"], &refusal["Action"]), (&json!("*"), &json!("sqs:*")));
+        assert_eq!(refusal["Condition"], json!({ "Bool": { "aws:SecureTransport": "false" } }));
+        for queue in policy["Properties"]["Queues"].as_array().unwrap() {
+            assert!(refusing.insert(target(queue)), "the last policy of a queue replaces all others");
+        }
+    }
+    assert_eq!(refusing, template.resources_of("AWS::SQS::Queue").map(|(name, _)| name).collect());
 }

@@ -46,14 +46,45 @@ fn tables_are_on_demand_with_expiry_point_in_time_recovery_and_a_stream() {
     }
 }
 
+/// `!If [HasKmsKey, with, without]`.
+fn by_key(with: Value, without: Value) -> Value {
+    json!({ "Fn::If": ["HasKmsKey", with, without] })
+}
+
+#[test]
+fn everything_that_is_stored_is_encrypted_with_the_key_of_the_parameter_if_it_is_set() {
+    let template = template();
+    let no_value = || json!({ "Ref": "AWS::NoValue" });
+    let key = by_key(json!({ "Ref": "KmsKeyArn" }), no_value());
+    for (name, table) in template.resources_of("AWS::DynamoDB::Table") {
+        let encryption = &table["Properties"]["SSESpecification"];
+        assert_eq!(encryption["SSEEnabled"], by_key(json!(true), json!(false)), "{name}");
+        assert_eq!(encryption["SSEType"], by_key(json!("KMS"), no_value()), "{name}");
+        assert_eq!(encryption["KMSMasterKeyId"], key, "{name}");
+    }
+    for (name, queue) in template.resources_of("AWS::SQS::Queue") {
+        assert_eq!(queue["Properties"]["SqsManagedSseEnabled"], by_key(json!(false), json!(true)), "{name}");
+        assert_eq!(queue["Properties"]["KmsMasterKeyId"], key, "{name}");
+    }
+    for (name, log) in template.resources_of("AWS::Logs::LogGroup") {
+        assert_eq!(log["Properties"]["KmsKeyId"], key, "{name}");
+    }
+    assert_eq!(template.document()["Globals"]["Function"]["KmsKeyArn"], key);
+}
+
 #[test]
 fn the_bucket_is_private_encrypted_and_refuses_plain_http() {
     let template = template();
     let bucket = properties(&template, "Bucket");
     let public = bucket["PublicAccessBlockConfiguration"].as_object().unwrap();
     assert!(public.len() == 4 && public.values().all(|block| block == true), "{public:?}");
-    let encryption = &bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0];
-    assert_eq!(encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"], "AES256");
+    let [with_key, without] = [1, 2].map(|branch| {
+        let encryption = &bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["Fn::If"];
+        assert_eq!(encryption[0], "HasKmsKey");
+        &encryption[branch]["ServerSideEncryptionByDefault"]
+    });
+    assert_eq!(*with_key, json!({ "SSEAlgorithm": "aws:kms", "KMSMasterKeyID": { "Ref": "KmsKeyArn" } }));
+    assert_eq!(*without, json!({ "SSEAlgorithm": "AES256" }));
     assert_eq!(bucket["VersioningConfiguration"], Value::Null, "lifecycle rules must free the space");
 
     let policy = properties(&template, "BucketPolicy");

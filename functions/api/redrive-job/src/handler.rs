@@ -37,6 +37,7 @@ fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
         RedriveJobError::NothingFailed => Problem::new(ProblemCode::NothingToRedrive, detail),
         RedriveJobError::Deadline(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("deadlineSeconds"),
         RedriveJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
+        RedriveJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),
         RedriveJobError::TooBig { .. } | RedriveJobError::Corrected(_) => {
             Problem::new(ProblemCode::InvalidCorrectedFile, detail).field("fileGuid")
         }

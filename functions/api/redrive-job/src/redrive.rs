@@ -15,6 +15,7 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Redrive};
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::model::upload::UploadState;
 use rowmill_core::ports::{
     Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
 };
@@ -72,6 +73,9 @@ pub enum RedriveJobError {
         /// The limit, in bytes.
         max: u64,
     },
+    /// The corrected file was replaced after its upload was complete, or while it was read.
+    #[error("Upload {0} was replaced after it was complete. Upload the file again.")]
+    UploadChanged(FileGuid),
     /// The corrected file cannot be used.
     #[error("The corrected file cannot be used: {0}. Correct it and upload it again.")]
     Corrected(#[from] CorrectedError),
@@ -159,15 +163,23 @@ impl Redriver {
             upload => upload?,
         };
         let max = self.limits.corrected_max_bytes;
-        let size = match self.objects.head(&upload.key).await {
+        let head = match self.objects.head(&upload.key).await {
             Err(PortError::NotFound) => return Err(RedriveJobError::UnknownUpload(file_guid)),
-            head => head?.size,
+            head => head?,
         };
-        if size > max {
-            return Err(RedriveJobError::TooBig { size, max });
+        if head.size > max {
+            return Err(RedriveJobError::TooBig { size: head.size, max });
         }
+        // The bytes that are read are those whose size was checked, and those that the upload was completed with.
+        if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
+            return Err(RedriveJobError::UploadChanged(file_guid));
+        }
+        let bytes = match self.objects.read_range(&upload.key, &head.etag, 0..head.size).await {
+            Err(PortError::Changed) => return Err(RedriveJobError::UploadChanged(file_guid)),
+            bytes => bytes?,
+        };
         let spec = self.jobs.spec(job.job_guid).await?;
-        let rows = read_corrected(&self.objects.read(&upload.key).await?, &spec)?;
+        let rows = read_corrected(&bytes, &spec)?;
         match self.not_failed(job, &rows).await? {
             strangers if strangers.is_empty() => Ok(rows),
             strangers => Err(RedriveJobError::NotFailed(strangers)),

@@ -26,7 +26,7 @@ pub async fn handle(announcer: &Announcer, changes: Vec<RowChange>) -> Result<Op
                 told = true;
                 tracing::info!(job.id = %event.job_guid, event.id = event.event_id, "event published");
             }
-            Announced::Failed(event, error @ PortError::Unavailable { .. }) => {
+            Announced::Failed(event, error @ (PortError::Unavailable { .. } | PortError::Denied { .. })) => {
                 tracing::warn!(
                     job.id = %event.job_guid, event.id = event.event_id, error = &error as &dyn Error,
                     "event not published yet, to be tried again"

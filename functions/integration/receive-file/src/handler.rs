@@ -111,9 +111,10 @@ fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
         }
         ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_PAUSE),
         // An unreadable row is a fault of Rowmill: try again, and in the end leave the message to an operator.
-        ReceiveError::Create(CreateJobError::Port(PortError::Unavailable { .. } | PortError::Invalid { .. })) => {
-            Some(OUTAGE_PAUSE)
-        }
+        // An operator may mend a missing permission.
+        ReceiveError::Create(CreateJobError::Port(
+            PortError::Unavailable { .. } | PortError::Invalid { .. } | PortError::Denied { .. },
+        )) => Some(OUTAGE_PAUSE),
         _ => None,
     }
 }

@@ -191,7 +191,9 @@ impl DeadLetters {
         let columns = spec.head.columns.clone().into();
         match read_input(&*self.objects, &spec, &columns, message).await {
             Ok(items) => fail_rest(&items[checkpoint.done as usize..], &mut counts, &mut run_output),
-            Err(InputError::Port(error @ PortError::Unavailable { .. })) => return Err(error),
+            Err(InputError::Port(error @ (PortError::Unavailable { .. } | PortError::Denied { .. }))) => {
+                return Err(error);
+            }
             Err(error) => {
                 tracing::error!(job.id = %message.job_guid, %error, "the rows of a chunk that was given up cannot be read");
                 fail_unread(message, checkpoint.done, &mut counts, &mut run_output);

@@ -55,7 +55,7 @@ pub struct DeadChunk {
     pub items: u32,
 }
 
-/// The dead letters of a job, oldest first. A job that has more than 1,000 shows the first 1,000.
+/// The dead letters of a job, oldest first. Of a job that has more than 1,000, any 1,000 are shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterList {

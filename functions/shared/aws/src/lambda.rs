@@ -13,6 +13,8 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use rowmill_core::ports::{Target, TargetError, TargetRequest};
 use serde::Deserialize;
 
+use crate::denied::{is_denied, report};
+
 /// The longest name of an error that is repeated, in characters.
 const ERROR_TYPE_MAX_CHARS: usize = 64;
 
@@ -61,6 +63,9 @@ impl LambdaTarget {
             SdkError::ServiceError(context) => {
                 let (code, status) = (error.code().unwrap_or("unknown error"), context.raw().status().as_u16());
                 let told = format!("{code} (status {status})");
+                if is_denied(Some(code)) {
+                    report("calling the function of a job type", error.message());
+                }
                 match status {
                     408 | 409 | 425 | 429 | 500.. => TargetError::busy(told, retry_after(context.err())),
                     _ => TargetError::refused(told),

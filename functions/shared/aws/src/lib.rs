@@ -20,6 +20,7 @@
 //! | [`batch_threads`] | the threads that run items |
 //! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
 //! | [`metrics`] | CloudWatch metrics |
+//! | [`denied`] | missing permissions, reported |
 
 #![warn(missing_docs)]
 
@@ -27,6 +28,7 @@ pub mod audit;
 pub mod batch_threads;
 pub mod clients;
 mod deliveries;
+pub mod denied;
 pub mod dynamodb;
 pub mod eventbridge;
 pub mod http;

@@ -1,6 +1,6 @@
 //! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no request.
 //!
-//! All are in the namespace `Rowmill`, with the dimension `function`.
+//! All are in the namespace `Rowmill`, with the dimension `function` or `stack`.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -30,6 +30,26 @@ pub fn emit(function_name: &str, metrics: &[(&str, Unit, u64)]) {
     telemetry::write_line(&line(function_name, metrics, Timestamp::now()));
 }
 
+/// Writes a metric that is counted for the whole stack, as a line like those of [`emit`]. Its only dimension is `stack`, so
+/// that one alarm watches all functions.
+pub fn emit_for_stack(metric: &str, unit: Unit, value: u64) {
+    let function = std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default();
+    telemetry::write_line(&line_for_stack(stack_of(&function, telemetry::function_name()), (metric, unit, value)));
+}
+
+/// The stack of a Lambda function: the template names it `<stack>-<function>`.
+fn stack_of<'a>(lambda_name: &'a str, function_name: &str) -> &'a str {
+    lambda_name.strip_suffix(function_name).and_then(|rest| rest.strip_suffix('-')).unwrap_or(lambda_name)
+}
+
+fn line_for_stack(stack: &str, (metric, unit, value): (&str, Unit, u64)) -> Value {
+    let directive = json!({
+        "Namespace": NAMESPACE, "Dimensions": [["stack"]], "Metrics": [{"Name": metric, "Unit": unit}],
+    });
+    let at = Timestamp::now().as_millisecond();
+    json!({ metric: value, "stack": stack, "_aws": { "Timestamp": at, "CloudWatchMetrics": [directive] } })
+}
+
 fn line(function_name: &str, metrics: &[(&str, Unit, u64)], now: Timestamp) -> Value {
     let directives: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
     // Inserted last, so that no metric can replace these fields.
@@ -49,6 +69,17 @@ fn line(function_name: &str, metrics: &[(&str, Unit, u64)], now: Timestamp) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_metric_of_the_stack_is_the_same_for_all_its_functions() {
+        assert_eq!(stack_of("my-stack-split-job", "split-job"), "my-stack");
+        assert_eq!(stack_of("other", "split-job"), "other");
+        let line = line_for_stack("my-stack", ("Refused", Unit::Count, 1));
+        assert_eq!((&line["stack"], &line["Refused"]), (&json!("my-stack"), &json!(1)));
+        let metrics = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(metrics["Dimensions"], json!([["stack"]]));
+        assert_eq!(metrics["Metrics"], json!([{"Name": "Refused", "Unit": "Count"}]));
+    }
 
     #[test]
     fn the_line_has_the_format_that_cloudwatch_reads() {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -36,9 +36,18 @@ pub fn start(function_name: &'static str) -> Result<(), StartError> {
         value: wanted,
         expected: "a level (error, warn, info, debug, trace) or a list of target=level",
     })?;
+    FUNCTION_NAME.get_or_init(|| function_name);
     // A second start in one process (tests) keeps the first log.
     tracing_subscriber::registry().with(filter).with(JsonLines { function_name }).try_init().ok();
     Ok(())
+}
+
+/// The name of this process's function, once its log has started.
+static FUNCTION_NAME: OnceLock<&str> = OnceLock::new();
+
+/// The name of this process's function; empty before [`start`].
+pub fn function_name() -> &'static str {
+    FUNCTION_NAME.get().copied().unwrap_or_default()
 }
 
 /// Writes a line of the log.

@@ -87,6 +87,18 @@ async fn a_bigger_file_is_put_where_the_api_says_with_the_signed_headers_and_wit
 }
 
 #[tokio::test]
+async fn a_file_that_an_earlier_attempt_has_stored_is_not_refused() {
+    let api = single_put_api(|n| Reply::text(if n == 1 { 503 } else { 412 }, "")).await;
+    let (_source, file) = csv_of(2_000_000).await;
+    let (_, progress) = recorded();
+    store(&client(&api.url), &file, &progress).await.unwrap();
+
+    let api = single_put_api(|_| Reply::text(412, "")).await;
+    let refused = store(&client(&api.url), &file, &progress).await.unwrap_err();
+    assert!(matches!(refused, UploadError::Refused { status: 412, .. }), "{refused}");
+}
+
+#[tokio::test]
 async fn a_refusal_of_the_storage_is_shown_without_the_signed_address() {
     let body = "<Error><Code>BadDigest</Code><Message>no match</Message></Error>";
     let api = single_put_api(move |_| Reply::text(400, body)).await;

@@ -70,6 +70,11 @@ impl Transfer {
             let Err(failure) = self.try_put(file, request, range.clone(), progress, &sent).await else {
                 return Ok(());
             };
+            // An earlier attempt stored the file, and only its answer was lost: no other client has this request, and the
+            // storage checks the checksum that is part of it.
+            if failed > 0 && matches!(failure.error, UploadError::Refused { status: 412, .. }) {
+                return Ok(());
+            }
             progress.take_back(sent.load(Ordering::Relaxed));
             failed += 1;
             let delay = self.retry.delay(failed, failure.retry_after, fastrand::f64());

@@ -255,6 +255,7 @@ routes!(
             (415, UnsupportedMediaType),
             (422, InvalidRequest),
             (422, UnknownUpload),
+            (422, UploadChanged),
             (422, InvalidCorrectedFile),
             (422, RowsNotFailed),
             (429, OwnerFull),

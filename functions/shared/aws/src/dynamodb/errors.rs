@@ -1,6 +1,7 @@
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use rowmill_core::ports::PortError;
 
+use crate::denied::{denied, is_denied};
 use crate::retry::Pauses;
 
 /// Maps a failed request to what the caller does about it.
@@ -14,6 +15,7 @@ where
         Some("ValidationException" | "SerializationException" | "IdempotentParameterMismatchException") => {
             PortError::invalid(doing, error)
         }
+        code if is_denied(code) => denied(doing, error.message().map(str::to_owned).as_deref(), error),
         _ => PortError::unavailable(doing, error),
     }
 }

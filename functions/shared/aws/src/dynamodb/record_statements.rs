@@ -130,8 +130,10 @@ pub enum Answer {
     Passing,
     /// Refused because of the record.
     Invalid,
-    /// Refused because of the table or missing permissions.
+    /// Refused because there is no such table.
     Unavailable,
+    /// Refused because of a missing permission.
+    Denied,
 }
 
 /// Interprets the answer to a statement.
@@ -142,7 +144,8 @@ pub fn answer(error: Option<&BatchStatementError>) -> Answer {
         Some(Code::ConditionalCheckFailed) if error.item().is_some_and(|item| !item.is_empty()) => Answer::Later,
         Some(Code::ConditionalCheckFailed) => Answer::NotEarlier,
         Some(Code::ValidationError | Code::ItemCollectionSizeLimitExceeded) => Answer::Invalid,
-        Some(Code::AccessDenied | Code::ResourceNotFound) => Answer::Unavailable,
+        Some(Code::AccessDenied) => Answer::Denied,
+        Some(Code::ResourceNotFound) => Answer::Unavailable,
         // InternalServerError, ProvisionedThroughputExceeded, RequestLimitExceeded, ThrottlingError,
         // TransactionConflict, and codes that AWS may add.
         _ => Answer::Passing,

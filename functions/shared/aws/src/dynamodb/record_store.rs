@@ -9,6 +9,7 @@ use rowmill_core::model::records::{RecordPage, Upsert, Upserted};
 use rowmill_core::ports::{PortError, PortResult, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
+use crate::denied::{denied, is_denied};
 use crate::retry::Pauses;
 
 /// The maximum number of statements in a batch.
@@ -45,17 +46,20 @@ impl DynamoDbRecordStore {
     async fn send(&self, batch: &[Step]) -> Result<Vec<Option<BatchStatementError>>, Refused> {
         let statements: Result<Vec<BatchStatementRequest>, PortError> =
             batch.iter().map(|step| self.statements.request(step.kind, &step.record, step.exists)).collect();
-        let statements = statements.map_err(|error| Refused { lasting: true, why: error.to_string() })?;
+        let statements =
+            statements.map_err(|error| Refused { lasting: true, denied: false, why: error.to_string() })?;
         let output = self.client.batch_execute_statement().set_statements(Some(statements)).send().await;
         let output = output.map_err(|error| Refused {
             lasting: matches!(error.code(), Some("ValidationException" | "SerializationException")),
+            denied: is_denied(error.code()),
             why: DisplayErrorContext(&error).to_string(),
         })?;
         let answers = output.responses.unwrap_or_default();
         if answers.len() == batch.len() {
             return Ok(answers.into_iter().map(|answer| answer.error).collect());
         }
-        Err(Refused { lasting: false, why: format!("{} answers to {} statements", answers.len(), batch.len()) })
+        let why = format!("{} answers to {} statements", answers.len(), batch.len());
+        Err(Refused { lasting: false, denied: false, why })
     }
 
     /// Learns from the first statements of an upsert which statement to try first the next time.
@@ -68,6 +72,8 @@ impl DynamoDbRecordStore {
 struct Refused {
     /// Whether a retry does not help.
     lasting: bool,
+    /// Whether a permission is missing.
+    denied: bool,
     why: String,
 }
 
@@ -110,6 +116,7 @@ impl Step {
             }
             Answer::Invalid => Next::Settled(Err(PortError::invalid(DOING, message()))),
             Answer::Unavailable => Next::Settled(Err(PortError::unavailable(DOING, message()))),
+            Answer::Denied => Next::Settled(Err(denied(DOING, Some(&message()), message()))),
             Answer::Passing => Next::Repeat(self, message()),
         }
     }
@@ -122,6 +129,7 @@ impl Step {
                 Next::Try(self)
             }
             true => Next::Settled(Err(PortError::invalid(DOING, refused.why.clone()))),
+            false if refused.denied => Next::Settled(Err(denied(DOING, Some(&refused.why), refused.why.clone()))),
             // The SDK has already retried.
             false => Next::Settled(Err(PortError::unavailable(DOING, refused.why.clone()))),
         }

@@ -2,11 +2,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_sdk_eventbridge::Client;
+use aws_sdk_eventbridge::error::ProvideErrorMetadata;
 use aws_sdk_eventbridge::primitives::DateTime;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use rowmill_core::model::job_event::{JobEvent, SOURCE};
 use rowmill_core::ports::{Events, PortError};
 
+use crate::denied::{denied, is_denied, report};
 use crate::retry::Pauses;
 
 const DOING: &str = "publishing events";
@@ -15,7 +17,7 @@ const DOING: &str = "publishing events";
 /// a few kilobytes, and a request may have 256 KiB.
 const REQUEST_EVENTS: usize = 10;
 
-/// The error codes that are caused by the entry itself. All other causes, such as missing permissions, can be fixed, and the
+/// The error codes that are caused by the entry itself. All other causes can be fixed, and the
 /// event is published then.
 const WRONG: [&str; 4] =
     ["InvalidArgument", "MalformedDetail", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException"];
@@ -48,9 +50,13 @@ impl EventBridgeEvents {
             let output = match self.client.put_events().set_entries(Some(entries)).send().await {
                 Ok(output) => output,
                 Err(error) => {
+                    let is_denied = is_denied(error.code());
+                    if is_denied {
+                        report(DOING, error.message());
+                    }
+                    let kind = if is_denied { PortError::denied } else { PortError::unavailable };
                     let error = Arc::new(error);
-                    let unavailable = || PortError::unavailable(DOING, Arc::clone(&error));
-                    results.extend(open.into_iter().map(|(place, _)| (place, Err(unavailable()))));
+                    results.extend(open.into_iter().map(|(place, _)| (place, Err(kind(DOING, Arc::clone(&error))))));
                     break;
                 }
             };
@@ -77,6 +83,9 @@ fn outcome(answer: Option<&PutEventsResultEntry>) -> Result<(), PortError> {
     let answer = answer.ok_or_else(|| PortError::unavailable(DOING, "no answer for this event"))?;
     let Some(code) = answer.error_code() else { return Ok(()) };
     let why = format!("{code}: {}", answer.error_message().unwrap_or("no reason given"));
+    if is_denied(Some(code)) {
+        return Err(denied(DOING, Some(&why.clone()), why));
+    }
     Err(if WRONG.contains(&code) { PortError::invalid(DOING, why) } else { PortError::unavailable(DOING, why) })
 }
 

@@ -217,6 +217,8 @@ impl From<PortError> for Problem {
                 let detail = "A service that Rowmill needs is unavailable. Try again after the time in `Retry-After`.";
                 Self::new(ProblemCode::Unavailable, detail).retry_after(OUTAGE_RETRY_AFTER)
             }
+            // The adapter has reported it.
+            PortError::Denied { .. } => Self::internal(),
             PortError::Invalid { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "invalid answer of a port");
                 Self::internal()
@@ -252,6 +254,14 @@ mod tests {
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "5");
         assert!(!body(&response).to_string().contains("refused"));
+    }
+
+    #[test]
+    fn a_missing_permission_is_a_500_that_does_not_ask_the_client_to_try_again() {
+        let response = Problem::from(PortError::denied("reading the job", "dynamodb:GetItem")).into_response();
+        assert_eq!(response.status(), 500);
+        assert!(!response.headers().contains_key("retry-after"));
+        assert!(!body(&response).to_string().contains("dynamodb"));
     }
 
     #[test]

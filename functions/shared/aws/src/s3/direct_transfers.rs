@@ -71,6 +71,7 @@ impl DirectTransfers for S3Objects {
             .content_type(content_type)
             .content_length(length(size)?)
             .set_checksum_sha256(sha256.map(checksum))
+            .if_none_match("*")
             .customize()
             .config_override(no_checksum());
         let signed = request.presigned(expiring(expires_in)?).await;

@@ -2,6 +2,8 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use rowmill_core::ports::PortError;
 
+use crate::denied::{denied, is_denied};
+
 /// Maps a failed request to what the caller does about it. Without an error document, as for HEAD, the status decides.
 pub fn port_error<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
@@ -17,6 +19,10 @@ where
         ("BadDigest" | "XAmzContentChecksumMismatch" | "XAmzContentSHA256Mismatch", _) => PortError::Changed,
         ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPart" | "InvalidPartOrder", _) => {
             PortError::invalid(doing, error)
+        }
+        // The answer to HEAD has no error document. Other causes of a 403, such as an expired session, have a code of their own.
+        (code, status) if is_denied(Some(code)) || (code.is_empty() && status == 403) => {
+            denied(doing, error.message().map(str::to_owned).as_deref(), error)
         }
         _ => PortError::unavailable(doing, error),
     }

@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use rowmill_core::ports::{Deliveries, PortError};
 
+use super::errors::port_error;
+
 /// The maximum visibility timeout of SQS.
 const LONGEST: Duration = Duration::from_secs(12 * 60 * 60);
 
@@ -27,7 +29,7 @@ impl Deliveries for SqsDeliveries {
         let seconds = i32::try_from(by.min(LONGEST).as_secs()).unwrap_or(i32::MAX);
         let request = self.client.change_message_visibility().queue_url(&self.url).receipt_handle(receipt);
         let sent = request.visibility_timeout(seconds).send().await;
-        sent.map_err(|error| PortError::unavailable("postponing a delivery", error))?;
+        sent.map_err(|error| port_error("postponing a delivery", error))?;
         Ok(())
     }
 }

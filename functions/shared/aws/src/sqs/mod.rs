@@ -2,6 +2,7 @@
 
 mod batches;
 mod deliveries;
+mod errors;
 mod queue;
 
 pub use deliveries::SqsDeliveries;

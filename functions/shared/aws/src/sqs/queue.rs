@@ -10,6 +10,8 @@ use rowmill_core::ports::{PortError, Queue};
 use serde::Serialize;
 
 use super::batches::{batches, group};
+use super::errors::port_error;
+use crate::denied::{denied, is_denied};
 use crate::retry::Pauses;
 
 const DOING: &str = "sending messages";
@@ -36,9 +38,12 @@ impl<M> SqsQueue<M> {
         let mut pauses = Pauses::after_conflict();
         loop {
             let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries.clone()));
-            let output = request.send().await.map_err(|error| PortError::unavailable(DOING, error))?;
+            let output = request.send().await.map_err(|error| port_error(DOING, error))?;
             let Some(failed) = output.failed.first() else { return Ok(()) };
             let why = format!("{}: {}", failed.code, failed.message().unwrap_or("no reason given"));
+            if is_denied(Some(&failed.code)) {
+                return Err(denied(DOING, Some(&why.clone()), why));
+            }
             if output.failed.iter().any(|failed| failed.sender_fault) {
                 return Err(PortError::invalid(DOING, why));
             }
@@ -74,7 +79,7 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         const DOING: &str = "counting the messages that wait";
         let waiting = QueueAttributeName::ApproximateNumberOfMessages;
         let request = self.client.get_queue_attributes().queue_url(&self.url).attribute_names(waiting.clone());
-        let output = request.send().await.map_err(|error| PortError::unavailable(DOING, error))?;
+        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
         let count = output.attributes().and_then(|attributes| attributes.get(&waiting));
         let count = count.ok_or_else(|| PortError::invalid(DOING, "the answer has no number of messages"))?;
         count.parse().map_err(|error: ParseIntError| PortError::invalid(DOING, error))

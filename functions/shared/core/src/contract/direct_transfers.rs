@@ -27,6 +27,7 @@ pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         a_client_stores_an_object_with_a_presigned_request,
+        a_presigned_request_replaces_no_object,
         a_presigned_request_names_its_object,
         parts_make_one_object,
         parts_are_listed_by_number_regardless_of_their_arrival,
@@ -59,12 +60,20 @@ async fn send_part(store: &impl Client, multipart: &str, number: u32, body: Byte
 async fn a_client_stores_an_object_with_a_presigned_request(store: &impl Client) {
     let body = Bytes::from_static(b"code;name\n1;a\n");
     let sha256: [u8; 32] = Sha256::digest(&body).into();
-    for sha256 in [None, Some(sha256)] {
-        let request = store.presign_put(KEY, "text/csv", body.len() as u64, sha256, HOUR).await.unwrap();
+    for (key, sha256) in [("uploads/unchecked", None), ("uploads/checked", Some(sha256))] {
+        let request = store.presign_put(key, "text/csv", body.len() as u64, sha256, HOUR).await.unwrap();
         assert!(store.send(&request, body.clone()).await);
-        assert_eq!(store.read(KEY).await.unwrap(), body);
-        assert_eq!(store.head(KEY).await.unwrap().size, body.len() as u64);
+        assert_eq!(store.read(key).await.unwrap(), body);
+        assert_eq!(store.head(key).await.unwrap().size, body.len() as u64);
     }
+}
+
+async fn a_presigned_request_replaces_no_object(store: &impl Client) {
+    let request = store.presign_put(KEY, "text/csv", 5, None, HOUR).await.unwrap();
+    assert_eq!(header(&request, "if-none-match"), Some("*"));
+    assert!(store.send(&request, Bytes::from_static(b"first")).await);
+    assert!(!store.send(&request, Bytes::from_static(b"other")).await);
+    assert_eq!(store.read(KEY).await.unwrap(), "first");
 }
 
 async fn a_presigned_request_names_its_object(store: &impl Client) {

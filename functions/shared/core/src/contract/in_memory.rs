@@ -31,7 +31,9 @@ impl Client for InMemoryObjects {
     async fn send(&self, request: &PresignedRequest, body: Bytes) -> bool {
         let place = request.url.strip_prefix("memory:").expect("a request of this store");
         let Some((_, part)) = place.split_once('?') else {
-            return self.put(place, "", body, None).await.is_ok();
+            let only_new = request.headers.contains(&("if-none-match".to_owned(), "*".to_owned()));
+            let may_store = !only_new || self.head(place).await.is_err();
+            return may_store && self.put(place, "", body, None).await.is_ok();
         };
         let (multipart, number) = part.split_once('&').expect("a part's request");
         self.store_part(multipart, number.parse().expect("a number"), body).is_ok()

@@ -121,8 +121,11 @@ impl DirectTransfers for InMemoryObjects {
         _sha256: Option<[u8; 32]>,
         _expires_in: Duration,
     ) -> Result<PresignedRequest, PortError> {
-        let headers =
-            vec![("content-type".into(), content_type.to_owned()), ("content-length".into(), size.to_string())];
+        let headers = vec![
+            ("content-type".into(), content_type.to_owned()),
+            ("content-length".into(), size.to_string()),
+            ("if-none-match".into(), "*".into()),
+        ];
         Ok(PresignedRequest { method: "PUT".into(), url: format!("memory:{key}"), headers })
     }
 

@@ -16,6 +16,15 @@ pub enum PortError {
         #[source]
         source: BoxError,
     },
+    /// The function lacks a permission for the operation: trying again helps only after an operator has mended the policy.
+    #[error("{doing}: missing permission")]
+    Denied {
+        /// The operation that was denied.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
     /// The answer or the stored value cannot be decoded, or the request is malformed: trying again does not help.
     #[error("{doing}: not understood")]
     Invalid {
@@ -37,6 +46,11 @@ impl PortError {
     /// Temporarily unavailable.
     pub fn unavailable(doing: &'static str, source: impl Into<BoxError>) -> Self {
         Self::Unavailable { doing, source: source.into() }
+    }
+
+    /// Not permitted.
+    pub fn denied(doing: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::Denied { doing, source: source.into() }
     }
 
     /// Cannot be decoded, or is malformed.

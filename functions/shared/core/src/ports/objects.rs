@@ -54,7 +54,8 @@ pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
 /// Presigned requests: transfers between a client and the bucket that bypass the functions.
 #[async_trait]
 pub trait DirectTransfers: Send + Sync {
-    /// Presigns a request that stores one object of exactly this length, and with this SHA-256 if one is given.
+    /// Presigns a request that stores one object of exactly this length, and with this SHA-256 if one is given. It is
+    /// refused (412) if the object exists, so that nobody can replace a stored file with it.
     ///
     /// # Errors
     /// `Unavailable` without credentials to sign with.

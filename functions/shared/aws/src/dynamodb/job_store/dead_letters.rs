@@ -35,13 +35,14 @@ impl DeadLetters for DynamoDbJobStore {
         Ok(())
     }
 
-    /// The rows are sorted by message identifier, so all of them are read to find the oldest. They are small, and a job has
-    /// few.
+    /// The rows are sorted by message identifier, so the oldest of more than `limit` are not known.
     async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
         const DOING: &str = "listing the dead letters";
+        let Some(page_size) = i32::try_from(limit).ok().filter(|limit| *limit > 0) else { return Ok(Vec::new()) };
         let pages = self
             .client
             .query()
+            .limit(page_size)
             .table_name(&self.jobs_table)
             .consistent_read(true)
             .key_condition_expression("#job = :job AND begins_with(#row, :dead)")
@@ -50,12 +51,14 @@ impl DeadLetters for DynamoDbJobStore {
             .expression_attribute_values(":job", text(job))
             .expression_attribute_values(":dead", text(DEAD_LETTERS))
             .into_paginator();
-        let items = pages.items().send().collect::<Result<Vec<Item>, _>>().await;
-        let items = items.map_err(|error| port_error(DOING, error))?;
-        let letters = items.iter().map(|item| letter_of(DOING, item));
-        let mut letters = letters.collect::<Result<Vec<_>, _>>()?;
+        let mut items = pages.items().send();
+        let mut letters = Vec::new();
+        while letters.len() < limit
+            && let Some(item) = items.try_next().await.map_err(|error| port_error(DOING, error))?
+        {
+            letters.push(letter_of(DOING, &item)?);
+        }
         letters.sort_by_key(|letter| letter.at);
-        letters.truncate(limit);
         Ok(letters)
     }
 }

@@ -126,7 +126,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         dead_letters::a_job_without_dead_letters_has_none,
         dead_letters::dead_letters_read_back_oldest_first,
         dead_letters::a_dead_letter_that_is_recorded_again_does_not_change,
-        dead_letters::many_dead_letters_are_listed_from_the_oldest,
+        dead_letters::no_more_dead_letters_are_listed_than_asked_for,
     );
     run_checks!(
         make,

@@ -17,9 +17,8 @@ impl DeadLetters for InMemoryJobStore {
     async fn dead_letters(&self, job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError> {
         let tables = lock(&self.0);
         let of_job = tables.dead_letters.iter().filter(|((of, _), _)| *of == job);
-        let mut letters: Vec<DeadLetter> = of_job.map(|(_, letter)| letter.clone()).collect();
+        let mut letters: Vec<DeadLetter> = of_job.map(|(_, letter)| letter.clone()).take(limit).collect();
         letters.sort_by_key(|letter| letter.at);
-        letters.truncate(limit);
         Ok(letters)
     }
 }

@@ -13,7 +13,8 @@ pub trait DeadLetters: Send + Sync {
     /// `Unavailable`.
     async fn record_dead_letter(&self, job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>;
 
-    /// Lists the dead letters of a job, at most `limit`, oldest first.
+    /// Lists the dead letters of a job, at most `limit`, oldest first. If it has more, it is not defined which are listed:
+    /// no more than `limit` are read.
     ///
     /// # Errors
     /// `Unavailable`.
