@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(of(Code::ConditionalCheckFailed), Answer::NotEarlier);
         assert_eq!(of(Code::ValidationError), Answer::Invalid);
         assert_eq!(of(Code::ItemCollectionSizeLimitExceeded), Answer::Invalid);
-        assert_eq!(of(Code::AccessDenied), Answer::Unavailable);
+        assert_eq!(of(Code::AccessDenied), Answer::Denied);
         assert_eq!(of(Code::ResourceNotFound), Answer::Unavailable);
         for passing in [
             Code::InternalServerError,
