@@ -90,7 +90,7 @@ fn a_drop_that_cannot_become_a_job_gets_a_problem_report() {
     on_the_stack(async |stack| {
         for (key, bytes, request, code) in [
             ("inbox/unheard-of/a b.csv", "a\n", "{}", "unknown_job_type"),
-            ("inbox/validate/head.csv", "a,a\n", "{}", "unreadable_file"),
+            ("inbox/validate/head.csv", "a,\"b\n", "{}", "unreadable_file"),
             ("inbox/validate/params.csv", "a\n", r#"{"params":{"delimeter":"|"}}"#, "invalid_params"),
             ("inbox/validate/request.csv", "a\n", "{", "invalid_json"),
         ] {

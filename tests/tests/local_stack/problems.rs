@@ -34,8 +34,9 @@ fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
             let wide = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": width });
             assert_eq!(problem(create(wide), unprocessable, "invalid_request").await["field"], "maxConcurrency");
         }
-        let twice = stack.upload("text/csv", "a,a\n1,2\n").await;
-        problem(create(json!({ "jobType": "validate", "fileGuid": twice })), unprocessable, "unreadable_file").await;
+        let open_quote = stack.upload("text/csv", "a,\"b\n1,2\n").await;
+        problem(create(json!({ "jobType": "validate", "fileGuid": open_quote })), unprocessable, "unreadable_file")
+            .await;
     });
 }
 
