@@ -28,7 +28,7 @@ async fn provider(challenge: Arc<Mutex<String>>, access_token: &'static str) -> 
                 }),
             ),
             "/token" => {
-                let verifier = form.get("code_verifier").map(|verifier| Sha256::digest(verifier));
+                let verifier = form.get("code_verifier").map(Sha256::digest);
                 let proved =
                     verifier.is_some_and(|digest| BASE64_URL_SAFE_NO_PAD.encode(digest) == *challenge.lock().unwrap());
                 let granted = (is("grant_type", "authorization_code") && is("code", "the-code") && proved)
