@@ -46,6 +46,8 @@ pub struct Aws {
     pub s3: aws_sdk_s3::Client,
     /// DynamoDB, for table settings that an emulator's CloudFormation ignores.
     pub dynamodb: aws_sdk_dynamodb::Client,
+    /// Secrets Manager, for the secret that signs the calls of webhooks.
+    pub secrets_manager: aws_sdk_secretsmanager::Client,
     /// STS, for the account number.
     pub sts: aws_sdk_sts::Client,
     /// The region deployed to.
@@ -86,6 +88,7 @@ impl Aws {
             cloudformation: aws_sdk_cloudformation::Client::new(&config),
             s3: aws_sdk_s3::Client::from_conf(s3),
             dynamodb: aws_sdk_dynamodb::Client::new(&config),
+            secrets_manager: aws_sdk_secretsmanager::Client::new(&config),
             sts: aws_sdk_sts::Client::new(&config),
             region,
             target,

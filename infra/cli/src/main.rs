@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rowmill::command::{
     CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, redrive, results, run, upload,
+    webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -34,6 +35,7 @@ enum Command {
     Block(block::BlockArgs),
     Unblock(block::UnblockArgs),
     Blocked(block::BlockedArgs),
+    WebhookKey(webhook_key::WebhookKeyArgs),
     Up(Up),
     Down(Down),
     Status(Status),
@@ -59,6 +61,7 @@ async fn main() -> ExitCode {
         Command::Block(args) => exit_code_of(block::execute(args).await),
         Command::Unblock(args) => exit_code_of(block::execute_unblock(args).await),
         Command::Blocked(args) => exit_code_of(block::execute_blocked(args).await),
+        Command::WebhookKey(args) => exit_code_of(webhook_key::execute(args).await),
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,
         Command::Status(status) => status.run().await,

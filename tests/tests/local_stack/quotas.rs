@@ -89,7 +89,7 @@ async fn requests_are_limited_by_route(stack: &LocalStack) {
 }
 
 /// `rowmill` for this stack.
-async fn operate(stack: &LocalStack, arguments: &[&str]) -> String {
+pub async fn operate(stack: &LocalStack, arguments: &[&str]) -> String {
     let mut command = rowmill();
     command.args(arguments).args(["--endpoint-url", stack.endpoint()]);
     let output = command.output().await.expect("the command runs");

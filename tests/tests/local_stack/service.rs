@@ -13,15 +13,13 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use rowmill_targets::signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookSecret};
+use rowmill_api::webhook_key;
+use rowmill_targets::signature::{IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, TIMESTAMP_HEADER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-
-/// What the stack signs its calls with.
-pub const SECRET: &str = "correct horse battery staple";
 
 /// The service of this process. It runs on the runtime it was started on.
 pub static SERVICE: OnceLock<Service> = OnceLock::new();
@@ -33,7 +31,8 @@ pub struct Service {
 }
 
 struct State {
-    secret: WebhookSecret,
+    /// The secret of the stack, which does not exist yet when the service starts.
+    secret: OnceLock<String>,
     hangs: AtomicBool,
     breaks_off: AtomicBool,
     calls: Mutex<BTreeMap<String, usize>>,
@@ -45,7 +44,7 @@ impl Service {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
         let state = Arc::new(State {
-            secret: WebhookSecret::new(SECRET).expect("long enough"),
+            secret: OnceLock::new(),
             hangs: AtomicBool::new(true),
             breaks_off: AtomicBool::new(true),
             calls: Mutex::default(),
@@ -80,6 +79,11 @@ impl Service {
         self.state.calls.lock().expect("no panic").get(path).copied().unwrap_or_default()
     }
 
+    /// Tells the service the secret that its callers have. It refuses all calls before.
+    pub fn trust(&self, secret: String) {
+        self.state.secret.set(secret).expect("it is told once");
+    }
+
     /// From now on `/hang` does well.
     pub fn recover(&self) {
         self.state.hangs.store(false, Ordering::SeqCst);
@@ -90,11 +94,12 @@ async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
 ) -> Result<Response<BoxBody<Bytes, io::Error>>, Infallible> {
-    let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
+    let (uri, headers) = (request.uri().clone(), request.headers().clone());
+    let path = uri.path().to_owned();
     *state.calls.lock().expect("no panic").entry(path.clone()).or_default() += 1;
     let Ok(body) = request.into_body().collect().await else { return Ok(whole(StatusCode::BAD_REQUEST, "")) };
     let body = body.to_bytes();
-    if !is_signed(&state.secret, &headers, &body) {
+    if !is_signed(&state, &uri, &headers, &body) {
         return Ok(whole(StatusCode::UNAUTHORIZED, ""));
     }
     Ok(match path.as_str() {
@@ -111,10 +116,25 @@ async fn answer(
     })
 }
 
-fn is_signed(secret: &WebhookSecret, headers: &HeaderMap, body: &[u8]) -> bool {
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let timestamp = header(TIMESTAMP_HEADER).and_then(|timestamp| timestamp.parse().ok());
-    timestamp.is_some_and(|timestamp| header(SIGNATURE_HEADER) == Some(&secret.sign(timestamp, body)))
+/// Whether the call is signed with the key of the job type that it names, for this host and path.
+fn is_signed(state: &State, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> bool {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let job_type =
+        serde_json::from_slice(body).ok().and_then(|body: Value| body["jobType"].as_str().map(str::to_owned));
+    let (Some(secret), Some(job_type), Some(timestamp), Some(host), Some(idempotency_key), Some(signatures)) = (
+        state.secret.get(),
+        job_type,
+        header(TIMESTAMP_HEADER).and_then(|timestamp| timestamp.parse().ok()),
+        header("host"),
+        header(IDEMPOTENCY_KEY_HEADER),
+        header(SIGNATURE_HEADER),
+    ) else {
+        return false;
+    };
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    let expected =
+        SignedCall { timestamp, host, path, idempotency_key, body }.signature(&webhook_key(secret, &job_type));
+    signatures.split(',').any(|signature| signature == expected)
 }
 
 /// Every item does well but those of amount 0.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acceptance::local_stack::{LocalStack, options};
 
-use crate::service::{SECRET, SERVICE, Service};
+use crate::service::{SERVICE, Service};
 use crate::targets;
 
 static STACK: OnceLock<LocalStack> = OnceLock::new();
@@ -34,10 +34,10 @@ async fn up() -> LocalStack {
         ("OwnerUploadsOutstanding", "1000"),
         ("OwnerBytesOutstanding", "1000000000000000"),
         ("JobTargets", &targets),
-        ("WebhookSecret", SECRET),
         ("InvokeTargetArns", &arns),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;
+    SERVICE.get().expect("the service runs").trust(targets::webhook_secret(&stack).await.current.0);
     stack.hide_messages_for(&["ItemsQueueUrl", "IsolateQueueUrl"], Duration::from_secs(12)).await;
     stack
 }

@@ -5,9 +5,14 @@ use std::fmt::Write as _;
 
 use acceptance::files;
 use acceptance::local_stack::{LocalStack, answer};
+use aws_config::SdkConfig;
 use reqwest::StatusCode;
+use rowmill::aws::{Target, sdk_config};
+use rowmill_api::webhook_key;
+use rowmill_aws::secrets_manager::{Secret, SecretValues, StoredSecret};
 use serde_json::{Value, json};
 
+use crate::quotas::operate;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
@@ -43,6 +48,17 @@ fn arn(function: &str) -> String {
 /// A function that cannot cope with an empty name: it throws, and takes its whole batch along.
 const FRAGILE: &str = "def handler(event, context):\n    for item in event['items']:\n        item['record']['name'][0]\n    \
     return {'batchItemFailures': []}\n";
+
+async fn sdk_of(stack: &LocalStack) -> SdkConfig {
+    sdk_config(&Target::Emulator { endpoint_url: stack.endpoint().to_owned() }).await
+}
+
+/// The secret that the stack made.
+pub async fn webhook_secret(stack: &LocalStack) -> SecretValues {
+    let client = aws_sdk_secretsmanager::Client::new(&sdk_of(stack).await);
+    let stored = StoredSecret::new(client, stack.output("WebhookSecretArn").to_owned());
+    stored.read().await.expect("the stack made a secret")
+}
 
 /// A file of so many rows, those of these numbers without a name.
 fn rows_without_names(rows: u64, without: &[u64]) -> String {
@@ -118,6 +134,50 @@ fn a_webhook_is_called_with_signed_batches() {
         let expected = [1000, 2000].map(|row| (row, "nothing_to_pay".to_owned(), None));
         assert_eq!(failures(stack, &job).await, expected);
         assert!(SERVICE.get().expect("the service").calls("/well") >= 20, "100 items a call");
+    });
+}
+
+#[test]
+fn the_stack_makes_a_long_secret_and_no_function_has_it_in_its_environment() {
+    on_the_stack(async |stack| {
+        let secret = webhook_secret(stack).await;
+        assert_eq!((secret.current.0.len(), &secret.previous), (64, &None));
+        let key = operate(stack, &["webhook-key", "notify"]).await;
+        assert_eq!(key, format!("{}\n", webhook_key(&secret.current.0, "notify")));
+        let functions =
+            aws_sdk_lambda::Client::new(&sdk_of(stack).await).list_functions().send().await.expect("the functions");
+        let of_the_stack = functions.functions().iter().filter(|function| function.environment().is_some());
+        for function in of_the_stack {
+            let variables = function.environment().and_then(|environment| environment.variables()).expect("variables");
+            let shown = variables.values().any(|value| value.contains(&secret.current.0));
+            assert!(!shown, "{} shows the secret", function.function_name().unwrap_or_default());
+        }
+    });
+}
+
+#[test]
+fn a_secret_is_read_with_the_value_before_it_until_its_stage_is_removed() {
+    on_the_stack(async |stack| {
+        let secrets = aws_sdk_secretsmanager::Client::new(&sdk_of(stack).await);
+        let created = secrets.create_secret().name("rotated").secret_string("first\n").send().await.expect("created");
+        let stored = StoredSecret::new(secrets.clone(), created.arn().expect("an ARN").to_owned());
+        let (first, second) = (Secret("first".to_owned()), Secret("second".to_owned()));
+        let values = stored.read().await.expect("one value");
+        assert_eq!(values, SecretValues { current: first.clone(), previous: None });
+
+        let put = secrets.put_secret_value().secret_id("rotated").secret_string("second").send();
+        put.await.expect("a second value");
+        let values = stored.read().await.expect("two values");
+        assert_eq!(values, SecretValues { current: second.clone(), previous: Some(first) });
+
+        let version = created.version_id().expect("a version");
+        let ends = secrets.update_secret_version_stage().secret_id("rotated").version_stage("AWSPREVIOUS");
+        ends.remove_from_version_id(version).send().await.expect("the end of the rotation");
+        assert_eq!(stored.read().await.expect("one value"), SecretValues { current: second, previous: None });
+
+        let missing = StoredSecret::new(secrets.clone(), format!("{}x", created.arn().expect("an ARN")));
+        let error = missing.read().await.expect_err("there is no such secret").to_string();
+        assert!(error.contains("rotated") && error.contains("secretsmanager:GetSecretValue"), "{error}");
     });
 }
 

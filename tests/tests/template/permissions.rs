@@ -67,6 +67,8 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
             ("sqs:SendMessage", "CompletionsQueue"),
             // Only where functions are targets of job types, see `granted`.
             ("lambda:InvokeFunction", "InvokeTargetArns"),
+            // Only where there are targets.
+            ("secretsmanager:GetSecretValue", "WebhookSecretArn or WebhookSecret"),
         ],
         "complete-job" => vec![
             ("dynamodb:GetItem", "JobsTable"),
@@ -168,6 +170,9 @@ fn expected_permissions(package: &str) -> Vec<(&'static str, &'static str)> {
 fn resource_text(resource: &Value) -> String {
     match resource["Fn::Sub"].as_str() {
         Some(text) => text.replace("${", "").replace(".Arn}", ""),
+        None if let Some([_, named, made]) = resource["Fn::If"].as_array().map(Vec::as_slice) => {
+            format!("{} or {}", target(named), target(made))
+        }
         None if resource == "*" => "*".to_owned(),
         None if resource["Fn::Split"].is_array() => target(&resource["Fn::Split"][1]).to_owned(),
         None => target(resource).to_owned(),
@@ -250,16 +255,36 @@ fn no_two_functions_share_a_role() {
     assert_eq!(roles.iter().collect::<BTreeSet<_>>().len(), roles.len());
 }
 
-#[test]
-fn process_items_may_invoke_the_configured_functions_only() {
+/// The statement of `process-items` that depends on this condition.
+fn statement_if(condition: &str) -> Value {
     let template = template();
     let role = properties(&template, "ProcessItemsRole");
     let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
-    let conditional: Vec<&Value> = statements.iter().filter_map(|statement| statement.get("Fn::If")).collect();
-    let of_targets = conditional.iter().find(|condition| condition[0] == "HasInvokeTargets");
-    let condition = of_targets.expect("the statement depends on a condition");
-    assert_eq!(condition[2]["Ref"], "AWS::NoValue");
+    let mut branches = statements.iter().filter_map(|statement| statement.get("Fn::If"));
+    let branches = branches.find(|branches| branches[0] == condition).expect("a statement with this condition");
+    assert_eq!(branches[2]["Ref"], "AWS::NoValue");
+    branches[1].clone()
+}
+
+#[test]
+fn process_items_may_invoke_the_configured_functions_only() {
     let those = json!({ "Fn::Split": [",", { "Ref": "InvokeTargetArns" }] });
-    assert_eq!(condition[1]["Resource"], those, "the configured functions only");
-    assert_eq!(template.document()["Parameters"]["InvokeTargetArns"]["Default"], "");
+    assert_eq!(statement_if("HasInvokeTargets")["Resource"], those, "the configured functions only");
+    assert_eq!(template().document()["Parameters"]["InvokeTargetArns"]["Default"], "");
+}
+
+#[test]
+fn process_items_may_read_the_webhook_secret_only_and_only_with_targets() {
+    let template = template();
+    let made = json!({ "Fn::GetAtt": ["WebhookSecret", "Id"] });
+    let that = json!({ "Fn::If": ["NamesWebhookSecret", { "Ref": "WebhookSecretArn" }, made] });
+    assert_eq!(statement_if("HasJobTargets")["Resource"], that);
+    let is_set = |parameter: &str| json!({ "Fn::Not": [{ "Fn::Equals": [{ "Ref": parameter }, ""] }] });
+    let conditions = &template.document()["Conditions"];
+    assert_eq!(conditions["HasJobTargets"], is_set("JobTargets"));
+    assert_eq!(conditions["NamesWebhookSecret"], is_set("WebhookSecretArn"));
+    let no_name = json!({ "Fn::Not": [{ "Condition": "NamesWebhookSecret" }] });
+    let makes = json!({ "Fn::And": [{ "Condition": "HasJobTargets" }, no_name] });
+    assert_eq!(conditions["MakesWebhookSecret"], makes, "a stack without targets pays for no secret");
+    assert_eq!(template.document()["Resources"]["WebhookSecret"]["Condition"], "MakesWebhookSecret");
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
-use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup, Webhooks};
+use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup};
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
 
@@ -27,7 +27,6 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<JobTargets>(),
         group::<Links>(),
         group::<RequestLimits>(),
-        group::<Webhooks>(),
         group::<complete_job::limits::CompleteLimits>(),
         group::<create_job::limits::CreateLimits>(),
         group::<dead_letter::limits::DeadLetterLimits>(),
@@ -207,13 +206,24 @@ fn every_variable_passes_the_parameter_or_resource_of_its_name() {
         for (variable, value) in environment(&function.logical_id) {
             let expected =
                 parameters.get(&variable).map_or_else(|| resource_name(&variable), |name| (*name).to_owned());
-            assert_eq!(value, json!({ "Ref": expected }), "{variable} of {}", function.package);
+            assert_eq!(value, reference(&expected), "{variable} of {}", function.package);
         }
+    }
+}
+
+/// How a variable refers to a parameter or a resource. The webhook secret is made by the stack or named by a parameter.
+fn reference(name: &str) -> Value {
+    match name {
+        "WebhookSecret" => {
+            let made = json!({ "Fn::GetAtt": [name, "Id"] });
+            json!({ "Fn::If": ["MakesWebhookSecret", made, { "Ref": "WebhookSecretArn" }] })
+        }
+        _ => json!({ "Ref": name }),
     }
 }
 
 /// The logical id or the parameter of a resource: `JobsQueue` of `ROWMILL_JOBS_QUEUE_URL`.
 fn resource_name(variable: &str) -> String {
-    let words = variable.trim_start_matches("ROWMILL_").trim_end_matches("_URL").split('_');
+    let words = variable.trim_start_matches("ROWMILL_").trim_end_matches("_URL").trim_end_matches("_ARN").split('_');
     words.map(|word| word[..1].to_owned() + &word[1..].to_lowercase()).collect()
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rowmill_aws::Runtime;
-use rowmill_aws::settings::{JobTargets, SettingsGroup, Webhooks};
+use rowmill_aws::settings::{JobTargets, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::RecordStore;
+use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 
 use crate::handler;
@@ -21,7 +22,7 @@ use crate::process::ChunkProcessor;
 pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("process-items").await?;
     let jobs = runtime.job_store()?;
-    let job_types = with_targets(job_types(runtime.record_store()?), &runtime)?;
+    let job_types = with_targets(job_types(runtime.record_store()?), &runtime).await?;
     let limits = RunLimits::from_env()?;
     let processor = Arc::new(ChunkProcessor {
         batches: runtime.batch_runner(limits.item_timeout),
@@ -44,10 +45,16 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
 }
 
 /// Adds the job types of [`JobTargets`].
-fn with_targets(job_types: JobTypes, runtime: &Runtime) -> Result<JobTypes, lambda_runtime::Error> {
+async fn with_targets(job_types: JobTypes, runtime: &Runtime) -> Result<JobTypes, lambda_runtime::Error> {
     let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
-    let webhooks = Webhooks::from_env()?;
+    let secrets = if targets.have_webhooks() { Some(webhook_secrets(runtime).await?) } else { None };
     let function = |arn: &str, timeout| runtime.function_target(arn, timeout);
-    let types = targets.connected_types(&Connections::new(&function, &webhooks.secret.0, runtime.clock()))?;
+    let types = targets.connected_types(&Connections::new(&function, secrets, runtime.clock()))?;
     Ok(job_types.with(types))
+}
+
+async fn webhook_secrets(runtime: &Runtime) -> Result<WebhookSecrets, lambda_runtime::Error> {
+    let values = runtime.webhook_secret()?.read().await?;
+    let previous = values.previous.as_ref().map(|secret| secret.0.as_str());
+    Ok(WebhookSecrets::new(&values.current.0, previous)?)
 }

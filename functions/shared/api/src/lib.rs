@@ -3,7 +3,8 @@
 //! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
-//! It also holds the one thing that command and functions share beside the API: the rows of blocked callers ([`blocks`]).
+//! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]) and the keys of
+//! webhooks ([`webhook_key()`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -22,6 +23,8 @@ pub mod results;
 pub mod routes;
 pub mod status;
 pub mod upload;
+pub mod webhook_key;
 mod whole;
 
 pub use open::{Open, Word};
+pub use webhook_key::webhook_key;

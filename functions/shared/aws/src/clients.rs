@@ -28,6 +28,7 @@ pub struct Clients {
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     lambda: OnceLock<aws_sdk_lambda::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
+    secrets_manager: OnceLock<aws_sdk_secretsmanager::Client>,
     sqs: OnceLock<aws_sdk_sqs::Client>,
 }
 
@@ -58,6 +59,7 @@ impl Clients {
             eventbridge: OnceLock::new(),
             lambda: OnceLock::new(),
             s3: OnceLock::new(),
+            secrets_manager: OnceLock::new(),
             sqs: OnceLock::new(),
         }
     }
@@ -95,6 +97,11 @@ impl Clients {
             aws_sdk_s3::Client::from_conf(config.interceptor(Meter(Service::S3)).build())
         };
         self.s3.get_or_init(build).clone()
+    }
+
+    /// Secrets Manager. Its requests are not counted: there are two per process.
+    pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
+        self.secrets_manager.get_or_init(|| aws_sdk_secretsmanager::Client::new(&self.config)).clone()
     }
 
     /// SQS.

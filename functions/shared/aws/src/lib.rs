@@ -15,6 +15,7 @@
 //! | [`dynamodb`] | jobs, uploads, records, and the changes in a table's stream |
 //! | [`eventbridge`] | the bus that receives the events of jobs |
 //! | [`s3`] | objects and presigned transfers |
+//! | [`secrets_manager`] | the secret that signs the calls of webhooks |
 //! | [`sqs`] | queues |
 //! | [`lambda`] | functions as targets of job types |
 //! | [`batch_threads`] | the threads that run items |
@@ -38,6 +39,7 @@ pub mod meter;
 pub mod metrics;
 pub mod runtime;
 pub mod s3;
+pub mod secrets_manager;
 pub mod serve;
 pub mod settings;
 pub mod sqs;

@@ -24,6 +24,7 @@ use crate::eventbridge::EventBridgeEvents;
 use crate::http::{Access, Api, Call, Guard, Problem};
 use crate::lambda::LambdaTarget;
 use crate::s3::S3Objects;
+use crate::secrets_manager::StoredSecret;
 use crate::serve::{self, Batch};
 use crate::settings::{self, Resource, SettingsGroup, StartError};
 use crate::sqs::{SqsDeliveries, SqsQueue};
@@ -129,6 +130,11 @@ impl Runtime {
     /// The Lambda function of this ARN as a target, which has so long to answer.
     pub fn function_target(&self, arn: &str, timeout: Duration) -> Arc<dyn Target> {
         Arc::new(LambdaTarget::new(self.clients.lambda(), arn, timeout))
+    }
+
+    /// The secret that signs the calls of webhooks. It is set if there are job targets.
+    pub fn webhook_secret(&self) -> Result<StoredSecret, StartError> {
+        Ok(StoredSecret::new(self.clients.secrets_manager(), settings::WEBHOOK_SECRET.read()?))
     }
 
     /// The steps that several functions share, over the jobs table, the bucket, the items and the completions queue.

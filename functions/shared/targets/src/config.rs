@@ -15,6 +15,7 @@
 //! | `outputs` | whether items have outputs | | false |
 //! | `hostConcurrency` | maximum concurrent calls from one process to the webhook's host; if several types share a host, the lowest value applies | 1–16 | 10 |
 //! | `allowPrivate` | whether the webhook may have a private address; this also allows `http://` on this machine | | false |
+//! | `redirectHosts` | list of `host` or `host:port` that the webhook may redirect to, besides its own | 0–16 entries | none |
 //!
 //! A process has at most [`CALLS_MAX`] (16) calls in flight, over all targets and chunks. This setting cannot raise
 //! that limit. The requests of those calls take at most 96 MB, their answers at most 96 MiB. In addition the process
@@ -33,6 +34,9 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::call_gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
+
+/// Maximum number of `redirectHosts` of a target.
+const REDIRECT_HOSTS_MAX: usize = 16;
 
 /// The configuration of one job type and its target.
 #[derive(Clone, PartialEq, Debug)]
@@ -104,6 +108,12 @@ pub enum Problem {
     /// The URL is not allowed.
     #[error("has a `webhook` that is not allowed: {0}")]
     Url(UrlRefused),
+    /// An entry of `redirectHosts` is not allowed.
+    #[error("must have `redirectHosts` that are public hosts, each as `host` or `host:port`: {0}")]
+    RedirectHost(UrlRefused),
+    /// `redirectHosts` is too long.
+    #[error("has more than {REDIRECT_HOSTS_MAX} `redirectHosts`")]
+    ManyRedirectHosts,
     /// A number is out of range.
     #[error("must have a `{field}` from {min} to {max}")]
     OutOfBounds {
@@ -131,6 +141,7 @@ struct Fields {
     outputs: Option<bool>,
     host_concurrency: Option<u64>,
     allow_private: Option<bool>,
+    redirect_hosts: Option<Vec<String>>,
 }
 
 /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already taken.
@@ -185,14 +196,23 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         (Some(_), Some(_)) => return Err(Problem::TwoTargets),
         (Some(_), None) if fields.host_concurrency.is_some() => return Err(Problem::WebhookOnly("hostConcurrency")),
         (Some(_), None) if fields.allow_private.is_some() => return Err(Problem::WebhookOnly("allowPrivate")),
+        (Some(_), None) if fields.redirect_hosts.is_some() => return Err(Problem::WebhookOnly("redirectHosts")),
         (Some(arn), None) if is_function_arn(&arn) => TargetKind::Function(arn),
         (Some(_), None) => return Err(Problem::NotFunctionArn),
         (None, Some(url)) => TargetKind::Webhook {
-            endpoint: Endpoint::new(&url, fields.allow_private.unwrap_or(false)).map_err(Problem::Url)?,
+            endpoint: endpoint(&url, fields.allow_private.unwrap_or(false), fields.redirect_hosts.unwrap_or_default())?,
             host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
     };
     Ok(TargetConfig { name, calls, timeout: Duration::from_secs(seconds), kind })
+}
+
+fn endpoint(url: &str, allow_private: bool, redirect_hosts: Vec<String>) -> Result<Endpoint, Problem> {
+    if redirect_hosts.len() > REDIRECT_HOSTS_MAX {
+        return Err(Problem::ManyRedirectHosts);
+    }
+    let endpoint = Endpoint::new(url, allow_private).map_err(Problem::Url)?;
+    endpoint.with_redirect_hosts(&redirect_hosts).map_err(Problem::RedirectHost)
 }
 
 /// Matches `arn:aws:lambda:REGION:ACCOUNT:function:NAME`, with an optional alias or version.

@@ -60,8 +60,7 @@ fn a_target_is_either_a_function_or_a_webhook() {
     assert!(error_for(json!({ "invoke": FUNCTION, "batchitems": 1 })).contains("unknown field `batchitems`"));
     assert!(error_for(json!({ "invoke": FUNCTION, "batchItems": "1" })).contains("is invalid"));
     assert!(error_for(json!("https://example.com/")).contains("is invalid"));
-    for field in ["hostConcurrency", "allowPrivate"] {
-        let value = if field == "allowPrivate" { json!(true) } else { json!(1) };
+    for (field, value) in [("hostConcurrency", json!(1)), ("allowPrivate", json!(true)), ("redirectHosts", json!([]))] {
         assert!(error_for(json!({ "invoke": FUNCTION, field: value })).contains(field));
     }
 }
@@ -98,6 +97,22 @@ fn a_webhook_must_use_https_unless_it_is_local_and_allow_private_is_set() {
     let message = error_for(webhook("https://user:sesame@example.com/", false));
     assert!(message.contains("password") && !message.contains("sesame"), "{message}");
     assert!(error_for(webhook("example.com", false)).contains("not a URL"));
+}
+
+#[test]
+fn redirect_hosts_are_a_short_list_of_hosts() {
+    let webhook = |hosts: serde_json::Value| json!({ "webhook": "https://example.com/", "redirectHosts": hosts });
+    let good = json!({ "geocode": webhook(json!(["a.example", "b.example:8443"])) });
+    let [config] = &parse(&good.to_string(), &[]).unwrap()[..] else { panic!("one target") };
+    let TargetKind::Webhook { endpoint, .. } = &config.kind else { panic!("a webhook") };
+    let hosts = ["a.example".to_owned(), "b.example:8443".to_owned()];
+    let expected = Endpoint::new("https://example.com/", false).unwrap().with_redirect_hosts(&hosts);
+    assert_eq!(endpoint, &expected.unwrap());
+    for host in ["https://a.example/", "10.0.0.1", ""] {
+        assert!(error_for(webhook(json!([host]))).contains("`redirectHosts` that are public hosts"), "{host}");
+    }
+    assert!(error_for(webhook(json!("a.example"))).contains("is invalid"));
+    assert!(error_for(webhook(json!(vec!["a.example"; 17]))).contains("more than 16"));
 }
 
 #[test]

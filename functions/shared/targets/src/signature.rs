@@ -1,48 +1,125 @@
-//! Signatures of webhook calls.
+//! Signatures of webhook calls, version 2.
 //!
-//! Each call carries two headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Rowmill-Signature` is `v1=`
-//! followed by the HMAC-SHA256 of timestamp, dot and body, in hexadecimal digits, keyed with the shared secret. The
-//! service should check both, and reject timestamps more than a few minutes old: this prevents replay of recorded
-//! calls.
+//! Each call carries three headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Idempotency-Key` is the same
+//! for the same items. `Rowmill-Signature` is `v2=` followed by an HMAC-SHA256 in lowercase hexadecimal digits. While the
+//! secret is rotated, the header has two such signatures with a comma between them: of the current secret and of the
+//! previous one. A call is genuine if one of them fits.
+//!
+//! Signed are these lines, each ended by a line feed, and then the raw body:
+//!
+//! 1. `v2`
+//! 2. the timestamp
+//! 3. `POST`
+//! 4. the host as in the `Host` header: with the port, unless it is the default one
+//! 5. the path with the query
+//! 6. the idempotency key
+//!
+//! None of the lines can contain a line feed, so two different calls never have the same signed text. A service that
+//! checks the signature and refuses old timestamps is safe from replay: of calls to another service, to another path, or
+//! under another idempotency key.
+//!
+//! The key is that of the target ([`webhook_key()`]), so that a service cannot sign calls to other services.
 
 use std::fmt::{self, Write};
 
-use hmac::{Hmac, Mac};
+use rowmill_api::webhook_key;
+use rowmill_api::webhook_key::hmac_sha256;
 use sha2::{Digest, Sha256};
 
 /// The name of the header with the time of the call.
 pub const TIMESTAMP_HEADER: &str = "rowmill-timestamp";
 
-/// The name of the header with the signature.
+/// The name of the header with the signatures.
 pub const SIGNATURE_HEADER: &str = "rowmill-signature";
+
+/// The name of the header with the idempotency key.
+pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 
 /// The minimum length of a secret, in characters.
 pub const SECRET_MIN_CHARS: usize = 16;
 
-/// The secret that signs calls. Its `Debug` output does not reveal it.
-#[derive(Clone)]
-pub struct WebhookSecret(String);
+/// The secret is too short to sign calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the secret that signs webhook calls must have at least {SECRET_MIN_CHARS} characters")]
+pub struct SecretTooShort;
 
-impl WebhookSecret {
-    /// Wraps the secret; `None` if it is shorter than [`SECRET_MIN_CHARS`].
-    pub fn new(secret: impl Into<String>) -> Option<Self> {
-        Some(secret.into()).filter(|secret| secret.chars().count() >= SECRET_MIN_CHARS).map(Self)
+/// The secrets from which the keys of all targets are derived. The `Debug` output does not reveal them.
+#[derive(Clone)]
+pub struct WebhookSecrets {
+    current: String,
+    previous: Option<String>,
+}
+
+impl WebhookSecrets {
+    /// The current secret, and the previous one during a rotation. A previous secret that is too short is left out:
+    /// nothing was ever signed with it.
+    ///
+    /// # Errors
+    /// [`SecretTooShort`] if the current secret has fewer than [`SECRET_MIN_CHARS`] characters.
+    pub fn new(current: &str, previous: Option<&str>) -> Result<Self, SecretTooShort> {
+        let checked =
+            |secret: &str| Some(secret.to_owned()).filter(|secret| secret.chars().count() >= SECRET_MIN_CHARS);
+        Ok(Self { current: checked(current).ok_or(SecretTooShort)?, previous: previous.and_then(checked) })
     }
 
-    /// The value of [`SIGNATURE_HEADER`] for a body sent at this time, in seconds since 1970.
-    pub fn sign(&self, timestamp: i64, body: &[u8]) -> String {
-        // Cannot fail: HMAC takes keys of any length.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.0.as_bytes()) else { return String::new() };
-        mac.update(timestamp.to_string().as_bytes());
-        mac.update(b".");
-        mac.update(body);
-        format!("v1={}", hex(&mac.finalize().into_bytes()))
+    /// The keys that sign the calls of this job type.
+    pub fn keys_of(&self, job_type: &str) -> SigningKeys {
+        let key = |secret: &String| webhook_key(secret, job_type);
+        SigningKeys { current: key(&self.current), previous: self.previous.as_ref().map(key) }
     }
 }
 
-impl fmt::Debug for WebhookSecret {
+impl fmt::Debug for WebhookSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WebhookSecret")
+        f.write_str("WebhookSecrets")
+    }
+}
+
+/// The keys that sign the calls of one target. The `Debug` output does not reveal them.
+#[derive(Clone)]
+pub struct SigningKeys {
+    current: String,
+    previous: Option<String>,
+}
+
+impl SigningKeys {
+    /// The value of [`SIGNATURE_HEADER`] for this call.
+    pub fn sign(&self, call: &SignedCall<'_>) -> String {
+        let current = call.signature(&self.current);
+        match &self.previous {
+            None => current,
+            Some(previous) => format!("{current},{}", call.signature(previous)),
+        }
+    }
+}
+
+impl fmt::Debug for SigningKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKeys")
+    }
+}
+
+/// What the signature of a call covers.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedCall<'a> {
+    /// The time, in seconds since 1970.
+    pub timestamp: i64,
+    /// The value of the `Host` header.
+    pub host: &'a str,
+    /// The path with the query.
+    pub path: &'a str,
+    /// The value of [`IDEMPOTENCY_KEY_HEADER`].
+    pub idempotency_key: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl SignedCall<'_> {
+    /// The signature under the key of a target: `v2=` and 64 lowercase hexadecimal digits.
+    pub fn signature(&self, key: &str) -> String {
+        let Self { timestamp, host, path, idempotency_key, body } = self;
+        let lines = format!("v2\n{timestamp}\nPOST\n{host}\n{path}\n{idempotency_key}\n");
+        format!("v2={}", hmac_sha256(key, &[lines.as_bytes(), body]))
     }
 }
 
@@ -69,22 +146,72 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Made with `printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac 'correct horse battery staple'`.
-    const SIGNED: &str = "v1=c0385f8b18e8d1ac37a3c0d93fa81ef49dc339ee11bf4170c61942141ce6cd98";
+    const SECRET: &str = "correct horse battery staple";
 
-    #[test]
-    fn the_signature_is_the_one_that_openssl_computes() {
-        let secret = WebhookSecret::new("correct horse battery staple").unwrap();
-        assert_eq!(secret.sign(1_700_000_000, br#"{"a":1}"#), SIGNED);
-        assert_ne!(secret.sign(1_700_000_001, br#"{"a":1}"#), SIGNED);
-        assert_ne!(secret.sign(1_700_000_000, br#"{"a":2}"#), SIGNED);
+    /// The key of `notify` under this secret: see the test of `webhook_key`.
+    const KEY: &str = "860c72388dfe5e2b1cfa76d4bf21873f2dc20a23ce60cb7ba9083c8067c1de45";
+
+    /// Made with `printf 'v2\n1700000000\nPOST\nexample.com:8443\n/hook?a=b\nk1\n{"a":1}' | openssl dgst -sha256 -hmac
+    /// "$KEY"`.
+    const SIGNED: &str = "v2=0037313cae6bf1fbcd589642e055b61be80c72dabcb64404fceb76163d7aecaa";
+
+    const CALL: SignedCall<'_> = SignedCall {
+        timestamp: 1_700_000_000,
+        host: "example.com:8443",
+        path: "/hook?a=b",
+        idempotency_key: "k1",
+        body: br#"{"a":1}"#,
+    };
+
+    fn keys(current: &str, previous: Option<&str>) -> SigningKeys {
+        WebhookSecrets::new(current, previous).unwrap().keys_of("notify")
     }
 
     #[test]
-    fn debug_output_hides_the_secret_and_a_short_secret_is_rejected() {
-        let secret = WebhookSecret::new("correct horse battery staple").unwrap();
-        assert_eq!(format!("{secret:?}"), "WebhookSecret");
-        assert!(WebhookSecret::new("fifteen chars..").is_none());
+    fn the_signature_is_the_one_that_openssl_computes() {
+        assert_eq!(CALL.signature(KEY), SIGNED);
+        assert_eq!(keys(SECRET, None).sign(&CALL), SIGNED);
+    }
+
+    #[test]
+    fn the_signature_covers_time_host_path_idempotency_key_and_body() {
+        let others = [
+            SignedCall { timestamp: 1_700_000_001, ..CALL },
+            SignedCall { host: "example.com", ..CALL },
+            SignedCall { path: "/hook?a=c", ..CALL },
+            SignedCall { idempotency_key: "k2", ..CALL },
+            SignedCall { body: br#"{"a":2}"#, ..CALL },
+        ];
+        for other in others {
+            assert_ne!(keys(SECRET, None).sign(&other), SIGNED, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn each_target_has_a_key_of_its_own() {
+        let secrets = WebhookSecrets::new(SECRET, None).unwrap();
+        assert_ne!(secrets.keys_of("notify").sign(&CALL), secrets.keys_of("geocode").sign(&CALL));
+    }
+
+    #[test]
+    fn during_a_rotation_a_call_is_signed_with_both_keys() {
+        let (old, new) = (SECRET, "another secret of many characters");
+        let both = keys(new, Some(old)).sign(&CALL);
+        assert_eq!(both, format!("{},{SIGNED}", keys(new, None).sign(&CALL)));
+        assert_eq!(both.split(',').filter(|signature| *signature == SIGNED).count(), 1, "the old key still fits");
+    }
+
+    #[test]
+    fn a_short_secret_is_refused_and_a_short_previous_one_is_left_out() {
+        assert_eq!(WebhookSecrets::new("fifteen chars..", Some(SECRET)).unwrap_err(), SecretTooShort);
+        assert_eq!(keys(SECRET, Some("fifteen chars..")).sign(&CALL), SIGNED);
+    }
+
+    #[test]
+    fn debug_output_hides_secrets_and_keys() {
+        let secrets = WebhookSecrets::new(SECRET, Some(SECRET)).unwrap();
+        assert_eq!(format!("{secrets:?}"), "WebhookSecrets");
+        assert_eq!(format!("{:?}", secrets.keys_of("notify")), "SigningKeys");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rowmill_core::ports::{Clock, Target};
 use crate::call_gate::{CALLS_MAX, CallGate, GatedTarget, ProcessPermits};
 use crate::config::{self, ConfigError, TargetConfig, TargetKind};
 use crate::lookup::{Lookup, SystemLookup};
-use crate::signature::{SECRET_MIN_CHARS, WebhookSecret};
+use crate::signature::WebhookSecrets;
 use crate::webhook::{WebhookClient, WebhookTarget};
 
 /// Maximum concurrent calls to one function from one process: the limit of the process. Lambda itself enforces the
@@ -26,8 +26,8 @@ pub struct Targets(Vec<TargetConfig>);
 pub struct Connections<'a> {
     /// Makes a target from the ARN of a function and the timeout of a call.
     pub function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
-    /// The value of `ROWMILL_WEBHOOK_SECRET`.
-    pub webhook_secret: &'a str,
+    /// The secrets that sign the calls of webhooks; `None` will do if [`Targets::have_webhooks`] is false.
+    pub webhook_secrets: Option<WebhookSecrets>,
     /// Resolves host names.
     pub lookup: Arc<dyn Lookup>,
     /// The clock.
@@ -38,10 +38,10 @@ impl<'a> Connections<'a> {
     /// Connections that use the system's DNS resolver.
     pub fn new(
         function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
-        webhook_secret: &'a str,
+        webhook_secrets: Option<WebhookSecrets>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { function, webhook_secret, lookup: Arc::new(SystemLookup), clock }
+        Self { function, webhook_secrets, lookup: Arc::new(SystemLookup), clock }
     }
 }
 
@@ -49,10 +49,7 @@ impl<'a> Connections<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// There is a webhook, but no secret to sign its calls.
-    #[error(
-        "ROWMILL_JOB_TARGETS has webhooks, and their calls must be signed: set ROWMILL_WEBHOOK_SECRET (the template's \
-         WebhookSecret) to a secret of at least {SECRET_MIN_CHARS} characters"
-    )]
+    #[error("ROWMILL_JOB_TARGETS has webhooks, and their calls must be signed: there is no secret")]
     NoSecret,
     /// TLS cannot be set up.
     #[error("the HTTP client for webhooks cannot be created")]
@@ -69,6 +66,11 @@ impl Targets {
         config::parse(json, built_in).map(Self)
     }
 
+    /// Whether one of the targets is a web service, whose calls need a secret.
+    pub fn have_webhooks(&self) -> bool {
+        self.0.iter().any(|config| matches!(config.kind, TargetKind::Webhook { .. }))
+    }
+
     /// The job types without connections, for a function that only checks params.
     pub fn types(&self) -> Vec<Arc<dyn JobType>> {
         self.0.iter().map(|config| job_type(config, None)).collect()
@@ -79,19 +81,20 @@ impl Targets {
     /// # Errors
     /// See [`ConnectError`].
     pub fn connected_types(&self, connections: &Connections<'_>) -> Result<Vec<Arc<dyn JobType>>, ConnectError> {
-        let Connections { function, webhook_secret, lookup, clock } = connections;
+        let Connections { function, webhook_secrets, lookup, clock } = connections;
         let mut webhooks = None;
-        if self.0.iter().any(|config| matches!(config.kind, TargetKind::Webhook { .. })) {
-            let secret = WebhookSecret::new(*webhook_secret).ok_or(ConnectError::NoSecret)?;
-            let client = WebhookClient::new(secret, Arc::clone(lookup), Arc::clone(clock));
-            webhooks = Some(Arc::new(client.map_err(ConnectError::Client)?));
+        if self.have_webhooks() {
+            let secrets = webhook_secrets.as_ref().ok_or(ConnectError::NoSecret)?;
+            let client = WebhookClient::new(Arc::clone(lookup), Arc::clone(clock)).map_err(ConnectError::Client)?;
+            webhooks = Some((Arc::new(client), secrets));
         }
         let gates = self.gates(clock);
         let connect = |config: &TargetConfig| {
             let target: Arc<dyn Target> = match (&config.kind, &webhooks) {
                 (TargetKind::Function(arn), _) => function(arn, config.timeout),
-                (TargetKind::Webhook { endpoint, .. }, Some(client)) => {
-                    Arc::new(WebhookTarget::new(Arc::clone(client), endpoint.clone(), config.timeout))
+                (TargetKind::Webhook { endpoint, .. }, Some((client, secrets))) => {
+                    let keys = secrets.keys_of(&config.name);
+                    Arc::new(WebhookTarget::new(Arc::clone(client), endpoint.clone(), keys, config.timeout))
                 }
                 (TargetKind::Webhook { .. }, None) => return None,
             };
@@ -166,8 +169,8 @@ mod tests {
     #[test]
     fn each_target_becomes_a_job_type_with_or_without_a_connection() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        let secret = "correct horse battery staple";
-        let connected = targets().connected_types(&Connections::new(&function, secret, clock)).unwrap();
+        let secrets = WebhookSecrets::new("correct horse battery staple", None).unwrap();
+        let connected = targets().connected_types(&Connections::new(&function, Some(secrets), clock)).unwrap();
         assert_eq!(names(&connected), ["geocode", "one", "two"]);
         assert_eq!(names(&targets().types()), names(&connected));
         assert!(connected.iter().all(|job_type| job_type.takes_any_params()));
@@ -176,12 +179,11 @@ mod tests {
     #[test]
     fn webhooks_need_a_secret_and_functions_do_not() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        for secret in ["", "too short"] {
-            let refused = targets().connected_types(&Connections::new(&function, secret, Arc::clone(&clock)));
-            assert!(matches!(refused, Err(ConnectError::NoSecret)));
-        }
+        let refused = targets().connected_types(&Connections::new(&function, None, Arc::clone(&clock)));
+        assert!(matches!(refused, Err(ConnectError::NoSecret)));
         let only_functions = Targets(targets().0.into_iter().take(1).collect());
-        assert!(only_functions.connected_types(&Connections::new(&function, "", clock)).is_ok());
+        assert!(only_functions.connected_types(&Connections::new(&function, None, clock)).is_ok());
+        assert!(targets().have_webhooks() && !only_functions.have_webhooks());
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Runs the Python example of a target.
+//! Runs the Python examples: a target, and a service that checks signatures.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use rowmill_core::job_types::target_type::read_answer;
@@ -11,7 +12,8 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::{Item, ItemOutcome};
 use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, read_items};
-use serde_json::Map;
+use rowmill_targets::signature::{SignedCall, WebhookSecrets};
+use serde_json::{Map, json};
 
 /// Calls the handler of a Python file as Lambda does.
 const CALL_HANDLER: &str = "import json, runpy, sys\n\
@@ -65,4 +67,66 @@ async fn the_example_fails_items_without_a_name_and_measures_the_others() {
 fn the_example_has_at_most_the_ten_lines_that_the_docs_promise() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples/measure.py");
     assert!(std::fs::read_to_string(example).unwrap().lines().count() <= 10);
+}
+
+/// Calls `is_genuine` with the arguments in the standard input, all of them texts.
+const CHECK: &str = "import json, runpy, sys\n\
+    given = json.load(sys.stdin)\n\
+    given['body'] = given['body'].encode()\n\
+    print(runpy.run_path(sys.argv[1])['is_genuine'](**given))";
+
+/// Whether the Python example takes the call with this signature for genuine.
+fn is_genuine(call: &SignedCall<'_>, signature: &str) -> bool {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples/webhook_signature.py");
+    let headers = json!({
+        "rowmill-timestamp": call.timestamp.to_string(),
+        "rowmill-signature": signature,
+        "idempotency-key": call.idempotency_key,
+    });
+    let key = rowmill_api::webhook_key("the current secret", "notify");
+    let body = std::str::from_utf8(call.body).unwrap();
+    let given = json!({ "key": key, "host": call.host, "path": call.path, "headers": headers, "body": body });
+    let mut python = Command::new("python3")
+        .args(["-c", CHECK])
+        .arg(example)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is there");
+    python.stdin.take().unwrap().write_all(given.to_string().as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success());
+    output.stdout == b"True\n"
+}
+
+#[test]
+fn the_example_of_a_service_takes_signed_calls_only() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let call = SignedCall {
+        timestamp: now,
+        host: "example.com",
+        path: "/hook?a=b",
+        idempotency_key: "k1",
+        body: b"{\"a\":1}",
+    };
+    let keys = |current, previous| WebhookSecrets::new(current, previous).unwrap().keys_of("notify");
+    let signature = keys("the current secret", None).sign(&call);
+    assert!(is_genuine(&call, &signature));
+    let rotated = keys("the secret after it", Some("the current secret")).sign(&call);
+    assert!(is_genuine(&call, &rotated), "the service has not switched yet");
+    assert!(!is_genuine(&call, &keys("a secret of others", None).sign(&call)));
+    for other in [SignedCall { path: "/hook", ..call }, SignedCall { body: b"{}", ..call }] {
+        assert!(!is_genuine(&other, &signature), "{other:?}");
+    }
+    let old = SignedCall { timestamp: now - 3600, ..call };
+    assert!(!is_genuine(&old, &keys("the current secret", None).sign(&old)), "it is an hour old");
+}
+
+#[test]
+fn the_docs_show_the_check_as_the_example_has_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let (example, docs) = (read("infra/examples/webhook_signature.py"), read("docs/job-types.md"));
+    let check = &example[example.find("    timestamp = ").unwrap()..];
+    assert!(docs.contains(check.trim_end()), "{check}");
 }

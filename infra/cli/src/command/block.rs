@@ -9,10 +9,9 @@ use rowmill_api::blocks::{self, AT, Principal, REASON, REASON_MAX_BYTES, SCOPE_P
 use rowmill_api::ids::Owner;
 use serde::Serialize;
 
-use super::connection::FunctionsArgs;
+use super::deployed::StackArgs;
 use super::{CommandError, print, print_json};
-use crate::aws::{Aws, Target, failed};
-use crate::stack::{self, StackOptions};
+use crate::aws::failed;
 use crate::terminal::{cut, escape_controls, table};
 
 /// The output of the stack with the name of the table.
@@ -70,14 +69,6 @@ pub struct PrincipalArgs {
     pub address: Option<IpAddr>,
 }
 
-/// A stack, by its name on AWS or on an emulator; else the running local stack.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct StackArgs {
-    /// The stack, as for commands that invoke its functions.
-    #[command(flatten)]
-    pub functions: FunctionsArgs,
-}
-
 impl PrincipalArgs {
     fn principal(&self) -> Principal {
         match (&self.owner, self.address) {
@@ -114,36 +105,13 @@ struct ListedBlock {
     reason: Option<String>,
 }
 
-impl StackArgs {
-    async fn table(&self) -> Result<AdmissionTable, CommandError> {
-        let Some((target, stack_name)) = self.functions.given() else { return local_table().await };
-        let aws = Aws::connect(target).await.map_err(|error| CommandError::Usage(error.to_string()))?;
-        let stacks = aws.cloudformation.describe_stacks().stack_name(stack_name).send().await;
-        let stacks = stacks.map_err(failed(format!("find the stack {stack_name}")))?;
-        let outputs = stacks.stacks().iter().flat_map(|stack| stack.outputs());
-        let name = outputs.filter(|output| output.output_key() == Some(TABLE_OUTPUT)).find_map(|it| it.output_value());
-        let name = name.ok_or_else(|| no_table(stack_name))?.to_owned();
-        Ok(AdmissionTable { dynamodb: aws.dynamodb, name })
-    }
-}
-
-fn no_table(stack_name: &str) -> CommandError {
-    CommandError::Usage(format!("the stack {stack_name} has no output {TABLE_OUTPUT}: it is not one of Rowmill"))
-}
-
-/// The table of the running local stack.
-async fn local_table() -> Result<AdmissionTable, CommandError> {
-    const NO_STACK: &str = "no stack: use --stack-name, or start the local stack with `rowmill up`";
-    let none = || CommandError::Usage(NO_STACK.to_owned());
-    let options = StackOptions::for_current_workspace().map_err(|_| none())?;
-    let (record, _) = stack::running(&options.state_dir).await.map_err(|_| none())?;
-    let target = Target::Emulator { endpoint_url: record.endpoint };
-    let aws = Aws::connect(target).await.map_err(|error| CommandError::Usage(error.to_string()))?;
-    let name = record.outputs.get(TABLE_OUTPUT).ok_or_else(|| no_table(stack::STACK_NAME))?.clone();
-    Ok(AdmissionTable { dynamodb: aws.dynamodb, name })
-}
-
 impl AdmissionTable {
+    async fn of(stack: &StackArgs) -> Result<Self, CommandError> {
+        let stack = stack.deployed().await?;
+        let name = stack.output(TABLE_OUTPUT)?.to_owned();
+        Ok(Self { dynamodb: stack.aws.dynamodb, name })
+    }
+
     async fn put(&self, principal: &Principal, at: Timestamp, reason: Option<String>) -> Result<(), CommandError> {
         let request = self.dynamodb.put_item().table_name(&self.name);
         let request = request.item("scope", AttributeValue::S(blocks::scope(principal)));
@@ -192,7 +160,7 @@ impl AdmissionTable {
 /// See [`CommandError`].
 pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
     let principal = args.principal.principal();
-    args.stack.table().await?.put(&principal, Timestamp::now(), args.reason).await?;
+    AdmissionTable::of(&args.stack).await?.put(&principal, Timestamp::now(), args.reason).await?;
     eprintln!("{principal} is blocked. All functions know it within a minute.");
     Ok(ExitCode::SUCCESS)
 }
@@ -204,7 +172,7 @@ pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
 /// See [`CommandError`].
 pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError> {
     let principal = args.principal.principal();
-    if !args.stack.table().await?.delete(&principal).await? {
+    if !AdmissionTable::of(&args.stack).await?.delete(&principal).await? {
         eprintln!("{principal} is not blocked.");
         return Ok(ExitCode::FAILURE);
     }
@@ -218,7 +186,7 @@ pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError
 ///
 /// See [`CommandError`].
 pub async fn execute_blocked(args: BlockedArgs) -> Result<ExitCode, CommandError> {
-    let blocks = args.stack.table().await?.all().await?;
+    let blocks = AdmissionTable::of(&args.stack).await?.all().await?;
     if args.json {
         blocks.iter().try_for_each(print_json)?;
     } else if blocks.is_empty() {

@@ -1,5 +1,6 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
-//! `gateway`, `login`, `logout`, `bench`, and for operators `block`, `unblock` and `blocked`.
+//! `gateway`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
+//! `webhook-key`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
 //!
@@ -24,8 +25,10 @@ pub mod redrive;
 pub mod results;
 pub mod run;
 pub mod upload;
+pub mod webhook_key;
 
 mod connection;
+mod deployed;
 pub(crate) mod interrupt;
 mod lifecycle;
 mod limits;

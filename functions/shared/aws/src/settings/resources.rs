@@ -1,4 +1,4 @@
-//! The tables, the bucket, the queues and the event bus of the stack, which the template names to each function.
+//! The tables, the bucket, the queues, the event bus and the secret of the stack, which the template names to each function.
 
 use super::StartError;
 
@@ -51,4 +51,6 @@ resources! {
     INBOX_QUEUE = "ROWMILL_INBOX_QUEUE_URL", "the URL of the inbox queue";
     /// The bus that receives the events of jobs.
     EVENT_BUS = "ROWMILL_EVENT_BUS_NAME", "the name of the event bus";
+    /// The secret that signs the calls of webhooks, in Secrets Manager.
+    WEBHOOK_SECRET = "ROWMILL_WEBHOOK_SECRET_ARN", "the ARN of the secret that signs the calls of webhooks";
 }

@@ -1,6 +1,5 @@
 //! The types that a setting may have.
 
-use std::fmt;
 use std::time::Duration;
 
 /// The value of a setting. The parameter's name gives the unit of a [`Duration`].
@@ -70,26 +69,4 @@ fn unit_seconds(parameter: &str) -> u64 {
     let units = [("Seconds", 1), ("Hours", 60 * 60), ("Days", 24 * 60 * 60)];
     let unit = units.into_iter().find(|(name, _)| parameter.ends_with(name));
     unit.unwrap_or_else(|| panic!("{parameter} must end with Seconds, Hours or Days")).1
-}
-
-/// A text that is not shown in logs.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
-    }
-}
-
-impl Value for Secret {
-    const EXPECTED: &'static str = "a text";
-
-    fn parse(text: &str, _parameter: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
-    }
-
-    fn text(&self, _parameter: &str) -> String {
-        self.0.clone()
-    }
 }

@@ -3,7 +3,7 @@
 //! | response | meaning |
 //! |---|---|
 //! | 2xx | the answer, at most 6 MiB |
-//! | 307, 308 | redirect: the same call is sent to the new URL; at most three times |
+//! | 307, 308 | redirect: the same call is signed for the new URL and sent there; at most three times, and only to the hosts that the target allows |
 //! | 408, 425, 429, 5xx except 500 | busy; honours `Retry-After` |
 //! | 500 | failed |
 //! | any other status | refused |
@@ -24,7 +24,9 @@ pub use endpoint::{Endpoint, UrlRefused};
 
 use crate::lookup::{AddressRefused, CheckedLookup, Lookup};
 use crate::retry_after::retry_after;
-use crate::signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookSecret, idempotency_key};
+use crate::signature::{
+    IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, SigningKeys, TIMESTAMP_HEADER, idempotency_key,
+};
 
 mod endpoint;
 
@@ -37,20 +39,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an idle connection is kept. Short, because a frozen Lambda process does not notice that the peer closed it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The HTTP clients, secret and clock that all webhooks of a process share.
+/// The HTTP clients and the clock that all webhooks of a process share.
 pub struct WebhookClient {
     public_only: Client,
     allow_private: Client,
-    secret: WebhookSecret,
     clock: Arc<dyn Clock>,
 }
 
 impl WebhookClient {
-    /// A client that signs with this secret and resolves hosts with this lookup.
+    /// A client that resolves hosts with this lookup.
     ///
     /// # Errors
     /// If TLS cannot be set up.
-    pub fn new(secret: WebhookSecret, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
+    pub fn new(lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
         // Fails if a provider is already installed, and then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |allow_private| {
@@ -65,7 +66,7 @@ impl WebhookClient {
                 .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
                 .build()
         };
-        Ok(Self { public_only: client(false)?, allow_private: client(true)?, secret, clock })
+        Ok(Self { public_only: client(false)?, allow_private: client(true)?, clock })
     }
 
     fn http(&self, allow_private: bool) -> &Client {
@@ -77,13 +78,15 @@ impl WebhookClient {
 pub struct WebhookTarget {
     client: Arc<WebhookClient>,
     endpoint: Endpoint,
+    keys: SigningKeys,
     timeout: Duration,
 }
 
 impl WebhookTarget {
-    /// The service at this endpoint. `timeout` covers a whole call, redirects included.
-    pub const fn new(client: Arc<WebhookClient>, endpoint: Endpoint, timeout: Duration) -> Self {
-        Self { client, endpoint, timeout }
+    /// The service at this endpoint, whose calls are signed with these keys. `timeout` covers a whole call, redirects
+    /// included.
+    pub const fn new(client: Arc<WebhookClient>, endpoint: Endpoint, keys: SigningKeys, timeout: Duration) -> Self {
+        Self { client, endpoint, keys, timeout }
     }
 
     async fn answer(&self, body: Bytes, key: &str) -> Result<Vec<u8>, TargetError> {
@@ -105,7 +108,9 @@ impl WebhookTarget {
 
     async fn send(&self, endpoint: &Endpoint, body: Bytes, key: &str) -> Result<Response, TargetError> {
         let timestamp = self.client.clock.now().as_second();
-        let signature = self.client.secret.sign(timestamp, &body);
+        let (host, path) = (endpoint.host_header(), endpoint.path_and_query());
+        let call = SignedCall { timestamp, host: &host, path: &path, idempotency_key: key, body: &body };
+        let signature = self.keys.sign(&call);
         let request = self
             .client
             .http(endpoint.allows_private())
@@ -113,7 +118,7 @@ impl WebhookTarget {
             .header(CONTENT_TYPE, "application/json")
             .header(TIMESTAMP_HEADER, timestamp)
             .header(SIGNATURE_HEADER, signature)
-            .header("idempotency-key", key)
+            .header(IDEMPOTENCY_KEY_HEADER, key)
             .body(body);
         request.send().await.map_err(no_answer)
     }

@@ -4,14 +4,13 @@ use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;
 
-use hmac::{Hmac, Mac};
 use rowmill_targets::lookup::SystemLookup;
+use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::webhook::{Endpoint, WebhookTarget};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use crate::server::{Reply, Server};
-use crate::{LONG, SECRET, call, client, job_guid, webhook};
+use crate::{LONG, SECRET, call, client, expected_signature, job_guid, webhook};
 
 #[tokio::test]
 async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
@@ -23,14 +22,22 @@ async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
     let body: Value = serde_json::from_slice(&seen.body).unwrap();
     assert_eq!((&body["jobGuid"], &body["items"][1]["record"]), (&json!(job_guid()), &json!({ "name": "n2" })));
 
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    mac.update(seen.headers["rowmill-timestamp"].as_bytes());
-    mac.update(b".");
-    mac.update(&seen.body);
-    let expected: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(seen.headers["rowmill-signature"], format!("v1={expected}"));
+    assert_eq!(seen.headers["host"], format!("127.0.0.1:{}", server.port));
+    assert_eq!(seen.headers["rowmill-signature"], expected_signature(seen));
     assert_eq!(seen.headers["rowmill-timestamp"], "1700000000", "the time of the clock");
     assert!(!format!("{seen:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn during_a_rotation_one_of_two_signatures_is_that_of_the_old_secret() {
+    let server = Server::start(|_, _| Reply::ok()).await;
+    let keys = WebhookSecrets::new("another secret of many characters", Some(SECRET)).unwrap().keys_of("notify");
+    let endpoint = Endpoint::new(&server.url("/hook"), true).unwrap();
+    call(&WebhookTarget::new(client(Arc::new(SystemLookup)), endpoint, keys, LONG)).await.unwrap();
+    let [seen] = &server.seen()[..] else { panic!("one call") };
+    let (new, old) = seen.headers["rowmill-signature"].split_once(',').unwrap();
+    assert_eq!(old, expected_signature(seen));
+    assert!(new.starts_with("v2=") && new != old, "{new}");
 }
 
 #[tokio::test]
@@ -70,6 +77,6 @@ async fn proxy_settings_of_the_environment_are_ignored() {
 #[ignore = "run by the test above, in an environment with proxy settings"]
 async fn child_process_with_proxy_settings() {
     let Ok(url) = std::env::var(CHILD_URL) else { return };
-    let target = WebhookTarget::new(client(Arc::new(SystemLookup)), Endpoint::new(&url, true).unwrap(), LONG);
+    let target = webhook(&url, LONG);
     call(&target).await.unwrap();
 }

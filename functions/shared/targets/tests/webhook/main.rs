@@ -12,15 +12,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hmac::{Hmac, Mac};
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetItem, TargetRequest};
 use rowmill_core::text::Record;
 use rowmill_targets::lookup::{Lookup, SystemLookup};
-use rowmill_targets::signature::WebhookSecret;
+use rowmill_targets::signature::{SigningKeys, WebhookSecrets};
 use rowmill_targets::webhook::{Endpoint, WebhookClient, WebhookTarget};
 use serde_json::{Map, json};
+use sha2::Sha256;
+
+use crate::server::Seen;
 
 const SECRET: &str = "correct horse battery staple";
 
@@ -29,8 +33,28 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A new client for a test, with a clock that stands still.
 fn client(lookup: Arc<dyn Lookup>) -> Arc<WebhookClient> {
-    let secret = WebhookSecret::new(SECRET).unwrap();
-    Arc::new(WebhookClient::new(secret, lookup, clock()).unwrap())
+    Arc::new(WebhookClient::new(lookup, clock()).unwrap())
+}
+
+/// The keys of the target `notify`.
+fn keys() -> SigningKeys {
+    WebhookSecrets::new(SECRET, None).unwrap().keys_of("notify")
+}
+
+/// The signature that the service `notify` expects: computed as the documentation tells it, from what the service sees.
+fn expected_signature(seen: &Seen) -> String {
+    let hmac = |key: &str, text: &[u8]| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
+        mac.update(text);
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let header = |name| seen.headers[name].as_str();
+    let mut text =
+        ["v2", header("rowmill-timestamp"), "POST", header("host"), &seen.path, header("idempotency-key"), ""]
+            .join("\n")
+            .into_bytes();
+    text.extend_from_slice(&seen.body);
+    format!("v2={}", hmac(&hmac(SECRET, b"rowmill webhook\nnotify"), &text))
 }
 
 fn clock() -> Arc<dyn Clock> {
@@ -39,7 +63,12 @@ fn clock() -> Arc<dyn Clock> {
 
 /// The webhook at this URL, with private addresses allowed.
 fn webhook(url: &str, timeout: Duration) -> WebhookTarget {
-    WebhookTarget::new(client(Arc::new(SystemLookup)), Endpoint::new(url, true).unwrap(), timeout)
+    webhook_at(Endpoint::new(url, true).unwrap(), Arc::new(SystemLookup), timeout)
+}
+
+/// The webhook at this endpoint, whose host is resolved by this lookup.
+fn webhook_at(endpoint: Endpoint, lookup: Arc<dyn Lookup>, timeout: Duration) -> WebhookTarget {
+    WebhookTarget::new(client(lookup), endpoint, keys(), timeout)
 }
 
 fn job_guid() -> JobGuid {

@@ -1,0 +1,42 @@
+//! The keys by which the services of webhooks recognise Rowmill.
+//!
+//! `process-items` signs with these keys, and `rowmill webhook-key` shows an operator the key of a target.
+
+use std::fmt::Write as _;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// What a key is derived from, in front of the job type. It keeps these keys apart from any others that may be derived
+/// from the same secret.
+const CONTEXT: &str = "rowmill webhook\n";
+
+/// The key of the target with this job type: what its service gets. It does not reveal the secret, nor the key of another
+/// target. 64 lowercase hexadecimal digits, which are the key as a text.
+pub fn webhook_key(secret: &str, job_type: &str) -> String {
+    hmac_sha256(secret, &[CONTEXT.as_bytes(), job_type.as_bytes()])
+}
+
+/// The HMAC-SHA256 of these bytes, one part after the other, in lowercase hexadecimal digits.
+pub fn hmac_sha256(key: &str, parts: &[&[u8]]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_the_one_that_openssl_computes_and_each_target_has_its_own() {
+        // Made with `printf 'rowmill webhook\nnotify' | openssl dgst -sha256 -hmac 'correct horse battery staple'`.
+        let expected = "860c72388dfe5e2b1cfa76d4bf21873f2dc20a23ce60cb7ba9083c8067c1de45";
+        assert_eq!(webhook_key("correct horse battery staple", "notify"), expected);
+        assert_ne!(webhook_key("correct horse battery staple", "notify2"), expected);
+    }
+}
