@@ -16,7 +16,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -229,8 +229,8 @@ impl Shared {
 
     async fn forward(&self, method: &Method, path: &str, headers: &HeaderMap, body: Bytes) -> Response<Full<Bytes>> {
         let mut headers = headers.clone();
-        // Headers of this connection, and headers that the client derives from the body.
-        for name in [HOST, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, EXPECT] {
+        // Headers of this connection, and headers that the client derives from the body. The host stays: it is signed.
+        for name in [CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH, EXPECT] {
             headers.remove(name);
         }
         let request = self.client.request(method.clone(), format!("{}{path}", self.upstream)).headers(headers);

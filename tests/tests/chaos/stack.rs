@@ -56,6 +56,7 @@ impl ChaosStack {
     async fn up() -> Self {
         let parameters = [
             ("ProcessTimeoutSeconds", "3"),
+            ("ItemTimeoutSeconds", "1"),
             ("ProcessMarginSeconds", "1"),
             ("SplitTimeoutSeconds", "5"),
             ("SplitMarginSeconds", "1"),
