@@ -35,6 +35,7 @@
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 
 mod attributes;
+mod batch_get;
 mod change;
 mod errors;
 mod job_store;

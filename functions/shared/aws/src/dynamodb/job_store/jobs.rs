@@ -2,7 +2,6 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::KeysAndAttributes;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
@@ -13,8 +12,8 @@ use super::DynamoDbJobStore;
 use super::job_row::{JOB_ROW, job_of};
 use super::spec_row::{SPEC_ROW, spec_of};
 use crate::dynamodb::attributes::{Item, text};
+use crate::dynamodb::batch_get::batch_get;
 use crate::dynamodb::errors::port_error;
-use crate::retry::Pauses;
 
 const DOING: &str = "listing the jobs";
 
@@ -97,24 +96,10 @@ impl DynamoDbJobStore {
     async fn read_jobs(&self, entries: &[Item]) -> Result<Vec<Job>, PortError> {
         let ids: Vec<_> = entries.iter().filter_map(|entry| entry.get("jobId")).collect();
         let key = |id: &_| HashMap::from([("jobId".to_owned(), Clone::clone(id)), ("row".to_owned(), text(JOB_ROW))]);
-        let mut keys: Vec<Item> = ids.iter().map(|id| key(*id)).collect();
-        let mut found: HashMap<JobGuid, Job> = HashMap::new();
-        let mut pauses = Pauses::after_conflict();
-        while !keys.is_empty() {
-            let wanted = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
-            let wanted = wanted.map_err(|error| PortError::invalid(DOING, error))?;
-            let request = self.client.batch_get_item().request_items(&self.jobs_table, wanted);
-            let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-            for item in output.responses.into_iter().flatten().flat_map(|(_, items)| items) {
-                let job = job_of(DOING, item)?;
-                found.insert(job.job_guid, job);
-            }
-            let left = output.unprocessed_keys.unwrap_or_default().remove(&self.jobs_table);
-            keys = left.map(|left| left.keys).unwrap_or_default();
-            if !keys.is_empty() && !pauses.wait().await {
-                return Err(PortError::unavailable(DOING, "DynamoDB keeps leaving keys unprocessed"));
-            }
-        }
+        let keys = ids.iter().map(|id| key(*id)).collect();
+        let rows = batch_get(DOING, &self.client, &self.jobs_table, keys, true).await?;
+        let jobs = rows.into_iter().map(|row| job_of(DOING, row).map(|job| (job.job_guid, job)));
+        let mut found: HashMap<JobGuid, Job> = jobs.collect::<Result<_, _>>()?;
         let guids = ids.iter().filter_map(|id| id.as_s().ok()?.parse::<JobGuid>().ok());
         Ok(guids.filter_map(|guid| found.remove(&guid)).collect())
     }

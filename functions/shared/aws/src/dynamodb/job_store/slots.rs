@@ -1,5 +1,6 @@
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteItem};
-use futures::future::try_join_all;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
@@ -9,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::DynamoDbJobStore;
 use crate::dynamodb::attributes::{Item, from_millis, number, text, time};
+use crate::dynamodb::batch_get::batch_get;
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::transact::{RowUpdate, condition_failed};
 
@@ -63,6 +65,11 @@ impl Shards {
 /// The name of a shard of a counter.
 fn shard_of(counter: &str, shard: u32) -> String {
     if shard == 0 { counter.to_owned() } else { format!("{counter}#{shard}") }
+}
+
+/// The names of all shards of a counter.
+fn all_shards(counter: &str) -> Vec<String> {
+    (0..SHARDS).map(|shard| shard_of(counter, shard)).collect()
 }
 
 /// How many of a ceiling's slots a shard has. The shares add up to the ceiling.
@@ -216,7 +223,7 @@ impl DynamoDbJobStore {
         counter: &str,
         ceiling: u32,
     ) -> Result<Result<u32, Vec<Timestamp>>, PortError> {
-        let rows = self.shards(doing, counter, SHARDS, true).await?;
+        let rows = self.rows(doing, &all_shards(counter), true).await?;
         let with_room =
             (0..SHARDS).zip(&rows).filter(|(shard, row)| active(row.as_ref()) < i64::from(share_of(ceiling, *shard)));
         let with_room: Vec<u32> = with_room.map(|(shard, _)| shard).collect();
@@ -227,16 +234,19 @@ impl DynamoDbJobStore {
         Ok(Err(last_ends(&rows)))
     }
 
-    /// The rows of the first shards of a counter.
-    async fn shards(
+    /// The rows of counters by their names, in the order of the names: one request.
+    async fn rows(
         &self,
         doing: &'static str,
-        counter: &str,
-        count: u32,
+        scopes: &[String],
         consistent: bool,
     ) -> Result<Vec<Option<Item>>, PortError> {
-        let scopes: Vec<String> = (0..count).map(|shard| shard_of(counter, shard)).collect();
-        try_join_all(scopes.iter().map(|scope| self.counter(doing, scope, consistent))).await
+        let keys = scopes.iter().map(|scope| Item::from([("scope".to_owned(), text(scope))])).collect();
+        let found = batch_get(doing, &self.client, self.admission_table(doing)?, keys, consistent).await?;
+        let name = |row: &Item| row.get("scope").and_then(|scope| scope.as_s().ok()).cloned();
+        let mut found: HashMap<String, Item> =
+            found.into_iter().filter_map(|row| name(&row).map(|name| (name, row))).collect();
+        Ok(scopes.iter().map(|scope| found.remove(scope)).collect())
     }
 
     /// The first limit that has no slot left for this owner and type. The reads may be a moment old, so they cost half.
@@ -248,16 +258,15 @@ impl DynamoDbJobStore {
         ceilings: Ceilings,
     ) -> Result<Option<Full>, PortError> {
         let [owner, job_type, system] = counters_of(owner, job_type);
-        let (owner, job_type, system) = tokio::try_join!(
-            self.shards(doing, &owner, 1, false),
-            self.shards(doing, &job_type, SHARDS, false),
-            self.shards(doing, &system, SHARDS, false),
-        )?;
+        let scopes = [vec![owner], all_shards(&job_type), all_shards(&system)].concat();
+        let rows = self.rows(doing, &scopes, false).await?;
+        let (owner, shards) = rows.split_at(1);
+        let (job_type, system) = shards.split_at(SHARDS as usize);
+        let limits = ADMISSIONS.into_iter().zip([owner, job_type, system]);
         let ceilings = [ceilings.owner, ceilings.job_type, ceilings.system];
-        let mut limits = ADMISSIONS.into_iter().zip([owner, job_type, system]).zip(ceilings);
         let sum = |rows: &[Option<Item>]| rows.iter().map(|row| active(row.as_ref())).sum::<i64>();
-        let reached = limits.find(|((_, rows), ceiling)| sum(rows) >= i64::from(*ceiling));
-        Ok(reached.map(|((admission, rows), _)| Full { admission, recent_ends: last_ends(&rows) }))
+        let reached = limits.zip(ceilings).find(|((_, rows), ceiling)| sum(rows) >= i64::from(*ceiling));
+        Ok(reached.map(|((admission, rows), _)| Full { admission, recent_ends: last_ends(rows) }))
     }
 
     async fn counter(&self, doing: &'static str, scope: &str, consistent: bool) -> Result<Option<Item>, PortError> {
