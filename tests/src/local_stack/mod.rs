@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, Get, TransactGetItem};
 use aws_sdk_sqs::types::QueueAttributeName;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rowmill::aws::{Target, sdk_config};
@@ -326,16 +326,16 @@ impl LocalStack {
 
     /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
-        let mut sum = 0;
-        // A counter may be spread over rows: `system`, `system#1`, …
-        for scope in std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}"))) {
-            let key = AttributeValue::S(scope);
-            let request = self.dynamodb.get_item().table_name(self.output("AdmissionTable")).key("scope", key);
-            let row = request.consistent_read(true).send().await.expect("the table answers").item.unwrap_or_default();
-            sum +=
-                row.get("active").map_or(0, |active| active.as_n().expect("a number").parse().expect("a whole number"));
-        }
-        sum
+        // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end meanwhile.
+        let scopes = std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}")));
+        let gets = scopes.map(|scope| {
+            let get = Get::builder().table_name(self.output("AdmissionTable")).key("scope", AttributeValue::S(scope));
+            TransactGetItem::builder().get(get.build().expect("a table and a key")).build()
+        });
+        let request = self.dynamodb.transact_get_items().set_transact_items(Some(gets.collect()));
+        let rows = request.send().await.expect("the table answers").responses.unwrap_or_default();
+        let rows = rows.iter().filter_map(|row| row.item.as_ref()?.get("active"));
+        rows.map(|active| active.as_n().expect("a number").parse::<i64>().expect("a whole number")).sum()
     }
 
     /// Sends a message to a queue, named by the template's output.

@@ -78,7 +78,8 @@ fn fifty_concurrent_clients_never_have_more_jobs_than_the_ceiling() {
             let rejections = &rejections;
             async move {
                 let job = create_when_admitted(stack, &request, rejections).await;
-                assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
+                let ended = stack.ended(&job).await;
+                assert_eq!(ended["outcome"], "succeeded", "{ended}");
             }
         });
         let samples = Cell::new(0_u32);
