@@ -2,6 +2,7 @@
 
 mod api;
 mod bucket;
+mod counters;
 mod documented;
 mod event_listener;
 mod job_watch;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aws_sdk_dynamodb::types::{AttributeValue, Get, TransactGetItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rowmill::aws::{Target, sdk_config};
@@ -322,20 +323,6 @@ impl LocalStack {
     pub async fn record_fields(&self, dataset: &str) -> BTreeMap<String, Value> {
         let records = self.records(dataset).await.into_iter();
         records.map(|record| (record.text("key").to_owned(), record.json("fields"))).collect()
-    }
-
-    /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
-    pub async fn active(&self, scope: &str) -> i64 {
-        // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end meanwhile.
-        let scopes = std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}")));
-        let gets = scopes.map(|scope| {
-            let get = Get::builder().table_name(self.output("AdmissionTable")).key("scope", AttributeValue::S(scope));
-            TransactGetItem::builder().get(get.build().expect("a table and a key")).build()
-        });
-        let request = self.dynamodb.transact_get_items().set_transact_items(Some(gets.collect()));
-        let rows = request.send().await.expect("the table answers").responses.unwrap_or_default();
-        let rows = rows.iter().filter_map(|row| row.item.as_ref()?.get("active"));
-        rows.map(|active| active.as_n().expect("a number").parse::<i64>().expect("a whole number")).sum()
     }
 
     /// Sends a message to a queue, named by the template's output.
