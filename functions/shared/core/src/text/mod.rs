@@ -26,6 +26,7 @@ mod json_size;
 mod likely_charset;
 mod scan;
 mod schema_bounds;
+mod schema_error;
 mod sniff;
 
 pub use bad_record::BadRecord;

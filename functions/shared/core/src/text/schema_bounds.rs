@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use regex_automata::nfa::thompson::NFA;
 use serde_json::{Map, Value};
 
-use super::schema::SchemaError;
+use super::schema_error::SchemaError;
 
 /// The deepest nesting of a schema.
 const DEPTH_MAX: usize = 64;
