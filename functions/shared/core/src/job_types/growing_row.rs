@@ -85,7 +85,7 @@ impl GrowingRow {
 }
 
 /// The size of a value: the bytes of a text, or of other values as JSON.
-fn value_bytes(value: &Value) -> usize {
+pub(super) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
         value => json_bytes(value),

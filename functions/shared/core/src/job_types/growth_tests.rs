@@ -52,6 +52,14 @@ async fn a_field_that_is_replaced_or_renamed_or_dropped_counts_once() {
     assert_eq!(output, ItemOutcome::Output(r#"{"a20":"1"}"#.into()));
 }
 
+#[tokio::test]
+async fn a_text_counts_the_same_when_it_is_set_and_when_it_is_replaced() {
+    // As JSON, each of these characters takes two bytes.
+    let steps = vec![json!({ "set": "a", "value": "\n".repeat(900) }); 20];
+    let processor = Transform.prepare(&transform(&steps.into())).unwrap();
+    assert!(matches!(processor.process(&item(1, json!({ "a": "1" }))).await, Ok(ItemOutcome::Output(_))));
+}
+
 #[test]
 fn a_mapping_has_a_limited_number_of_steps() {
     let steps = vec![json!({ "set": "a", "value": 1 }); 1_001];

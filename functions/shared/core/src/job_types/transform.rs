@@ -8,11 +8,11 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::growing_row::GrowingRow;
+use super::growing_row::{GrowingRow, value_bytes};
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{Format, Record, json_bytes};
+use crate::text::{Format, Record};
 
 /// The job type `transform`.
 ///
@@ -295,7 +295,7 @@ impl Step {
                 row.remove(column);
             }
             Self::Set { column, value } => {
-                row.set(column, json_bytes(value), |_| value.clone())?;
+                row.set(column, value_bytes(value), |_| value.clone())?;
             }
             Self::Fill { column, parts } => {
                 let bytes = parts.iter().map(|part| part.bytes(row.fields())).sum();
@@ -313,8 +313,7 @@ impl Part {
             Self::Text(text) => text.len(),
             Self::Column(column) => match fields.get(column) {
                 None | Some(Value::Null) => 0,
-                Some(Value::String(text)) => text.len(),
-                Some(value) => json_bytes(value),
+                Some(value) => value_bytes(value),
             },
         }
     }
