@@ -256,9 +256,14 @@ impl Route {
         self.problems.iter().chain(of_post).chain(common).copied().collect()
     }
 
+    /// Whether it only reads.
+    pub fn reads(&self) -> bool {
+        self.method == "GET"
+    }
+
     /// Whether a caller may send only so many requests to it.
     pub fn is_limited(&self) -> bool {
-        self.guarded && self.method == "POST"
+        self.guarded && !self.reads()
     }
 }
 

@@ -53,7 +53,7 @@ impl Api {
             Ok(caller) => caller,
             Err(problem) => return problem.into_response(),
         };
-        let asked = (route.method != "GET").then(|| Asked::of(route, caller.clone(), &request));
+        let asked = (!route.reads()).then(|| Asked::of(route, caller.clone(), &request));
         let (admitted, fields) = match (&self.guard, &caller) {
             (Some(guard), Some(caller)) if route.is_limited() => guard.admit(caller, route).await,
             _ => (Ok(()), None),
