@@ -7,9 +7,7 @@ mod tokens;
 use std::io;
 use std::time::Duration;
 
-use oauth2::{
-    AuthUrl, AuthorizationCode, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, RefreshToken, Scope, TokenUrl,
-};
+use oauth2::{AuthUrl, AuthorizationCode, CsrfToken, PkceCodeChallenge, RedirectUrl, RefreshToken, Scope, TokenUrl};
 use reqwest::Url;
 use tokio::time::timeout;
 
@@ -133,11 +131,6 @@ async fn renew(api: &str, login: &Login) -> Result<Login, LoginError> {
         Err(oauth2::RequestTokenError::ServerResponse(_)) => Err(expired()),
         Err(error) => Err(ProviderError::refused(&login.issuer, &error).into()),
     }
-}
-
-/// A client id for the library.
-fn client_id(text: &str) -> ClientId {
-    ClientId::new(text.to_owned())
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse, BasicTokenType,
 };
 use oauth2::{
-    Client, ExtraTokenFields, HttpRequest, HttpResponse, StandardRevocableToken, StandardTokenResponse, TokenResponse,
+    Client, ClientId, ExtraTokenFields, HttpRequest, HttpResponse, StandardRevocableToken, StandardTokenResponse,
+    TokenResponse, http,
 };
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::client_id;
 use crate::address::{is_http, is_loopback};
 use crate::api::{ApiError, http_client};
 
@@ -85,10 +85,9 @@ impl Provider {
         let wrong = |reason: &str| ProviderError::Answer { issuer: issuer.to_owned(), reason: reason.to_owned() };
         let document = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let address = encrypted(&document)?;
-        let request = HttpRequest::new(Vec::new());
-        let (mut parts, body) = request.into_parts();
-        parts.uri = address.as_str().parse().map_err(|_| wrong("its address is not one"))?;
-        let answer = send(HttpRequest::from_parts(parts, body)).await.map_err(ProviderError::Unreachable)?;
+        let request = http::Request::get(address.as_str()).body(Vec::new());
+        let request = request.map_err(|error| wrong(&error.to_string()))?;
+        let answer = send(request).await.map_err(ProviderError::Unreachable)?;
         if !answer.status().is_success() {
             return Err(wrong(&format!("{document} is answered {}", answer.status())));
         }
@@ -167,7 +166,7 @@ pub type OidcClient = Client<
 
 /// The library's client for this client id. It has no secret: a command cannot keep one.
 pub fn client(id: &str) -> OidcClient {
-    Client::new(client_id(id)).set_auth_type(oauth2::AuthType::RequestBody)
+    Client::new(ClientId::new(id.to_owned())).set_auth_type(oauth2::AuthType::RequestBody)
 }
 
 /// Why a request to a provider has no answer.
