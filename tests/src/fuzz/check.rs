@@ -85,7 +85,7 @@ fn note_own_panics() {
 
 fn decode(decoder: Decoder, input: &[u8]) -> Result<(), String> {
     // Whatever an input is, its detection ends.
-    let packing = detect(&input[..input.len().min(4096)], &Hints::default());
+    let _ = detect(&input[..input.len().min(4096)], &Hints::default());
     match decoder {
         Decoder::Parquet => file(&Packing::Parquet, input),
         Decoder::Xlsx => {
@@ -93,10 +93,8 @@ fn decode(decoder: Decoder, input: &[u8]) -> Result<(), String> {
         }
         Decoder::Gzip => compressed(Compression::Gzip, input),
         Decoder::Zstd => compressed(Compression::Zstd, input),
-        Decoder::Csv | Decoder::Jsonl => {
-            drop(packing);
-            text(if decoder == Decoder::Csv { Format::Csv } else { Format::Jsonl }, input)
-        }
+        Decoder::Csv => text(Format::Csv, input),
+        Decoder::Jsonl => text(Format::Jsonl, input),
         Decoder::Charset => charset(input),
     }
 }
