@@ -6,6 +6,8 @@ use std::time::Duration;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
+use aws_sdk_cloudformation::types::{Stack, StackStatus};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
 
@@ -98,6 +100,28 @@ impl Aws {
     /// Whether the target is an emulator.
     pub fn is_emulator(&self) -> bool {
         matches!(self.target, Target::Emulator { .. })
+    }
+
+    /// The stack of this name, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`CallFailed`].
+    pub async fn stack(&self, name: &str) -> Result<Option<Stack>, CallFailed> {
+        match self.cloudformation.describe_stacks().stack_name(name).send().await {
+            Ok(answer) => {
+                let mut stacks = answer.stacks.unwrap_or_default();
+                Ok(stacks.pop().filter(|stack| stack.stack_status() != Some(&StackStatus::DeleteComplete)))
+            }
+            // CloudFormation has no error code of its own for a missing stack.
+            Err(error)
+                if error.code() == Some("ValidationError")
+                    && error.message().is_some_and(|message| message.contains("does not exist")) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(failed(format!("read the stack {name}"))(error)),
+        }
     }
 
     /// URL of an object in the form that CloudFormation accepts, with the bucket in the path.

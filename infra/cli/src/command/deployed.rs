@@ -4,7 +4,7 @@ use aws_sdk_cloudformation::types::Stack;
 
 use super::CommandError;
 use super::connection::FunctionsArgs;
-use crate::aws::{Aws, Target, failed};
+use crate::aws::{Aws, Target};
 use crate::stack::{self, StackOptions};
 
 /// A stack, by its name on AWS or on an emulator; else the running local stack.
@@ -31,9 +31,7 @@ impl StackArgs {
             None => (local_target().await?, stack::STACK_NAME.to_owned()),
         };
         let aws = Aws::connect(target).await.map_err(|error| CommandError::Usage(error.to_string()))?;
-        let stacks = aws.cloudformation.describe_stacks().stack_name(&name).send().await;
-        let stacks = stacks.map_err(failed(format!("find the stack {name}")))?;
-        let described = stacks.stacks.unwrap_or_default().into_iter().next();
+        let described = aws.stack(&name).await?;
         let described = described.ok_or_else(|| CommandError::Usage(format!("there is no stack {name}")))?;
         Ok(DeployedStack { aws, name, described })
     }

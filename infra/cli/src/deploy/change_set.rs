@@ -63,7 +63,7 @@ impl<'a> Stack<'a> {
 
     /// The existing stack, if it can be updated. A stack whose creation failed is deleted.
     async fn existing(&self) -> Result<Option<StackDescription>, DeployError> {
-        let Some(stack) = self.describe().await? else { return Ok(None) };
+        let Some(stack) = self.aws.stack(self.name).await? else { return Ok(None) };
         let status = status_of(&stack);
         match status {
             // Only a change set exists that was never executed.
@@ -77,23 +77,6 @@ impl<'a> Stack<'a> {
                 Err(DeployError::Busy { stack: self.name.to_owned(), status: status.to_string() })
             }
             _ => Ok(Some(stack)),
-        }
-    }
-
-    async fn describe(&self) -> Result<Option<StackDescription>, DeployError> {
-        match self.aws.cloudformation.describe_stacks().stack_name(self.name).send().await {
-            Ok(answer) => {
-                let mut stacks = answer.stacks.unwrap_or_default();
-                Ok(stacks.pop().filter(|stack| status_of(stack) != StackStatus::DeleteComplete))
-            }
-            // CloudFormation has no error code of its own for a missing stack.
-            Err(error)
-                if error.code() == Some("ValidationError")
-                    && error.message().is_some_and(|message| message.contains("does not exist")) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(failed(format!("read the stack {}", self.name))(error).into()),
         }
     }
 
@@ -143,7 +126,7 @@ impl<'a> Stack<'a> {
         let request = self.aws.cloudformation.delete_stack().stack_name(self.name);
         request.send().await.map_err(failed(format!("delete the stack {}", self.name)))?;
         let started = Instant::now();
-        while let Some(stack) = self.describe().await? {
+        while let Some(stack) = self.aws.stack(self.name).await? {
             let status = status_of(&stack);
             if status == StackStatus::DeleteFailed {
                 let reason = stack.stack_status_reason().unwrap_or("no reason was given").to_owned();
@@ -163,7 +146,7 @@ impl<'a> Stack<'a> {
         let mut first_failure = None;
         loop {
             // The status is read before the events, so that no event is missed at the end.
-            let stack = self.describe().await?;
+            let stack = self.aws.stack(self.name).await?;
             for event in self.events_after(last_seen.as_deref()).await? {
                 self.print_event(&event);
                 last_seen = event.event_id.clone();
@@ -251,7 +234,7 @@ impl<'a> Stack<'a> {
     pub(super) async fn outputs_and_parameters(
         &self,
     ) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>), DeployError> {
-        let Some(stack) = self.describe().await? else { return Ok(Default::default()) };
+        let Some(stack) = self.aws.stack(self.name).await? else { return Ok(Default::default()) };
         let outputs = stack.outputs.unwrap_or_default().into_iter();
         let parameters = stack.parameters.unwrap_or_default().into_iter();
         Ok((
