@@ -6,6 +6,8 @@ mod blocks;
 mod clock;
 mod error;
 mod events;
+mod item;
+mod item_watch;
 pub mod job_store;
 mod objects;
 mod outstanding_uploads;
@@ -16,13 +18,13 @@ mod request_counts;
 mod target;
 mod upload_store;
 
-pub use batch_runner::{
-    BatchCall, BatchEnd, BatchRunner, ItemBatch, ItemObserver, ItemResult, OUTPUT_TOO_LARGE, begin_item, observed,
-};
+pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch};
 pub use blocks::{Block, Blocks};
 pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;
+pub use item::ItemResult;
+pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
     Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions,
     CreateError, Created, DeadLetters, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage, JobStore, Jobs, Leased,

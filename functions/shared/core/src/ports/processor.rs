@@ -8,10 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 
-use super::batch_runner::AtItem;
-use crate::model::ids::JobGuid;
+pub use super::item::{Item, ItemError, ItemOutcome};
+use super::item_watch::AtItem;
 use crate::model::spec::{OutputFile, Spec};
-use crate::text::Record;
 
 /// A kind of job.
 #[async_trait]
@@ -116,69 +115,6 @@ pub trait ItemProcessor: Send + Sync {
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let runs: Vec<_> = items.iter().map(|item| AtItem::new(item, self.process(item))).collect();
         stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
-    }
-}
-
-/// One well-formed record of the file.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// The job of the item.
-    pub job_guid: JobGuid,
-    /// Its 1-based number in the file; the header does not count.
-    pub row: u64,
-    /// Its content.
-    pub record: Record,
-}
-
-impl Item {
-    /// A key that is the same every time this item is processed for this job: `jobGuid/row`.
-    pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.job_guid, self.row)
-    }
-}
-
-/// The result of an item that succeeded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ItemOutcome {
-    /// The item was processed.
-    Succeeded,
-    /// Nothing was left to do, because a later item replaced this one. Counts as succeeded.
-    Superseded,
-    /// The item was processed, and this is its part of the job's [`OutputFile`]: one CSV record or one line, without
-    /// the line end.
-    Output(String),
-}
-
-/// Why an item failed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message} ({code})")]
-pub struct ItemError {
-    /// The problem for programs: a short, stable `snake_case` code.
-    pub code: String,
-    /// The problem for people. Must not quote the content of the item.
-    pub message: String,
-    /// The column with the problem, if it is a single column.
-    pub column: Option<String>,
-    /// Whether a retry can help.
-    pub transient: bool,
-}
-
-impl ItemError {
-    /// The item is bad: it is recorded as failed and not retried.
-    pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), column: None, transient: false }
-    }
-
-    /// Something that the item needs is temporarily unavailable: the item is retried.
-    pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { transient: true, ..Self::permanent(code, message) }
-    }
-
-    /// The same error, with its column.
-    #[must_use]
-    pub fn in_column(self, column: impl Into<String>) -> Self {
-        Self { column: Some(column.into()), ..self }
     }
 }
 
