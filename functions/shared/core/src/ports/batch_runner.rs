@@ -55,8 +55,8 @@ pub struct ItemBatch {
     pub items: Vec<Item>,
     /// How they are handed over.
     pub call: BatchCall,
-    /// How many bytes their outputs may have together. An item beyond that fails with [`OUTPUT_TOO_LARGE`](super::OUTPUT_TOO_LARGE), and its output
-    /// is dropped at once. A job type with a `process_batch` of its own bounds its outputs itself.
+    /// How many bytes their outputs may have together. An item beyond that fails with
+    /// [`OUTPUT_TOO_LARGE`](super::OUTPUT_TOO_LARGE), and its output is dropped at once. A job type with a `process_batch` of its own bounds its outputs itself.
     pub output_max_bytes: u64,
 }
 

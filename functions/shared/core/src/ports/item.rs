@@ -1,3 +1,5 @@
+//! An item, and how it ends.
+
 use crate::model::ids::JobGuid;
 use crate::text::Record;
 
@@ -27,8 +29,8 @@ pub enum ItemOutcome {
     Succeeded,
     /// Nothing was left to do, because a later item replaced this one. Counts as succeeded.
     Superseded,
-    /// The item was processed, and this is its part of the job's [`OutputFile`]: one CSV record or one line, without
-    /// the line end.
+    /// The item was processed, and this is its part of the job's
+    /// [`OutputFile`](crate::model::spec::OutputFile): one CSV record or one line, without the line end.
     Output(String),
 }
 
