@@ -4,14 +4,26 @@
 //! The bounds cannot catch everything: a recursive reference costs what the rows make of it. Those schemas are left to the
 //! item timeout.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
+use referencing::{Draft, Registry, RegistryBuilder, Resolver, ResourceRef, uri};
 use regex_automata::nfa::thompson::NFA;
 use serde_json::{Map, Value};
 
+use super::head::shortened;
 use super::schema_error::SchemaError;
 
-/// The deepest nesting of a schema.
+/// The only supported dialect of JSON Schema.
+const DRAFT: Draft = Draft::Draft202012;
+
+/// Its identifier.
+const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Where a schema without `$id` stands.
+const BASE: &str = "json-schema:///";
+
+/// The deepest nesting of a schema in which each reference is replaced by its target. Whoever compiles or follows it goes as
+/// deep. A recursive reference counts once.
 const DEPTH_MAX: usize = 64;
 
 /// The most subschemas of a schema in which each reference is replaced by its target. A recursive reference counts once.
@@ -48,10 +60,7 @@ pub(super) struct Bounded {
 pub(super) fn check_bounds(schema: &Value) -> Result<Bounded, SchemaError> {
     let mut found = Found::default();
     found.visit(schema, 0)?;
-    if Expansion::of(schema, &found).total(schema) > EXPANDED_MAX {
-        let advice = "Refer to fewer subschemas that hold references themselves.";
-        return Err(too_large(EXPANDED_MAX, "subschemas once each reference is replaced by its target", advice));
-    }
+    Expansion::check(schema)?;
     if found.patterns.len() > PATTERNS_MAX {
         return Err(too_large(PATTERNS_MAX as u64, "different patterns", "Remove some of them."));
     }
@@ -59,6 +68,16 @@ pub(super) fn check_bounds(schema: &Value) -> Result<Bounded, SchemaError> {
     let cache_bytes = (CACHES_MAX_BYTES / found.patterns.len().max(1)).min(1024 * 1024);
     let held_bytes = 4 * compiled_bytes + 2 * cache_bytes * found.patterns.len();
     Ok(Bounded { compiled_bytes, cache_bytes, held_bytes })
+}
+
+/// Checks the dialect that a subschema declares, if it declares one.
+fn check_draft(keywords: &Map<String, Value>) -> Result<(), SchemaError> {
+    match keywords.get("$schema") {
+        Some(Value::String(uri)) if uri.trim_end_matches('#') != DRAFT_2020_12 => {
+            Err(SchemaError::OtherDraft { uri: shortened(uri) })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn too_large(limit: u64, what: &'static str, advice: &'static str) -> SchemaError {
@@ -96,8 +115,7 @@ fn compiled_bytes(patterns: &BTreeSet<&str>) -> Result<usize, SchemaError> {
 #[derive(Default)]
 struct Found<'a> {
     patterns: BTreeSet<&'a str>,
-    /// The subschemas that references name, by anchor and by `$id`.
-    named: HashMap<&'a str, &'a Value>,
+    dynamic_anchors: HashSet<&'a str>,
 }
 
 impl<'a> Found<'a> {
@@ -106,17 +124,18 @@ impl<'a> Found<'a> {
             return Err(too_large(DEPTH_MAX as u64, "levels", "Nest it less deeply."));
         }
         match value {
-            Value::Object(map) => self.visit_object(value, map, depth),
+            Value::Object(map) => self.visit_object(map, depth),
             Value::Array(values) => values.iter().try_for_each(|value| self.visit(value, depth + 1)),
             _ => Ok(()),
         }
     }
 
-    fn visit_object(&mut self, value: &'a Value, map: &'a Map<String, Value>, depth: usize) -> Result<(), SchemaError> {
-        for name in ["$id", "$anchor", "$dynamicAnchor"] {
-            if let Some(name) = map.get(name).and_then(Value::as_str) {
-                self.named.insert(name, value);
-            }
+    fn visit_object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Result<(), SchemaError> {
+        // Which of several is meant is known when a row is checked, and not before.
+        if let Some(name) = map.get("$dynamicAnchor").and_then(Value::as_str)
+            && !self.dynamic_anchors.insert(name)
+        {
+            return Err(too_large(1, "subschemas with the same `$dynamicAnchor`", "Name each of them on its own."));
         }
         self.patterns.extend(map.get("pattern").and_then(Value::as_str));
         let keys = map.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
@@ -125,82 +144,63 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Counts the subschemas behind all paths through references.
-struct Expansion<'a, 'f> {
-    root: &'a Value,
-    found: &'f Found<'a>,
-    /// The counted targets of references, by address.
-    known: HashMap<*const Value, u64>,
-    /// The targets that are being counted.
+/// A walk through a schema in which each reference is replaced by its target, as whoever compiles it and checks a row goes.
+///
+/// It goes each path on its own: what is behind a reference depends on the path wherever references form a cycle. The bounds
+/// end it.
+#[derive(Default)]
+struct Expansion {
+    subschemas: u64,
+    /// The targets of the references on the path, by address.
     open: HashSet<*const Value>,
 }
 
-impl<'a, 'f> Expansion<'a, 'f> {
-    fn of(root: &'a Value, found: &'f Found<'a>) -> Self {
-        Self { root, found, known: HashMap::new(), open: HashSet::new() }
+impl Expansion {
+    /// Walks a whole schema. A reference without a target is left to the validator, which explains what is wrong with it.
+    fn check(schema: &Value) -> Result<(), SchemaError> {
+        let Ok(registry) = Registry::new().draft(DRAFT).add(BASE, schema).and_then(RegistryBuilder::prepare) else {
+            return Ok(());
+        };
+        let Ok(base) = uri::from_str(BASE) else { return Ok(()) };
+        Self::default().subschema(schema, &registry.resolver(base), 0)
     }
 
-    /// The subschemas in this part, without those under `$defs`, which count where they are referred to.
-    fn total(&mut self, value: &'a Value) -> u64 {
-        match value {
-            Value::Object(map) => {
-                let mut total = 1_u64;
-                for (keyword, value) in map {
-                    total = total.saturating_add(match (keyword.as_str(), value) {
-                        ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => 0,
-                        ("$ref" | "$dynamicRef", Value::String(reference)) => self.target(reference),
-                        _ => self.total(value),
-                    });
-                }
-                total
+    /// Walks a subschema that is so many levels down, but not what is under `$defs`: that counts where it is referred to.
+    fn subschema(&mut self, schema: &Value, resolver: &Resolver<'_>, depth: usize) -> Result<(), SchemaError> {
+        let Value::Object(keywords) = schema else { return Ok(()) };
+        check_draft(keywords)?;
+        self.subschemas += 1;
+        if self.subschemas > EXPANDED_MAX {
+            let what = "subschemas once each reference is replaced by its target";
+            return Err(too_large(EXPANDED_MAX, what, "Refer to fewer subschemas that hold references themselves."));
+        }
+        if depth > DEPTH_MAX {
+            let what = "levels once each reference is replaced by its target";
+            return Err(too_large(DEPTH_MAX as u64, what, "Nest it less deeply, or shorten its chains of references."));
+        }
+        let Ok(resolver) = resolver.in_subresource(ResourceRef::new(schema, DRAFT)) else { return Ok(()) };
+        for reference in ["$ref", "$dynamicRef"] {
+            if let Some(Value::String(reference)) = keywords.get(reference) {
+                self.target(reference, &resolver, depth + 1)?;
             }
-            Value::Array(values) => values.iter().fold(0, |total, value| total.saturating_add(self.total(value))),
-            _ => 0,
         }
+        let definitions = ["$defs", "definitions"].into_iter().filter_map(|keyword| keywords.get(keyword)?.as_object());
+        let definitions: HashSet<_> = definitions.flat_map(Map::values).map(std::ptr::from_ref).collect();
+        DRAFT
+            .subresources_of(schema)
+            .filter(|part| !definitions.contains(&std::ptr::from_ref(*part)))
+            .try_for_each(|part| self.subschema(part, &resolver, depth + 1))
     }
 
-    fn target(&mut self, reference: &str) -> u64 {
-        let Some(target) = self.resolve(reference) else { return 1 };
-        let address = std::ptr::from_ref(target);
-        if let Some(known) = self.known.get(&address) {
-            return *known;
-        }
+    /// A recursive reference counts once.
+    fn target(&mut self, reference: &str, resolver: &Resolver<'_>, depth: usize) -> Result<(), SchemaError> {
+        let Ok(resolved) = resolver.lookup(reference) else { return Ok(()) };
+        let address = std::ptr::from_ref(resolved.contents());
         if !self.open.insert(address) {
-            return 1;
+            return Ok(());
         }
-        let total = self.total(target);
+        self.subschema(resolved.contents(), resolved.resolver(), depth)?;
         self.open.remove(&address);
-        self.known.insert(address, total);
-        total
+        Ok(())
     }
-
-    fn resolve(&self, reference: &str) -> Option<&'a Value> {
-        let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let base = if base.is_empty() { self.root } else { self.found.named.get(base).copied()? };
-        match fragment {
-            "" => Some(base),
-            pointer if pointer.starts_with('/') => base.pointer(&unescaped(pointer)),
-            anchor => self.found.named.get(anchor).copied(),
-        }
-    }
-}
-
-/// A JSON Pointer without the percent-encoding of a URI's fragment.
-fn unescaped(pointer: &str) -> String {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *first == b'%') {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

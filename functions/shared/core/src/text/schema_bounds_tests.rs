@@ -1,5 +1,6 @@
 use serde_json::{Map, Value, json};
 
+use super::items::Record;
 use super::schema::{RowSchema, SchemaError};
 use super::schema_bounds::{COMPILED_MAX_BYTES, EXPANDED_MAX, PATTERN_MAX_BYTES, PATTERNS_MAX, check_bounds};
 
@@ -86,4 +87,90 @@ fn a_message_about_a_row_does_not_list_a_whole_enum() {
     let schema = RowSchema::compile(Some(&json!({ "properties": { "a": { "enum": values } } }))).unwrap();
     let violation = schema.check(super::Record::Json(json!({ "a": "no" }))).unwrap_err();
     assert!(violation.message.len() < 1_000, "{}", violation.message.len());
+}
+
+#[test]
+fn a_long_chain_of_references_is_refused_before_it_fills_the_stack() {
+    // As many as fit into the body of a request.
+    let chain = |length: usize| {
+        let mut defs: Map<String, Value> =
+            (0..length).map(|n| (format!("{n}"), json!({ "$ref": format!("#/$defs/{}", n + 1) }))).collect();
+        defs.insert(length.to_string(), json!({}));
+        json!({ "$ref": "#/$defs/0", "$defs": defs })
+    };
+    assert!(chain(7_000).to_string().len() < 256 * 1024);
+    let what = too_large(&chain(7_000));
+    assert!(what.contains("reference"), "{what}");
+    assert!(RowSchema::compile(Some(&chain(50))).is_ok());
+    // Measured in pieces, from its end.
+    let mut pieces = chain(500);
+    pieces["allOf"] = (0..=9).rev().map(|piece| json!({ "$ref": format!("#/$defs/{}", piece * 50) })).collect();
+    assert!(too_large(&pieces).contains("levels"));
+}
+
+#[test]
+fn the_longest_cycle_of_references_on_the_deepest_row_fits_into_the_stack_of_a_thread() {
+    let length = 58;
+    let mut defs: Map<String, Value> =
+        (0..length).map(|n| (format!("{n}"), json!({ "$ref": format!("#/$defs/{}", n + 1) }))).collect();
+    defs.insert(length.to_string(), json!({ "properties": { "a": { "$ref": "#/$defs/0" } } }));
+    let schema = RowSchema::compile(Some(&json!({ "$ref": "#/$defs/0", "$defs": defs }))).unwrap();
+    // The reader of JSON goes no deeper.
+    let row = (0..120).fold(json!({}), |row, _| json!({ "a": row }));
+    assert!(schema.check(Record::Json(row)).is_ok());
+}
+
+/// Cycles of two subschemas each, and a way from each cycle into the next one.
+fn clusters(count: usize) -> Value {
+    let mut defs = Map::new();
+    for n in 0..count {
+        let next = if n + 1 < count { format!("#/$defs/l{}", n + 1) } else { format!("#/$defs/l{n}") };
+        defs.insert(format!("l{n}"), json!({ "$ref": format!("#/$defs/p{n}") }));
+        defs.insert(format!("p{n}"), json!({ "allOf": [{ "$ref": format!("#/$defs/l{n}") }, { "$ref": next }] }));
+    }
+    let all: Vec<Value> = (0..count).rev().map(|n| json!({ "$ref": format!("#/$defs/p{n}") })).collect();
+    json!({ "anyOf": all, "$defs": defs })
+}
+
+#[test]
+fn a_chain_through_cycles_is_measured_whole() {
+    assert!(check_bounds(&clusters(3)).is_ok());
+    let what = too_large(&clusters(1_500));
+    assert!(what.contains("reference"), "{what}");
+}
+
+#[test]
+fn references_of_each_form_count_and_those_under_a_property_called_like_a_keyword_too() {
+    // The definitions of a resource inside the schema, named by its own address, absolute and relative.
+    let inside = |reference: fn(usize) -> String| {
+        let mut defs: Map<String, Value> =
+            (0..500).map(|n| (format!("{n}"), json!({ "$ref": reference(n + 1) }))).collect();
+        defs.insert("500".to_owned(), json!({}));
+        let resource = json!({ "$id": "http://example.com/a/rows", "$ref": reference(0), "$defs": defs });
+        json!({ "$ref": "http://example.com/a/rows", "$defs": { "rows": resource } })
+    };
+    let forms: [fn(usize) -> String; 4] = [
+        |n| format!("#/$defs/{n}"),
+        |n| format!("rows#/$defs/{n}"),
+        |n| format!("../a/./rows#/%24defs/{n}"),
+        |n| format!("http://example.com/a/rows#/$defs/{n}"),
+    ];
+    for form in forms {
+        assert!(too_large(&inside(form)).contains("levels"));
+    }
+    for keyword in ["default", "enum", "$defs", "definitions", "const"] {
+        let mut chain = doubling(40, |n| format!("#/$defs/d{n}"));
+        let first = chain["$ref"].take();
+        chain.as_object_mut().unwrap().remove("$ref");
+        chain["properties"] = json!({ keyword: { "$ref": first } });
+        assert!(too_large(&chain).contains("reference"), "{keyword}");
+    }
+}
+
+#[test]
+fn what_only_a_row_decides_is_refused() {
+    let anchors = json!({ "$defs": { "a": { "$dynamicAnchor": "x" }, "b": { "$id": "b", "$dynamicAnchor": "x" } } });
+    assert!(too_large(&anchors).contains("$dynamicAnchor"));
+    let other = json!({ "properties": { "a": { "$schema": "http://json-schema.org/draft-07/schema#" } } });
+    assert!(matches!(RowSchema::compile(Some(&other)), Err(SchemaError::OtherDraft { .. })));
 }
