@@ -16,6 +16,7 @@ import contextvars
 import gc
 import importlib.metadata
 import inspect
+import itertools
 import json
 import os
 import re
@@ -36,6 +37,8 @@ STREAM_PAUSE_SECONDS = 0.02
 ASKING_SECONDS = 5.0
 # What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
 STACKS_MEBIBYTES = 64
+# Names a file to which each permission that a function used is appended.
+RECORD_VARIABLE = "ROWMILL_RECORD_PERMISSIONS"
 # The beginning of a PartiQL statement that writes to a table.
 STATEMENT = re.compile(r'\s*(?P<verb>INSERT|UPDATE|DELETE)\s+(?:INTO\s+|FROM\s+)?"(?P<table>[^"]+)"', re.IGNORECASE)
 
@@ -109,11 +112,14 @@ def check_version() -> None:
 def apply_changes(log_dir: Path, stack: str) -> None:
     from ministack import app
     from ministack.core import iam_actions, iam_evaluator, lambda_runtime
-    from ministack.services import lambda_svc
+    from ministack.services import lambda_svc, s3
 
     present_http_as_https(app, iam_evaluator)
+    if record := os.environ.get(RECORD_VARIABLE):
+        record_permissions(iam_evaluator, Path(record))
     authorize_batches_as_single_calls(iam_actions)
     authorize_statements_one_by_one(iam_actions)
+    hide_missing_objects(app, iam_evaluator, s3)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
     limit_memory(lambda_runtime)
@@ -157,6 +163,43 @@ def present_http_as_https(app, iam_evaluator) -> None:
     app.pin_request_origin = pin_as_https
 
 
+def record_permissions(iam_evaluator, record: Path) -> None:
+    """Appends `<role> <statement> <action> <resource>` to a file, once for each permission that allowed a call: the role by
+    its logical id, the statement by its Sid, the resource by its position in the statement. Several stacks may share a file.
+    `tests/tests/template/permissions` compares the file with the template."""
+    gather = named(iam_evaluator, "_gather_role_policies")
+    expect_parameters(gather, ["role_name", "account_id"])
+    evaluate, first_match = named(iam_evaluator, "evaluate"), named(iam_evaluator, "_first_match")
+    expect_parameters(evaluate, ["ctx", "policies", "limits"])
+    expect_parameters(first_match, ["ctx", "stmts", "effect"])
+    matches = named(iam_evaluator, "fnmatch_iam_cs")
+    recorded = set()
+
+    def gather_with_roles(role_name, account_id):
+        policies = gather(role_name, account_id)
+        for statement in itertools.chain.from_iterable(policies):
+            # CloudFormation names a role `<stack>-<logical id>-<suffix>`.
+            statement.role = role_name.split("-")[-2]
+        return policies
+
+    def evaluate_and_record(ctx, policies, *limits):
+        result = evaluate(ctx, policies, *limits)
+        # The statements of a resource's own policy have no role.
+        own = [statement for statement in itertools.chain.from_iterable(policies) if hasattr(statement, "role")]
+        if result.decision == "Allow" and (statement := first_match(ctx, own, "Allow")):
+            position = next(at for at, pattern in enumerate(statement.resources) if matches(ctx.resource_arn, pattern))
+            line = f"{statement.role} {statement.sid} {ctx.action} {position}\n"
+            if line not in recorded:
+                recorded.add(line)
+                # One write per line, because several stacks may share the file.
+                with open(record, "ab", buffering=0) as file:
+                    file.write(line.encode())
+        return result
+
+    iam_evaluator._gather_role_policies = gather_with_roles
+    iam_evaluator.evaluate = evaluate_and_record
+
+
 def authorize_batches_as_single_calls(iam_actions) -> None:
     """AWS has no permission for a batch of messages: a batch needs that of the single call. The emulator
     checks an action with the name of the batch, which no right policy allows."""
@@ -183,6 +226,30 @@ def authorize_statements_one_by_one(iam_actions) -> None:
         return [(f"dynamodb:PartiQL{found['verb'].capitalize()}", arn + found["table"]) for found in statements]
 
     iam_actions.dynamodb_transaction_checks = checks_of_statements
+
+
+def hide_missing_objects(app, iam_evaluator, s3) -> None:
+    """S3 tells that an object is missing only to those who may list the bucket (`s3:ListBucket`). To others its
+    answer is 403. The emulator tells everybody."""
+    handle = named(s3, "handle_request")
+    if list(inspect.signature(handle).parameters)[:5] != ["method", "path", "headers", "body", "query_params"]:
+        raise Mismatch(f"{s3.__name__}.handle_request should begin with method, path, headers, body, query_params")
+    parse, error = named(s3, "_parse_bucket_key"), named(s3, "_error")
+    caller, region_of = named(app, "extract_access_key_id"), named(app, "extract_region")
+    enforce = named(iam_evaluator, "enforce")
+
+    async def handle_and_hide(method, path, headers, body, query_params, *others, **named_others):
+        answer = await handle(method, path, headers, body, query_params, *others, **named_others)
+        bucket, key = parse(path, headers)
+        if answer[0] != 404 or method not in ("GET", "HEAD") or not key or "uploadId" in query_params:
+            return answer
+        arn, region = f"arn:aws:s3:::{bucket}", region_of(headers, query_params)
+        if enforce(caller(headers, query_params), "s3:ListBucket", "s3", region, resource_arn=arn) is None:
+            return answer
+        status, answer_headers, answer_body = error("AccessDenied", "Access Denied", 403, path)
+        return status, answer_headers, b"" if method == "HEAD" else answer_body
+
+    s3.handle_request = handle_and_hide
 
 
 def answer_functions_at_once(lambda_runtime) -> None:
