@@ -36,6 +36,18 @@ impl LocalStack {
         complete.multipart_upload(whole.build()).send().await.expect("the parts are one file");
     }
 
+    /// Deletes the objects with this text in their keys: the file of an upload, or what a job has stored.
+    pub async fn delete_objects_of(&self, text: &str) {
+        let bucket = self.output("Bucket");
+        let listed = self.s3.list_objects_v2().bucket(bucket).send().await.expect("the bucket answers");
+        let keys = listed.contents().iter().filter_map(|object| object.key());
+        let keys: Vec<&str> = keys.filter(|key| key.contains(text)).collect();
+        assert!(!keys.is_empty(), "no key has {text} in it");
+        for key in keys {
+            self.s3.delete_object().bucket(bucket).key(key).send().await.expect("the bucket answers");
+        }
+    }
+
     /// The JSON object of this key, when it is there.
     pub async fn json_object(&self, key: &str) -> Value {
         let started = Instant::now();

@@ -6,6 +6,7 @@ mod counters;
 mod documented;
 mod event_listener;
 mod job_watch;
+mod messages;
 mod processes;
 mod python;
 mod python_environment;

@@ -15,6 +15,18 @@ impl LocalStack {
         run.expect("the function runs");
     }
 
+    /// The ARN of the role of a function, which is named by the template's output.
+    pub(super) async fn role_arn_of(&self, function: &str) -> String {
+        let request = self.lambda.get_function_configuration().function_name(self.output(function));
+        request.send().await.expect("the function is deployed").role.expect("a role")
+    }
+
+    /// The name of the role of a function, which is named by the template's output.
+    pub async fn role_of(&self, function: &str) -> String {
+        let arn = self.role_arn_of(function).await;
+        arn.rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
     /// The processes of a function, as they are now.
     pub fn processes_of(&self, function: &str) -> Vec<String> {
         let of_function = |environment: &[u8]| {

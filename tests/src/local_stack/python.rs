@@ -14,9 +14,7 @@ impl LocalStack {
         let function = self.lambda.create_function().function_name(name).code(code);
         let function = function.runtime(Runtime::Python311).handler("target.handler");
         // It calls nothing, so any role that exists will do.
-        let sweep = self.lambda.get_function_configuration().function_name(self.output("SweepFunctionName"));
-        let role = sweep.send().await.expect("the sweep is deployed").role;
-        let created = function.set_role(role).send().await;
+        let created = function.role(self.role_arn_of("SweepFunctionName").await).send().await;
         created.expect("the emulator takes the function");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use acceptance::fault_proxy::Weather;
 use acceptance::files;
+use acceptance::local_stack::answer;
 use serde_json::json;
 
 use crate::stack::{alone_on_the_stack, on_the_stack};
@@ -56,6 +57,33 @@ fn a_split_that_takes_longer_than_an_invocation_continues_in_the_next() {
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(rows)), "{ended}");
         let invocations = stack.invocations_of("split-job") - before;
         assert!(invocations >= 3, "split in {invocations} invocations");
+        assert!(stack.dead_letters(&job).await.is_empty());
+    });
+}
+
+#[test]
+fn results_that_take_longer_than_an_invocation_continue_in_the_next() {
+    alone_on_the_stack(async |chaos| {
+        let stack = &chaos.stack;
+        let rows = 30_000;
+        let csv = "id,ms\n".to_owned() + &"1\n".repeat(rows);
+        let file = stack.upload("text/csv", csv).await;
+        stack.deliver_to("CompleteJobFunctionName", false).await;
+        let job = stack.create("validate", &file, json!({})).await;
+        stack.job_when(&job, |shown| shown["itemsFailed"] == rows).await;
+        // Each of the ten tallies of failed rows takes several sequential calls.
+        chaos.proxy.set(Weather { latency: Duration::from_millis(250), ..Weather::default() });
+        stack.deliver_to("CompleteJobFunctionName", true).await;
+        let continued = || stack.has_logged("complete-job", &[&job, r#""end":"Continued""#]);
+        while !continued() && stack.job(&job).await["finishedAt"].is_null() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        chaos.proxy.set(Weather::default());
+        let ended = stack.ended_with_sweeps(&job).await;
+        assert_eq!((&ended["status"], &ended["itemsFailed"]), (&json!("completed"), &json!(rows)), "{ended}");
+        assert!(continued(), "one invocation was enough");
+        let (_, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
+        assert_eq!(results["files"][0]["items"], rows, "{results}");
         assert!(stack.dead_letters(&job).await.is_empty());
     });
 }

@@ -1,0 +1,292 @@
+//! A stack under a key of the operator's, on which every message is lost, given up or late, every file vanishes, and a
+//! function loses a permission. Here the roles need what no other test of the local stack needs; see `docs/permissions.md`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use acceptance::local_stack::{LocalStack, PATIENCE, answer, options, refused};
+use aws_sdk_cloudformation::types::{Capability, StackStatus};
+use aws_sdk_dynamodb::types::AttributeValue;
+use reqwest::StatusCode;
+use rowmill::aws::{Target, sdk_config};
+use serde_json::{Value, json};
+
+/// A key. The emulator encrypts nothing with it.
+const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/5f9ae8a1-5f0e-4f0c-9c0e-1f0d8f1a7a11";
+
+/// Items in a chunk.
+const CHUNK_ITEMS: u32 = 10;
+
+/// Active jobs of a type.
+const TYPE_CEILING: usize = 2;
+
+/// An inbox file that comes when all slots of its type are taken.
+const LATE: &str = "late";
+
+#[tokio::test]
+async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing_permissions() {
+    let parameters = [
+        ("KmsKeyArn", KEY),
+        ("ChunkMaxItems", &CHUNK_ITEMS.to_string()),
+        ("ProcessTimeoutSeconds", "3"),
+        ("ItemTimeoutSeconds", "1"),
+        ("ProcessMarginSeconds", "1"),
+        ("DeadLetterTimeoutSeconds", "5"),
+        ("StaleSeconds", "5"),
+        ("StopGraceSeconds", "5"),
+        ("SweepBackoffMaxSeconds", "10"),
+        ("TypeJobCeiling", &TYPE_CEILING.to_string()),
+    ];
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("permissions");
+    let stack = LocalStack::up(&options(folder, &parameters)).await;
+    stack
+        .hide_messages_for(&["ItemsDeadLetterQueueUrl", "CompletionsDeadLetterQueueUrl"], Duration::from_secs(6))
+        .await;
+
+    let job = a_job_ends_and_its_results_vanish(&stack).await;
+    redrives_and_inbox_files_wait_for_slots(&stack, &job).await;
+    an_inbox_file_serves_again(&stack, &job).await;
+    a_denied_call_is_500_and_counted(&stack).await;
+    a_file_vanishes_before_its_split(&stack).await;
+    the_chunks_of_an_upload_are_given_up(&stack).await;
+    a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(&stack).await;
+    a_completion_is_given_up(&stack).await;
+    // Its message was put off.
+    let late = stack.jobs_marked(LATE, 1).await.remove(0);
+    assert_eq!(stack.ended_with_sweeps(guid(&late, "jobGuid")).await["itemsSucceeded"], 1);
+}
+
+/// A file of so many rows that `validate` accepts, after a first one that it does not.
+fn rows(count: u32) -> String {
+    (1..=count).fold("id,amount\n0\n".to_owned(), |mut text, row| {
+        let _ = writeln!(text, "{row},{row}");
+        text
+    })
+}
+
+async fn validate(stack: &LocalStack, file: &str) -> String {
+    stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await
+}
+
+/// A job with a failed item. Its results are deleted, as the bucket does when they expire.
+async fn a_job_ends_and_its_results_vanish(stack: &LocalStack) -> String {
+    let file = stack.upload("text/csv", rows(25)).await;
+    let job = validate(stack, &file).await;
+    let ended = stack.ended(&job).await;
+    assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(25), &json!(1)), "{ended}");
+    assert_eq!(stack.failed_items(&job).await[0]["code"], "ragged_row");
+
+    let expired = validate(stack, &file).await;
+    stack.ended(&expired).await;
+    stack.delete_objects_of(&expired).await;
+    refused(stack.get(&format!("/api/jobs/{expired}/results")), StatusCode::NOT_FOUND, "no_results").await;
+    job
+}
+
+async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) {
+    let redrive = |body: &Value| stack.post(&format!("/api/jobs/{job}/redrive")).json(body);
+    let announcement = json!({ "fileName": "corrected.csv", "contentType": "text/csv", "size": 100 });
+    let (status, announced) = answer(stack.post("/api/uploads").json(&announcement)).await;
+    assert_eq!(status, StatusCode::CREATED, "{announced}");
+    let request = redrive(&json!({ "fileGuid": announced["fileGuid"] }));
+    refused(request, StatusCode::UNPROCESSABLE_ENTITY, "unknown_upload").await;
+
+    stack.deliver_to("SplitJobFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let mut active = Vec::new();
+    for _ in 0..TYPE_CEILING {
+        active.push(validate(stack, &file).await);
+    }
+    refused(redrive(&json!({})), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
+    drop_marked(stack, LATE, "id\n1\n").await;
+    let started = Instant::now();
+    while !stack.has_logged("receive-file", &["file not received yet", LATE]) {
+        assert!(started.elapsed() < PATIENCE, "the file is not refused");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stack.deliver_to("SplitJobFunctionName", true).await;
+    for job in active {
+        stack.ended(&job).await;
+    }
+}
+
+async fn drop_marked(stack: &LocalStack, mark: &str, text: &str) {
+    let request = json!({ "metadata": { "mark": mark } }).to_string();
+    stack.drop_file(&format!("inbox/validate/{mark}.csv"), text, &[("rowmill-request", &request)]).await;
+}
+
+/// Drops a file, and returns its job when that is there.
+async fn dropped(stack: &LocalStack, mark: &str, text: &str) -> Value {
+    drop_marked(stack, mark, text).await;
+    stack.jobs_marked(mark, 1).await.remove(0)
+}
+
+fn guid<'a>(job: &'a Value, name: &str) -> &'a str {
+    job[name].as_str().expect("a guid")
+}
+
+/// The file of an inbox job becomes another job by request, and the corrected file of a redrive.
+async fn an_inbox_file_serves_again(stack: &LocalStack, job: &str) {
+    let inbox_job = dropped(stack, "corrected", "id,amount,row\n0,0,1\n").await;
+    stack.ended(guid(&inbox_job, "jobGuid")).await;
+    let again = validate(stack, guid(&inbox_job, "fileGuid")).await;
+    assert_eq!(stack.ended(&again).await["itemsSucceeded"], 1);
+
+    let request = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({ "fileGuid": inbox_job["fileGuid"] }));
+    let (status, redriven) = answer(request).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{redriven}");
+    assert_eq!(stack.ended(job).await["itemsSucceeded"], 26);
+}
+
+/// Takes a permission away from `cancel-job`, and gives it back.
+async fn a_denied_call_is_500_and_counted(stack: &LocalStack) {
+    stack.deliver_to("SplitJobFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let job = validate(stack, &file).await;
+    let cancel = || stack.post(&format!("/api/jobs/{job}/cancel"));
+
+    let denial = Denial::of(stack, "CancelJobFunctionName", "dynamodb:UpdateItem", "JobsTable").await;
+    refused(cancel(), StatusCode::INTERNAL_SERVER_ERROR, "internal_error").await;
+    let reason = "dynamodb:UpdateItem";
+    assert!(stack.has_logged("cancel-job", &["missing permission", "stopping the job", reason]), "which call, and why");
+    assert!(stack.log_lines("cancel-job").iter().any(|line| line["MissingPermissions"] == 1), "the alarm's metric");
+    assert_eq!(stack.job(&job).await["status"], "waiting");
+    denial.lift().await;
+
+    let (status, shown) = answer(cancel()).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+    stack.deliver_to("SplitJobFunctionName", true).await;
+    assert_eq!(stack.ended_with_sweeps(&job).await["status"], "cancelled");
+}
+
+/// The message of the split is lost too.
+async fn a_file_vanishes_before_its_split(stack: &LocalStack) {
+    stack.deliver_to("SplitJobFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let job = validate(stack, &file).await;
+    stack.take("JobsQueueUrl").await;
+    let message = stack.take_with_sweeps("JobsQueueUrl").await;
+    stack.delete_objects_of(&file).await;
+    stack.send("JobsQueueUrl", &message).await;
+    stack.deliver_to("SplitJobFunctionName", true).await;
+    let ended = stack.ended_with_sweeps(&job).await;
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert!(ended["message"].as_str().expect("a message").contains("gone"), "{ended}");
+}
+
+/// Has a chunk's message given up by both queues: first its items run one at a time, then they fail.
+async fn give_up(stack: &LocalStack, message: &Value) {
+    stack.send("ItemsDeadLetterQueueUrl", message).await;
+    let isolated = stack.take("IsolateQueueUrl").await;
+    stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
+}
+
+/// The messages are lost, and each is given up. Between the two the file vanishes.
+async fn the_chunks_of_an_upload_are_given_up(stack: &LocalStack) {
+    stack.deliver_to("ProcessItemsFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(35)).await;
+    let job = validate(stack, &file).await;
+    stack.take("ItemsQueueUrl").await;
+    let first = stack.take_with_sweeps("ItemsQueueUrl").await;
+    stack.send("ItemsDeadLetterQueueUrl", &first).await;
+    stack.take("IsolateQueueUrl").await;
+    let isolated = stack.take_with_sweeps("IsolateQueueUrl").await;
+    stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
+
+    let second = stack.take("ItemsQueueUrl").await;
+    stack.delete_objects_of(&file).await;
+    give_up(stack, &second).await;
+    let third = stack.take("ItemsQueueUrl").await;
+    let failed = stack.failed_items(&job).await;
+    let texts: Vec<bool> = failed.iter().map(|item| item["raw"].is_string()).collect();
+    assert_eq!(texts, [[true; 10], [false; 10]].concat(), "the first chunk could still be read: {failed:?}");
+
+    stack.send("ItemsQueueUrl", &third).await;
+    stack.deliver_to("ProcessItemsFunctionName", true).await;
+    let ended = stack.ended_with_sweeps(&job).await;
+    assert_eq!((&ended["status"], &ended["itemsFailed"]), (&json!("failed"), &json!(20)), "{ended}");
+}
+
+async fn a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(stack: &LocalStack) {
+    stack.deliver_to("ProcessItemsFunctionName", false).await;
+    let job = dropped(stack, "given-up", &rows(25)).await;
+    let job = guid(&job, "jobGuid");
+    let message = stack.take("ItemsQueueUrl").await;
+    give_up(stack, &message).await;
+    stack.job_when(job, |shown| shown["itemsFailed"] == CHUNK_ITEMS).await;
+    let (status, shown) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+    stack.deliver_to("ProcessItemsFunctionName", true).await;
+    let ended = stack.ended_with_sweeps(job).await;
+    assert_eq!((&ended["status"], &ended["itemsSkipped"]), (&json!("cancelled"), &json!(16)), "{ended}");
+    let (_, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
+    let files = results["files"].as_array().expect("files");
+    assert!(files.iter().any(|file| file["kind"] == "unprocessedRows"), "the skipped rows were copied: {results}");
+}
+
+/// After the only chunk the message of the completion is lost, and then given up long after that.
+async fn a_completion_is_given_up(stack: &LocalStack) {
+    stack.deliver_to("ProcessItemsFunctionName", false).await;
+    stack.deliver_to("CompleteJobFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let job = validate(stack, &file).await;
+    let chunk = stack.take("ItemsQueueUrl").await;
+    give_up(stack, &chunk).await;
+    stack.take("CompletionsQueueUrl").await;
+    let message = stack.take_with_sweeps("CompletionsQueueUrl").await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let totals = stack.dynamodb.update_item().table_name(stack.output("JobsTable"));
+    let totals = totals.key("jobId", text(&job)).key("row", text("totals#1")).update_expression("SET #at = :past");
+    let totals = totals.expression_attribute_names("#at", "at");
+    let an_hour_ago = jiff::Timestamp::now().as_millisecond() - 3_600_000;
+    let totals = totals.expression_attribute_values(":past", AttributeValue::N(an_hour_ago.to_string()));
+    totals.send().await.expect("the table takes it");
+
+    stack.send("CompletionsDeadLetterQueueUrl", &message).await;
+    let ended = stack.ended(&job).await;
+    assert_eq!((&ended["status"], &ended["itemsFailed"]), (&json!("failed"), &json!(2)), "{ended}");
+}
+
+/// A policy that denies one action of one role. It is a stack of its own.
+struct Denial {
+    cloudformation: aws_sdk_cloudformation::Client,
+}
+
+impl Denial {
+    const STACK: &str = "denial";
+
+    async fn of(stack: &LocalStack, function: &str, action: &str, table: &str) -> Self {
+        let role = stack.role_of(function).await;
+        let table = format!("arn:aws:dynamodb:us-east-1:000000000000:table/{}", stack.output(table));
+        let statement = json!({ "Effect": "Deny", "Action": action, "Resource": table });
+        let document = json!({ "Version": "2012-10-17", "Statement": [statement] });
+        let properties = json!({ "PolicyName": "denial", "Roles": [role], "PolicyDocument": document });
+        let template = json!({ "Resources": { "Denial": { "Type": "AWS::IAM::Policy", "Properties": properties } } });
+        let config = sdk_config(&Target::Emulator { endpoint_url: stack.endpoint().to_owned() }).await;
+        let denial = Self { cloudformation: aws_sdk_cloudformation::Client::new(&config) };
+        let create = denial.cloudformation.create_stack().stack_name(Self::STACK).template_body(template.to_string());
+        create.capabilities(Capability::CapabilityIam).send().await.expect("the template is good");
+        denial.wait_for(Some(StackStatus::CreateComplete)).await;
+        denial
+    }
+
+    async fn lift(self) {
+        self.cloudformation.delete_stack().stack_name(Self::STACK).send().await.expect("the stack is there");
+        self.wait_for(None).await;
+    }
+
+    /// Waits until the stack has this status, or is gone.
+    async fn wait_for(&self, wanted: Option<StackStatus>) {
+        let started = Instant::now();
+        loop {
+            let answer = self.cloudformation.describe_stacks().stack_name(Self::STACK).send().await;
+            let status = answer.ok().and_then(|answer| answer.stacks?.pop()?.stack_status);
+            if status == wanted {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "the stack is {status:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
