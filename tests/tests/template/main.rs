@@ -6,6 +6,7 @@ mod functions;
 mod http_api;
 mod inbox;
 mod parameters;
+mod permission_list;
 mod permissions;
 mod queues;
 mod recursion;

@@ -10,11 +10,28 @@ use crate::{template, workspace};
 
 /// The document that lists the parameters, between these two lines.
 const DOCUMENT: &str = "docs/limits.md";
-const BEGIN: &str = "<!-- parameters: begin -->";
-const END: &str = "<!-- parameters: end -->";
+const AROUND: [&str; 2] = ["<!-- parameters: begin -->", "<!-- parameters: end -->"];
 
 /// Set to make the test write the document.
-const WRITE: &str = "ROWMILL_WRITE_DOCS";
+pub(crate) const WRITE: &str = "ROWMILL_WRITE_DOCS";
+
+/// The parts of a document before, between and after two lines.
+fn parts<'a>(document: &'a str, [begin, end]: [&str; 2]) -> [&'a str; 3] {
+    let (before, rest) = document.split_once(begin).unwrap_or_else(|| panic!("there is no line {begin}"));
+    let (between, after) = rest.split_once(end).unwrap_or_else(|| panic!("there is no line {end}"));
+    [before, between, after]
+}
+
+/// What a document has between two lines.
+pub(crate) fn between<'a>(document: &'a str, around: [&str; 2]) -> &'a str {
+    parts(document, around)[1]
+}
+
+/// The document with another text between two lines.
+pub(crate) fn with_between(document: &str, around: [&str; 2], text: &str) -> String {
+    let ([before, _, after], [begin, end]) = (parts(document, around), around);
+    format!("{before}{begin}{text}{end}{after}")
+}
 
 /// The parameters by heading, in the order of the template. Headings are comments: `# -- Files -----`.
 fn sections() -> Vec<(String, Vec<String>)> {
@@ -38,7 +55,7 @@ fn cell(text: &str) -> String {
 }
 
 fn table(template: &Template) -> String {
-    let mut table = format!("{BEGIN}\n");
+    let mut table = String::from("\n");
     for (heading, parameters) in sections() {
         write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
         for name in parameters {
@@ -52,7 +69,7 @@ fn table(template: &Template) -> String {
             writeln!(table, "| `{name}` | {default} | {description} |").unwrap();
         }
     }
-    table + "\n" + END
+    table + "\n"
 }
 
 #[test]
@@ -102,11 +119,9 @@ fn no_key_of_a_mapping_is_a_number_and_no_parameter_is_a_list() {
 
 #[test]
 fn the_documented_parameters_match_the_template() {
-    let (path, table) = (workspace().join(DOCUMENT), table(&template()));
-    let document = fs::read_to_string(&path).unwrap_or_else(|_| format!("{BEGIN}\n{END}\n"));
-    let (before, rest) = document.split_once(BEGIN).unwrap_or_else(|| panic!("{DOCUMENT} has no line {BEGIN}"));
-    let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{DOCUMENT} has no line {END}"));
-    let expected = format!("{before}{table}{after}");
+    let path = workspace().join(DOCUMENT);
+    let document = fs::read_to_string(&path).unwrap();
+    let expected = with_between(&document, AROUND, &table(&template()));
     if std::env::var_os(WRITE).is_some() {
         fs::write(&path, expected).unwrap();
     } else {
