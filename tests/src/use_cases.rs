@@ -238,7 +238,7 @@ impl UseCases {
     /// A new process of `process-items`, which has prepared no job yet.
     pub fn processor(&self) -> ChunkProcessor {
         let Ports { jobs, objects, chunks, isolated, batches, clock, entropy, .. } = self.ports.clone();
-        let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone());
+        let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone(), Arc::clone(&batches));
         let (steps, limits) = (self.steps(), self.limits.run);
         ChunkProcessor { jobs, objects, chunks, isolated, steps, batches, clock, entropy, prepared, limits }
     }

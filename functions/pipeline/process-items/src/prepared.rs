@@ -1,14 +1,14 @@
 //! Specs and processors, made once per process and job.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::processor::ItemProcessor;
-use rowmill_core::ports::{JobStore, PortError};
-use tokio::sync::Mutex;
+use rowmill_core::ports::{BatchRunner, JobStore, PortError};
+use tokio::sync::OnceCell;
 
 /// How many jobs are kept; the least recently used one is dropped first.
 const JOBS_KEPT: usize = 32;
@@ -22,7 +22,7 @@ const HELD_PER_BYTE: usize = 4;
 /// A job that is ready for its items: its spec, columns and processor.
 pub struct Prepared {
     /// The job's spec.
-    pub spec: Spec,
+    pub spec: Arc<Spec>,
     /// The columns of its file.
     pub columns: Arc<[String]>,
     /// The processor of its job type.
@@ -38,9 +38,14 @@ impl Prepared {
     }
 }
 
-/// A job that is kept.
+/// A job that is kept. Its first caller prepares it, and the others wait for that.
 struct Kept {
     job_guid: JobGuid,
+    cell: Arc<OnceCell<Ready>>,
+}
+
+/// A prepared job, and what it takes in memory.
+struct Ready {
     prepared: Arc<Prepared>,
     bytes: usize,
 }
@@ -49,45 +54,58 @@ struct Kept {
 pub struct PreparedJobs {
     jobs: Arc<dyn JobStore>,
     job_types: JobTypes,
+    batches: Arc<dyn BatchRunner>,
+    /// The job used last is the last one.
     kept: Mutex<VecDeque<Kept>>,
 }
 
 impl PreparedJobs {
-    /// A cache without jobs.
-    pub fn new(jobs: Arc<dyn JobStore>, job_types: JobTypes) -> Self {
-        Self { jobs, job_types, kept: Mutex::default() }
+    /// A cache without jobs. The processors are made by `batches`.
+    pub fn new(jobs: Arc<dyn JobStore>, job_types: JobTypes, batches: Arc<dyn BatchRunner>) -> Self {
+        Self { jobs, job_types, batches, kept: Mutex::default() }
     }
 
-    /// The job's spec and processor. A spec never changes, so it is read once.
+    /// The job's spec and processor. A spec never changes, so it is read once. While a job is prepared, which may take
+    /// seconds, other jobs are not held up.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` if this process does not know the job type or rejects its params: the functions have
     /// different versions.
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
-        let mut kept = self.kept.lock().await;
-        if let Some(place) = kept.iter().position(|entry| entry.job_guid == job_guid)
-            && let Some(entry) = kept.remove(place)
-        {
-            let prepared = Arc::clone(&entry.prepared);
-            kept.push_back(entry);
-            return Ok(prepared);
-        }
-        let prepared = Arc::new(self.prepare(job_guid).await?);
-        let bytes = prepared.held_bytes();
-        while kept.len() == JOBS_KEPT
-            || !kept.is_empty() && kept.iter().map(|entry| entry.bytes).sum::<usize>() + bytes > BYTES_KEPT
-        {
-            kept.pop_front();
-        }
-        kept.push_back(Kept { job_guid, prepared: Arc::clone(&prepared), bytes });
-        Ok(prepared)
+        let cell = self.cell(job_guid);
+        let ready = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
+        self.drop_surplus();
+        Ok(Arc::clone(&ready.prepared))
     }
 
-    async fn prepare(&self, job_guid: JobGuid) -> Result<Prepared, PortError> {
-        let spec = self.jobs.spec(job_guid).await?;
+    /// The place of the job, which is now the one used last.
+    fn cell(&self, job_guid: JobGuid) -> Arc<OnceCell<Ready>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = kept.iter().position(|entry| entry.job_guid == job_guid);
+        let entry = place.and_then(|place| kept.remove(place));
+        let entry = entry.unwrap_or_else(|| Kept { job_guid, cell: Arc::default() });
+        let cell = Arc::clone(&entry.cell);
+        kept.push_back(entry);
+        cell
+    }
+
+    /// Drops the jobs used longest ago until the others fit.
+    fn drop_surplus(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = |entry: &Kept| entry.cell.get().map_or(0, |ready| ready.bytes);
+        while kept.len() > 1 && (kept.len() > JOBS_KEPT || kept.iter().map(bytes).sum::<usize>() > BYTES_KEPT) {
+            kept.pop_front();
+        }
+    }
+
+    async fn prepare(&self, job_guid: JobGuid) -> Result<Ready, PortError> {
+        let spec = Arc::new(self.jobs.spec(job_guid).await?);
         let unknown = || PortError::invalid("preparing the job", format!("unknown job type `{}`", spec.job_type));
-        let job_type = self.job_types.get(&spec.job_type).ok_or_else(unknown)?;
-        let processor = job_type.prepare(&spec).map_err(|error| PortError::invalid("preparing the job", error))?;
-        Ok(Prepared { columns: spec.head.columns.clone().into(), processor, spec })
+        let job_type = Arc::clone(self.job_types.get(&spec.job_type).ok_or_else(unknown)?);
+        let processor = self.batches.prepare(job_type, Arc::clone(&spec)).await;
+        let processor = processor.map_err(|error| PortError::invalid("preparing the job", error))?;
+        let prepared = Arc::new(Prepared { columns: spec.head.columns.clone().into(), processor, spec });
+        let bytes = prepared.held_bytes();
+        Ok(Ready { prepared, bytes })
     }
 }

@@ -98,7 +98,7 @@ impl Bench {
     async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
         let mut items = self.items(5).await.unwrap();
         let columns = self.spec.head.columns.clone().into();
-        let prepared = Prepared { spec: self.spec.clone(), columns, processor: Arc::new(processor) };
+        let prepared = Prepared { spec: Arc::new(self.spec.clone()), columns, processor: Arc::new(processor) };
         let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
         let run = ChunkRun {
             job_guid: self.job_guid,

@@ -24,9 +24,10 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
     let jobs = runtime.job_store()?;
     let job_types = with_targets(job_types(runtime.record_store()?), &runtime).await?;
     let limits = RunLimits::from_env()?;
+    let batches = runtime.batch_runner(limits.item_timeout);
     let processor = Arc::new(ChunkProcessor {
-        batches: runtime.batch_runner(limits.item_timeout),
-        prepared: PreparedJobs::new(jobs.clone(), job_types),
+        prepared: PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches)),
+        batches,
         jobs,
         objects: runtime.objects()?,
         chunks: runtime.items_queue()?,

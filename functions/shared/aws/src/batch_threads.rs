@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::ports::processor::{ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch, ItemObserver, observed};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::task::JoinError;
 use tokio::time::{sleep, timeout};
 
 /// How often a batch that is still running is looked at, as a part of the item timeout.
@@ -57,15 +60,32 @@ impl BatchRunner for BatchThreads {
         loop {
             match timeout(self.item_timeout / LOOKS, &mut thread).await {
                 Ok(Ok((items, results))) => return BatchEnd::Answered { items, results: results.unwrap_or_default() },
-                Ok(Err(died)) => match died.try_into_panic() {
-                    Ok(panic) => resume_unwind(panic),
-                    // The runtime is shutting down.
-                    Err(_) => std::future::pending().await,
-                },
+                Ok(Err(died)) => pass_on(died).await,
                 Err(_) if watch.held_for() >= self.item_timeout => return BatchEnd::Held { row: watch.row() },
                 Err(_) => {}
             }
         }
+    }
+
+    /// On a thread of its own as well. What a job type compiles is bounded when the job is created, so nothing watches it.
+    async fn prepare(
+        &self,
+        job_type: Arc<dyn JobType>,
+        spec: Arc<Spec>,
+    ) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        match tokio::task::spawn_blocking(move || job_type.prepare(&spec)).await {
+            Ok(prepared) => prepared,
+            Err(died) => pass_on(died).await,
+        }
+    }
+}
+
+/// Passes the panic of a thread on to the caller.
+async fn pass_on<T>(died: JoinError) -> T {
+    match died.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        // The runtime is shutting down.
+        Err(_) => std::future::pending().await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs the items of a batch where a processor that does not yield holds up nothing else.
+//! Prepares processors and runs the items of a batch where one that does not yield holds up nothing else.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,13 +9,27 @@ use futures::stream::{self, StreamExt};
 
 use super::item::{Item, ItemResult};
 use super::item_watch::{AtItem, with_output_left};
-use super::processor::ItemProcessor;
+use super::processor::{ItemProcessor, JobType, ParamsError};
+use crate::model::spec::Spec;
 
-/// Runs batches of items.
+/// Prepares processors and runs batches of items.
 #[async_trait]
 pub trait BatchRunner: Send + Sync {
     /// Runs the batch. If the caller drops the future, nobody waits for the batch any more: it ends at its next await.
     async fn run(&self, batch: ItemBatch) -> BatchEnd;
+
+    /// Prepares the processor of a job, which may compile its params for long. This default does it within the caller's
+    /// task.
+    ///
+    /// # Errors
+    /// Those of [`JobType::prepare`].
+    async fn prepare(
+        &self,
+        job_type: Arc<dyn JobType>,
+        spec: Arc<Spec>,
+    ) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        job_type.prepare(&spec)
+    }
 }
 
 /// How a batch ended.
