@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::layers::TracingLayer;
 use lambda_runtime::tower::layer::layer_fn;
-use lambda_runtime::{Error, LambdaEvent, LambdaInvocation, Service, service_fn};
+use lambda_runtime::{Error, LambdaEvent, Service, service_fn};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -113,32 +113,38 @@ fn serve_queue(
         }
     });
     let runtime = lambda_runtime::Runtime::new(service).layer(TracingLayer::new());
-    runtime.layer(layer_fn(EndIfHeld)).run_concurrent().boxed_local()
+    // The outermost layer: what it calls sends the answer.
+    let end_if_held = layer_fn(|service| AfterAnswer { service, then: || end_process_if_held().boxed() });
+    runtime.layer(end_if_held).run_concurrent().boxed_local()
 }
 
-/// Ends a process with a held thread once the answer to its invocation is sent. It is the outermost layer: what it calls
-/// sends the answer.
+/// Does something after each answer of a service, before the next call.
 #[derive(Clone)]
-struct EndIfHeld<S>(S);
+struct AfterAnswer<S> {
+    service: S,
+    then: fn() -> BoxFuture<'static, ()>,
+}
 
-impl<S> Service<LambdaInvocation> for EndIfHeld<S>
+impl<S, I> Service<I> for AfterAnswer<S>
 where
-    S: Service<LambdaInvocation, Response = (), Error = Error>,
+    S: Service<I>,
     S::Future: Send + 'static,
+    S::Response: Send,
+    S::Error: Send,
 {
-    type Response = ();
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<(), Error>>;
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.0.poll_ready(context)
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
     }
 
-    fn call(&mut self, invocation: LambdaInvocation) -> Self::Future {
-        let answered = self.0.call(invocation);
+    fn call(&mut self, input: I) -> Self::Future {
+        let (answered, then) = (self.service.call(input), self.then);
         async move {
             let answered = answered.await;
-            end_process_if_held().await;
+            then().await;
             answered
         }
         .boxed()
@@ -301,6 +307,8 @@ fn answer(message_ids: &HashSet<String>, unreadable: Vec<String>, retry: Vec<Str
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use rowmill_core::model::messages::CompletionMessage;
     use serde_json::json;
@@ -326,6 +334,23 @@ mod tests {
         assert_eq!(received.batch.deliveries[1].receipt, "r2");
         assert!(received.batch.deliveries.iter().all(|delivery| delivery.receive_count == 3));
         assert_eq!(received.unreadable, ["m1"]);
+    }
+
+    #[tokio::test]
+    async fn what_follows_an_answer_is_done_after_it_also_if_it_is_an_error() {
+        static DONE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+        let done = |what| DONE.lock().unwrap().push(what);
+        let service = service_fn(move |answer: Result<(), &'static str>| async move {
+            tokio::task::yield_now().await;
+            done("answered");
+            answer
+        });
+        let then = || async { DONE.lock().unwrap().push("then") }.boxed();
+        let mut service = AfterAnswer { service, then };
+        for answer in [Ok(()), Err("the Runtime API is gone")] {
+            assert_eq!(service.call(answer).await, answer);
+            assert_eq!(std::mem::take(&mut *DONE.lock().unwrap()), ["answered", "then"]);
+        }
     }
 
     #[test]
