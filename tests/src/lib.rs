@@ -13,7 +13,7 @@
 //! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
 //! | exhaustive model | `tests/exhaustive` | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
-//! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]) |
+//! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]); a good tenant beside a hostile one ([`tenants`]) |
 //! | chaos | `tests/chaos` | the local stack with killed processes, failing AWS calls ([`fault_proxy`]) and repeated messages ([`copies`]) |
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
@@ -53,5 +53,6 @@ pub mod local_stack;
 pub mod oracle;
 pub mod progress;
 pub mod simulation;
+pub mod tenants;
 pub mod use_cases;
 pub mod world;

@@ -39,6 +39,11 @@ impl ApiRequest {
         Self { request: self.request.header(name, value.as_ref()), ..self }
     }
 
+    /// With this token.
+    pub fn token(self, token: &str) -> Self {
+        self.header("authorization", format!("Bearer {token}"))
+    }
+
     /// With this body in JSON.
     pub fn json(self, body: &(impl Serialize + ?Sized)) -> Self {
         Self { request: self.request.json(body), ..self }

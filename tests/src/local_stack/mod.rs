@@ -5,6 +5,7 @@ mod bucket;
 mod counters;
 mod documented;
 mod event_listener;
+mod issuer;
 mod job_watch;
 mod messages;
 mod processes;
@@ -30,6 +31,7 @@ use tokio::sync::OnceCell;
 
 pub use api::{ApiAnswer, ApiRequest, answer, refused};
 pub use event_listener::EventListener;
+pub use issuer::{AUDIENCE, Issuer, WRITE_SCOPE};
 pub use job_watch::JobWatch;
 pub use processes::kill;
 pub use python_environment::{alone, output, python_environment};

@@ -5,69 +5,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    ApiRequest, LocalStack, alone, answer, http_client, options, python_environment, refused, rowmill,
+    AUDIENCE, Issuer, LocalStack, WRITE_SCOPE, answer, http_client, options, refused, rowmill,
 };
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-
-/// The audience of good tokens.
-const AUDIENCE: &str = "rowmill-tests";
-
-/// The scope that a token needs to change anything.
-const WRITE_SCOPE: &str = "rowmill/write";
-
-/// An OpenID provider: see `tests/oidc/issuer.py`.
-struct Issuer {
-    url: String,
-    http: Client,
-    _process: Child,
-}
-
-impl Issuer {
-    async fn start(folder: &Path) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("oidc");
-        let programs = python_environment(&folder.join("venv"), &source.join("requirements.txt")).await;
-        let mut command = Command::new(programs.join("python"));
-        alone(&mut command);
-        command.arg(source.join("issuer.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().expect("it runs");
-        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        let url = lines.next_line().await.expect("text").expect("its URL");
-        Self { url, http: http_client(), _process: process }
-    }
-
-    /// A token with these claims beside good ones. A claim that is null is left out.
-    async fn token(&self, claims: Value) -> String {
-        self.signed(claims, "own", json!({})).await
-    }
-
-    async fn signed(&self, claims: Value, key: &str, header: Value) -> String {
-        let now = jiff::Timestamp::now().as_second();
-        let mut all = json!({
-            "iss": self.url, "aud": AUDIENCE, "sub": "alice", "scope": WRITE_SCOPE, "iat": now, "exp": now + 600,
-        });
-        for (name, value) in claims.as_object().expect("claims") {
-            all[name] = value.clone();
-        }
-        all.as_object_mut().expect("claims").retain(|_, value| !value.is_null());
-        let request = self.http.post(format!("{}/sign", self.url));
-        let answer = request.json(&json!({ "claims": all, "key": key, "header": header })).send().await;
-        answer.expect("the issuer answers").error_for_status().expect("a token").text().await.expect("text")
-    }
-}
-
-trait WithToken {
-    fn token(self, token: &str) -> Self;
-}
-
-impl WithToken for ApiRequest {
-    fn token(self, token: &str) -> Self {
-        self.header("authorization", format!("Bearer {token}"))
-    }
-}
 
 /// Every route that reads or changes something of an owner, with these names in its path.
 fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
@@ -84,7 +27,7 @@ fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
 async fn only_a_good_token_gets_in_and_only_to_its_own() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("access");
     let issuer = Issuer::start(&folder).await;
-    let parameters = [("JwtIssuer", issuer.url.as_str()), ("JwtAudience", AUDIENCE), ("WriteScope", WRITE_SCOPE)];
+    let parameters = [("JwtIssuer", issuer.url()), ("JwtAudience", AUDIENCE), ("WriteScope", WRITE_SCOPE)];
     let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
 
     let (job, upload) = job_of_alice(&stack, &issuer).await;
@@ -183,7 +126,7 @@ async fn a_person_logs_in_with_the_command(stack: &LocalStack, issuer: &Issuer, 
     };
     let _ = std::fs::remove_dir_all(&config);
     let mut login = command();
-    login.args(["login", "--url", stack.api_url(), "--issuer", &issuer.url, "--client-id", AUDIENCE, "--no-browser"]);
+    login.args(["login", "--url", stack.api_url(), "--issuer", issuer.url(), "--client-id", AUDIENCE, "--no-browser"]);
     let mut login = login.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(login.stderr.take().expect("a pipe")).lines();
     let page = loop {
@@ -192,9 +135,10 @@ async fn a_person_logs_in_with_the_command(stack: &LocalStack, issuer: &Issuer, 
             break page.to_owned();
         }
     };
-    let redirect = issuer.http.post(page).form(&[("sub", "carol")]).send().await.expect("the issuer redirects");
+    let http = http_client();
+    let redirect = http.post(page).form(&[("sub", "carol")]).send().await.expect("the issuer redirects");
     let location = redirect.headers()["location"].to_str().expect("a URL").to_owned();
-    let answer = issuer.http.get(location).send().await.expect("the command listens");
+    let answer = http.get(location).send().await.expect("the command listens");
     let text = answer.text().await.expect("text");
     assert!(text.contains("You are logged in"), "{text}");
     let mut said = String::new();

@@ -1,16 +1,9 @@
 //! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
 
-use std::fmt::Write as _;
-use std::io::{Cursor, Write as _};
-
-use acceptance::files;
+use acceptance::files::{self, gzip};
 use acceptance::local_stack::{LocalStack, answer};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use reqwest::StatusCode;
 use serde_json::json;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 use crate::results::results;
 use crate::stack::on_the_stack;
@@ -73,7 +66,7 @@ fn a_windows_1252_file_is_decoded_by_its_param() {
 #[test]
 fn a_sheet_of_ten_million_cells_is_a_million_items() {
     on_the_stack(async |stack| {
-        let workbook = workbook(1_000_000, 10);
+        let workbook = files::workbook_of_numbers(1_000_000, 10);
         let upload = announce(stack, "cells.xlsx", workbook.len(), None).await;
         assert_eq!(send(stack, &upload["upload"], workbook).await, StatusCode::OK);
         let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
@@ -119,55 +112,4 @@ async fn beside_it_goes_on(stack: &LocalStack) {
     let good = stack.upload("text/csv", "a,b\n1,2\n").await;
     let good = stack.create("validate", &good, json!({})).await;
     assert_eq!(stack.ended(&good).await["outcome"], "succeeded");
-}
-
-/// A text, compressed.
-pub fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
-
-/// A workbook with one sheet of numbers under a header.
-fn workbook(rows: u32, columns: u32) -> Vec<u8> {
-    const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
-    const SHEETS: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
-    const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006/relationships";
-    let relation = |kind: &str, target: &str| {
-        format!(
-            r#"<Relationships xmlns="{PACKAGE}"><Relationship Id="r" Type="{RELATIONS}/{kind}" Target="{target}"/></Relationships>"#
-        )
-    };
-    let book = format!(
-        r#"<workbook xmlns="{SHEETS}" xmlns:r="{RELATIONS}"><sheets><sheet name="s" sheetId="1" r:id="r"/></sheets></workbook>"#
-    );
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_level(Some(1));
-    let mut part = |name: &str, text: &str| {
-        zip.start_file(name, options).unwrap();
-        zip.write_all(text.as_bytes()).unwrap();
-    };
-    part("_rels/.rels", &relation("officeDocument", "xl/workbook.xml"));
-    part("xl/_rels/workbook.xml.rels", &relation("worksheet", "worksheets/sheet1.xml"));
-    part("xl/workbook.xml", &book);
-    part("xl/worksheets/sheet1.xml", &format!(r#"<worksheet xmlns="{SHEETS}"><sheetData><row>"#));
-    let mut text = String::new();
-    for column in 0..columns {
-        let _ = write!(text, r#"<c t="inlineStr"><is><t>c{column}</t></is></c>"#);
-    }
-    text.push_str("</row>");
-    for row in 0..rows {
-        text.push_str("<row>");
-        for column in 0..columns {
-            let _ = write!(text, "<c><v>{}</v></c>", u64::from(row * columns + column) * 7919 % 1_000_003);
-        }
-        text.push_str("</row>");
-        if text.len() > 1 << 20 {
-            zip.write_all(text.as_bytes()).unwrap();
-            text.clear();
-        }
-    }
-    text.push_str("</sheetData></worksheet>");
-    zip.write_all(text.as_bytes()).unwrap();
-    zip.finish().unwrap().into_inner()
 }

@@ -21,4 +21,5 @@ mod service;
 mod stack;
 mod stops;
 mod targets;
+mod tenants;
 mod uploads;

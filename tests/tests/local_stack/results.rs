@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::io::Read;
 
+use acceptance::files::gzip;
 use acceptance::local_stack::{LocalStack, answer, rowmill};
 use crc_fast::{CrcAlgorithm, checksum};
 use flate2::read::MultiGzDecoder;
 use rowmill_core::model::results::crc64_text;
 use serde_json::{Value, json};
 
-use crate::formats::gzip;
 use crate::stack::on_the_stack;
 
 /// The results of a job, each file held against its length and checksum.
