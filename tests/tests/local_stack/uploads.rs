@@ -83,6 +83,23 @@ fn a_bigger_file_goes_straight_into_the_bucket() {
 }
 
 #[test]
+fn a_presigned_request_stores_a_file_once() {
+    on_the_stack(async |stack| {
+        let bytes = files::plain_csv(10);
+        let upload = announce(stack, "ten.csv", bytes.len(), None).await;
+        assert_eq!(send(stack, &upload["upload"], bytes.clone()).await, StatusCode::OK);
+        let file = upload["fileGuid"].as_str().expect("a guid");
+        let job = stack.create("validate", file, json!({})).await;
+        // Whoever finds the link cannot put other bytes in the place of the file, however long the link can be used.
+        let others = vec![b'x'; bytes.len()];
+        assert_eq!(send(stack, &upload["upload"], others).await, StatusCode::PRECONDITION_FAILED);
+        assert_eq!(stack.ended(&job).await["itemsSucceeded"], 10);
+        let again = stack.create("validate", file, json!({})).await;
+        assert_eq!(stack.ended(&again).await["itemsSucceeded"], 10);
+    });
+}
+
+#[test]
 fn a_big_file_goes_in_parts() {
     on_the_stack(async |stack| {
         // Above 64 MiB, in rows of a mebibyte less a little, so that there are few of them.
