@@ -8,8 +8,9 @@ use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::keys;
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::ports::{Admission, Ceilings, Jobs, Queue, Tallies};
+use rowmill_core::ports::{Admission, Ceilings, Jobs, Objects, Queue, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -68,6 +69,39 @@ async fn corrected_rows_replace_failed_ones_and_the_others_stay_failed() {
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 6));
     assert!(world.failed_rows(job).await.is_empty());
     assert!(matches!(world.redrive(job, None).await, Err(RedriveJobError::NothingFailed)));
+}
+
+#[tokio::test]
+async fn a_corrected_file_that_is_replaced_at_any_call_is_taken_as_it_was_or_refused() {
+    let (mut taken, mut refused) = (0, 0);
+    for call in 0.. {
+        let world = World::new(chunks_of(1));
+        let job = partly_failed(&world).await;
+        let corrected = world.store_csv("a,b,row\n5,five,5\n").await;
+        let objects = Arc::clone(&world.objects);
+        world.faults.freeze(call, async move {
+            objects.put(&keys::upload(corrected), "text/csv", "a,b,row\n6,six,5\n".into(), None).await.unwrap();
+        });
+        match world.redrive(job, Some(corrected)).await {
+            Ok(_) => {
+                taken += 1;
+                world.run().await;
+                let records = world.records.dataset("local/d");
+                assert!(records.iter().any(|record| record.key == "5"), "call {call}");
+                assert_eq!(world.failed_rows(job).await, [2, 4], "call {call}");
+            }
+            Err(RedriveJobError::UploadChanged(file)) => {
+                refused += 1;
+                assert_eq!((file, world.jobs.job(job).await.unwrap().attempt), (corrected, 1), "call {call}");
+            }
+            Err(error) => panic!("call {call}: {error}"),
+        }
+        if world.faults.thaw() {
+            break;
+        }
+    }
+    // Before the file is looked at, and between that and reading it.
+    assert!(taken > 2 && refused > 1, "{taken} taken, {refused} refused");
 }
 
 #[tokio::test]
