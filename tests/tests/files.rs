@@ -1,12 +1,9 @@
 //! Files as people have them, through the whole pipeline in one process: headers, title rows, charsets, long numbers.
 
-use std::io::Write as _;
-
+use acceptance::files::{gzip, workbook};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use encoding_rs::Encoding;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::states::JobOutcome;
@@ -30,12 +27,6 @@ async fn result(world: &World, job: JobGuid, name: &str) -> String {
 /// The codes of the job's warnings.
 async fn warnings(world: &World, job: JobGuid) -> Vec<String> {
     world.show(job).await.warnings.iter().map(|warning| warning.code.as_str().to_owned()).collect()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(bytes).expect("to memory");
-    encoder.finish().expect("to memory")
 }
 
 #[tokio::test]
@@ -113,6 +104,53 @@ async fn a_file_with_title_rows_is_cut_and_redriven_by_the_rows_behind_its_heade
             assert_eq!(world.records.dataset("local/d").len(), 10);
         }
     }
+}
+
+/// A sheet with a title, an empty row, which does not count, another title, the header, and rows of which the second has a name that is too short.
+fn titled_workbook() -> Vec<u8> {
+    let cell = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
+    let rows = [
+        vec!["Report, 2026"],
+        vec![],
+        vec!["In euro"],
+        vec!["id", "name"],
+        vec!["1", "one"],
+        vec!["2", "x"],
+        vec!["3", "three"],
+    ];
+    workbook(rows.into_iter().map(|cells| format!("<row>{}</row>", cells.into_iter().map(cell).collect::<String>())))
+}
+
+#[tokio::test]
+async fn a_sheet_with_title_rows_is_read_and_redriven_by_the_rows_behind_its_header() {
+    const WORKBOOK: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+    for place in [json!({ "skipRows": 2 }), json!({ "headerRow": 3 }), json!({ "skipRows": 1, "headerRow": 2 })] {
+        let world = World::new(small_chunks());
+        let file = world.store(WORKBOOK, titled_workbook()).await;
+        let schema = json!({ "properties": { "name": { "minLength": 3 } } });
+        let mut params = json!({ "dataset": "d", "key": "id", "schema": schema });
+        params.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+        let job = world.create("import", file, params).await.unwrap().job_guid;
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (3, 2, 1), "{place}");
+        assert_eq!(world.failed_rows(job).await, [2]);
+        let rows = result(&world, job, "failed-rows.csv").await;
+        assert!(rows.starts_with("id,name,row,code,message,column\n2,x,2,schema_violation"), "{rows}");
+        let corrected = world.store_csv("id,name,row\n2,two,2\n").await;
+        world.redrive(job, Some(corrected)).await.unwrap();
+        world.run().await;
+        assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
+        let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
+        keys.sort();
+        assert_eq!(keys, ["1", "2", "3"]);
+    }
+    // Without the params, the title is the header.
+    let world = World::new(small_chunks());
+    let file = world.store(WORKBOOK, titled_workbook()).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.run().await;
+    assert_ne!(world.show(job).await.items_succeeded, 3);
 }
 
 #[tokio::test]
