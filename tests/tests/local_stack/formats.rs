@@ -1,7 +1,7 @@
 //! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
 
 use acceptance::files::{self, gzip};
-use acceptance::local_stack::{LocalStack, answer};
+use acceptance::local_stack::{LocalStack, answer, rowmill};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -89,6 +89,23 @@ fn a_decompression_bomb_ends_its_own_job_only() {
         let code = &ended["error"]["code"];
         assert_eq!((&ended["status"], code), (&json!("failed"), &json!("unreadable_file")), "{ended}");
         assert!(ended["error"]["message"].as_str().unwrap().contains("bomb"), "{ended}");
+    });
+}
+
+#[test]
+fn the_command_shows_the_warnings_of_a_job() {
+    on_the_stack(async |stack| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("columns.csv");
+        std::fs::write(&path, "a,,a\n1,2,3\n").expect("a file");
+        let mut command = rowmill();
+        command.arg("run").arg(&path).args(["--type", "validate", "--url", stack.api_url()]);
+        let output = command.output().await.expect("it runs");
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{text}");
+        let warnings: Vec<&str> = text.lines().filter(|line| line.starts_with("  warning: ")).collect();
+        assert_eq!(warnings.len(), 2, "{text}");
+        assert!(warnings[0].contains("`column2`") && warnings[1].contains("`a_2`"), "{text}");
     });
 }
 
