@@ -16,6 +16,7 @@ mod quotas;
 mod redrives;
 mod repeats;
 mod results;
+mod rotation;
 mod schemathesis;
 mod service;
 mod stack;
