@@ -106,7 +106,8 @@ async fn a_file_with_title_rows_is_cut_and_redriven_by_the_rows_behind_its_heade
     }
 }
 
-/// A sheet with a title, an empty row, which does not count, another title, the header, and rows of which the second has a name that is too short.
+/// A sheet with a title, an empty row, which does not count, another title, the header, and three rows. The name in the
+/// second of these is too short.
 fn titled_workbook() -> Vec<u8> {
     let cell = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
     let rows = [

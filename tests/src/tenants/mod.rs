@@ -9,14 +9,15 @@ mod inputs;
 mod report;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::local_stack::{AUDIENCE, ApiRequest, Issuer, JobWatch, LocalStack, PATIENCE, WRITE_SCOPE, options};
-pub use report::Report;
+use hostile::HostileInput;
+pub use report::{Beside, Report};
 
 /// How many jobs the good tenant runs alone at a time.
 const JOBS_ALONE: usize = 5;
@@ -75,18 +76,16 @@ impl SharedStack {
         run_alone(&good, &mut report).await;
         let mut under_attack = Duration::ZERO;
         loop {
-            let (began, is_over) = (Instant::now(), AtomicBool::new(false));
+            // How many inputs were sent so far.
+            let (began, sent) = (Instant::now(), AtomicUsize::new(0));
             let attacks = async {
-                let mut answers = Vec::new();
                 for input in &inputs {
-                    answers.push((input.name.clone(), hostile.send(input).await));
+                    report.answered(&input.name, hostile.send(input).await);
+                    sent.fetch_add(1, Ordering::Relaxed);
                 }
-                is_over.store(true, Ordering::Relaxed);
-                answers
             };
-            let (answers, times) = futures::join!(attacks, run_until(&good, &is_over));
-            answers.into_iter().for_each(|(name, answers)| report.answered(&name, answers));
-            report.beside.extend(times);
+            let ((), beside) = futures::join!(attacks, run_beside(&good, &inputs, &sent));
+            report.beside.extend(beside);
             run_alone(&good, &mut report).await;
             under_attack += began.elapsed();
             eprintln!("{:.0} s of hostile inputs; {}", under_attack.as_secs_f64(), report.speeds());
@@ -103,12 +102,19 @@ async fn run_alone(good: &Tenant<'_>, report: &mut Report) {
     }
 }
 
-async fn run_until(good: &Tenant<'_>, is_over: &AtomicBool) -> Vec<Duration> {
-    let mut times = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
-        times.push(good.run_job().await.1);
+/// Runs jobs until all inputs are sent.
+async fn run_beside(good: &Tenant<'_>, inputs: &[HostileInput], sent: &AtomicUsize) -> Vec<Beside> {
+    let at = || sent.load(Ordering::Relaxed);
+    let mut jobs = Vec::new();
+    while at() < inputs.len() {
+        let from = at();
+        let (_, took) = good.run_job().await;
+        let mut names: Vec<_> =
+            inputs[from..inputs.len().min(at() + 1)].iter().map(|input| input.name.clone()).collect();
+        names.dedup();
+        jobs.push(Beside { took, inputs: names });
     }
-    times
+    jobs
 }
 
 impl Tenant<'_> {

@@ -10,12 +10,28 @@ pub struct Report {
     /// The jobs of the good tenant while the other one was quiet.
     pub alone: Vec<Duration>,
     /// Its jobs while the other one sent hostile inputs.
-    pub beside: Vec<Duration>,
+    pub beside: Vec<Beside>,
     /// How often each hostile input had each outcome, by the name of the input.
     pub answers: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
+/// A job beside hostile inputs.
+#[derive(Debug)]
+pub struct Beside {
+    /// How long it took.
+    pub took: Duration,
+    /// The names of the inputs that were sent meanwhile.
+    pub inputs: Vec<String>,
+}
+
+/// How many of the slowest jobs are shown with the inputs beside them.
+const SLOWEST_SHOWN: usize = 5;
+
 impl Report {
+    fn times_beside(&self) -> Vec<Duration> {
+        self.beside.iter().map(|job| job.took).collect()
+    }
+
     pub(super) fn answered(&mut self, name: &str, outcomes: Vec<String>) {
         let counts = self.answers.entry(name.to_owned()).or_default();
         for outcome in outcomes {
@@ -25,20 +41,16 @@ impl Report {
 
     /// The slowest job beside the hostile tenant, as a multiple of the median alone.
     pub fn ratio(&self) -> f64 {
-        slowest(&self.beside).as_secs_f64() / median(&self.alone).as_secs_f64()
+        slowest(&self.times_beside()).as_secs_f64() / median(&self.alone).as_secs_f64()
     }
 
     /// One line about the good tenant's jobs.
     pub(super) fn speeds(&self) -> String {
-        let (alone, beside) = (&self.alone, &self.beside);
+        let (alone, beside) = (&self.alone, &self.times_beside());
         format!(
-            "alone: {} jobs, median {} ms, slowest {} ms; beside: {} jobs, median {} ms, slowest {} ms; ratio {:.2}",
-            alone.len(),
-            median(alone).as_millis(),
-            slowest(alone).as_millis(),
-            beside.len(),
-            median(beside).as_millis(),
-            slowest(beside).as_millis(),
+            "alone: {}; beside: {}; slowest beside to median alone: {:.2}",
+            spread(alone),
+            spread(beside),
             self.ratio()
         )
     }
@@ -50,15 +62,31 @@ impl fmt::Display for Report {
             let outcomes: Vec<_> = outcomes.iter().map(|(outcome, times)| format!("{times} × {outcome}")).collect();
             writeln!(f, "{name}: {}", outcomes.join(", "))?;
         }
+        let mut slow: Vec<_> = self.beside.iter().collect();
+        slow.sort_unstable_by_key(|job| std::cmp::Reverse(job.took));
+        for job in slow.into_iter().take(SLOWEST_SHOWN) {
+            writeln!(f, "{} ms beside {}", job.took.as_millis(), job.inputs.join(", "))?;
+        }
         f.write_str(&self.speeds())
     }
 }
 
+/// One line about these times. The slowest ones show how noisy the machine is.
+fn spread(times: &[Duration]) -> String {
+    let [median, most, slowest] = [median(times), at(times, 0.95), slowest(times)].map(|time| time.as_millis());
+    format!("{} jobs, median {median} ms, 95% within {most} ms, slowest {slowest} ms", times.len())
+}
+
 /// The middle one of these times, or zero if there is none.
 fn median(times: &[Duration]) -> Duration {
+    at(times, 0.5)
+}
+
+/// The time within which this part of them are, or zero if there is none.
+fn at(times: &[Duration], part: f64) -> Duration {
     let mut times = times.to_vec();
     times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+    times.get((times.len() as f64 * part) as usize).copied().unwrap_or_default()
 }
 
 fn slowest(times: &[Duration]) -> Duration {
@@ -71,11 +99,13 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_the_slowest_job_beside_and_the_median_alone() {
-        let ms = |times: &[u64]| times.iter().map(|ms| Duration::from_millis(*ms)).collect();
-        let mut report = Report { alone: ms(&[900, 100, 200]), beside: ms(&[100, 500]), ..Report::default() };
+        let alone = [900, 100, 200].map(Duration::from_millis).to_vec();
+        let beside = [100, 500].map(|ms| Beside { took: Duration::from_millis(ms), inputs: vec!["a bomb".into()] });
+        let mut report = Report { alone, beside: beside.into(), ..Report::default() };
         assert!((report.ratio() - 2.5).abs() < 1e-9);
         report.answered("a bomb", vec!["422 a".into(), "422 a".into(), "404 ".into()]);
         let text = report.to_string();
-        assert!(text.starts_with("a bomb: 1 × 404, 2 × 422 a\nalone: 3 jobs, median 200 ms, slowest 900 ms"), "{text}");
+        assert!(text.contains("alone: 3 jobs, median 200 ms, 95% within 900 ms, slowest 900 ms"), "{text}");
+        assert!(text.starts_with("a bomb: 1 × 404, 2 × 422 a\n500 ms beside a bomb\n100 ms"), "{text}");
     }
 }
