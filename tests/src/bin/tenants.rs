@@ -15,10 +15,6 @@ more than three times the median of jobs alone.";
 /// How much slower than the median alone a job may be beside the hostile tenant.
 const RATIO_MAX: f64 = 3.0;
 
-/// A local stack has two workers on two cores. Of these, the one whose thread is held would be half of the stack, which no
-/// code can give back.
-const WORKERS: (&str, &str) = ("ItemsMaximumConcurrency", "4");
-
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut seconds = 300;
@@ -39,7 +35,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let report = SharedStack::up(&folder, &[WORKERS]).await.run(Duration::from_secs(seconds)).await;
+    let report = SharedStack::up(&folder, &[]).await.run(Duration::from_secs(seconds)).await;
     println!("{report}");
     if report.ratio() > RATIO_MAX {
         println!("the slowest job took more than {RATIO_MAX} times the median alone");
