@@ -77,6 +77,19 @@ mod tests {
 
     use super::*;
 
+    // The schema parser of the crate `parquet` refuses most of these first, but not all versions need to.
+    #[test]
+    fn a_scale_is_from_zero_to_the_precision_and_the_precision_has_a_limit() {
+        for (scale, precision) in [(0, 1), (1, 1), (0, DECIMAL_MAX_DIGITS), (DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS)] {
+            assert_eq!(checked_scale(scale, precision).ok(), usize::try_from(scale).ok(), "{scale} {precision}");
+        }
+        for (scale, precision) in [(-1, 9), (10, 9), (0, 0), (0, -1), (0, DECIMAL_MAX_DIGITS + 1), (i32::MAX, i32::MAX)]
+        {
+            let error = checked_scale(scale, precision).err().map(|error| error.code());
+            assert_eq!(error, Some("unsupported_parquet"), "{scale} {precision}");
+        }
+    }
+
     fn decimal(bytes: &[u8], scale: usize) -> String {
         let mut text = Vec::new();
         push_decimal(&mut text, bytes, scale);
