@@ -187,6 +187,7 @@ mortal!(MultipartObjects {
     put_part(key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
     parts(key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
     complete_multipart(key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
+    abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>;
 });
 
 mortal!(Admissions {
