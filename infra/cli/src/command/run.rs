@@ -13,7 +13,7 @@ use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
 use crate::download::Folder;
 use crate::follow::Reporter;
-use crate::upload::{SourceFile, store};
+use crate::upload::{RememberedUploads, SourceFile, store};
 
 /// Uploads a file, runs a job on it and shows its progress
 ///
@@ -68,7 +68,7 @@ async fn run(
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
     let report = reporter.upload(file);
-    let stored = store(&connection.api, file, &report.progress).await?;
+    let stored = store(&connection.api, file, RememberedUploads::of_user().as_ref(), &report.progress).await?;
     drop(report);
     let new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
