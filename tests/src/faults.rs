@@ -19,9 +19,10 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    OutstandingError, OutstandingUploads, UploadStore,    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
     Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob,
-    ObjectHead, Objects, PortError, Queue, RedriveError, Splits, Stopped, Tallies, UploadedPart, WakeUps, WriteLost,
+    ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, Splits, Stopped,
+    Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 

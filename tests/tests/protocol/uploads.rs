@@ -61,12 +61,8 @@ impl Bench {
     }
 
     async fn announce(&self, size: u64) -> UploadView {
-        let request = AnnounceRequest {
-            file_name: "a.csv".to_owned(),
-            content_type: "text/csv".to_owned(),
-            size,
-            sha256: None,
-        };
+        let request =
+            AnnounceRequest { file_name: "a.csv".to_owned(), content_type: "text/csv".to_owned(), size, sha256: None };
         self.uploads.announce(&owner(), &request).await.unwrap()
     }
 
@@ -129,6 +125,10 @@ async fn what_is_stored_is_shown_and_only_the_rest_is_signed_again() {
     assert_eq!(signed.parts.as_ref().unwrap()[0].size, 10);
     assert_eq!(numbers(&bench.sign(file, Some(4)).await.unwrap()), [4]);
     assert_eq!(numbers(&bench.sign(file, Some(99)).await.unwrap()), [0; 0]);
+    for from in [0, 10_001] {
+        let wrong = bench.sign(file, Some(from)).await;
+        assert!(matches!(wrong, Err(UploadError::Field { field: "from", .. })), "{wrong:?}");
+    }
     let theirs = Owner("them".to_owned());
     let stolen = bench.uploads.sign(&theirs, file, SignPartsRequest::default()).await;
     assert!(matches!(stolen, Err(UploadError::Unknown(_))));
@@ -162,12 +162,8 @@ async fn an_abort_frees_the_quota_at_once() {
     let bench = Bench::new();
     let first = bench.announce(45).await.file_guid;
     bench.announce(5).await;
-    let request = AnnounceRequest {
-        file_name: "a.csv".to_owned(),
-        content_type: "text/csv".to_owned(),
-        size: 50,
-        sha256: None,
-    };
+    let request =
+        AnnounceRequest { file_name: "a.csv".to_owned(), content_type: "text/csv".to_owned(), size: 50, sha256: None };
     let full = bench.uploads.announce(&owner(), &request).await;
     assert!(matches!(full, Err(UploadError::TooMany { .. })));
     bench.send_parts(first, &[(1, 10)]).await;

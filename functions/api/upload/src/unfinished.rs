@@ -23,6 +23,9 @@ use crate::upload::Uploads;
 /// How many parts an answer signs at most. A part takes about 2 KB of an answer that may have 6 MB.
 const SIGNED_AT_ONCE: usize = 1000;
 
+/// The highest number of a part in S3.
+const PART_NUMBER_MAX: u32 = 10_000;
+
 /// How often a multipart upload is aborted in one request. Each further time follows a part that arrived meanwhile.
 const ABORTS: usize = 5;
 
@@ -66,6 +69,10 @@ impl Uploads {
         file_guid: FileGuid,
         request: SignPartsRequest,
     ) -> Result<UploadView, UploadError> {
+        let from = request.from.unwrap_or(1);
+        if !(1..=PART_NUMBER_MAX).contains(&from) {
+            return Err(UploadError::Field { field: "from", message: format!("must be from 1 to {PART_NUMBER_MAX}.") });
+        }
         let mut upload = self.owned(owner, file_guid).await?;
         let stored = self.stored(&mut upload).await?;
         if !matches!(stored, Stored::Ready | Stored::Gone) {
@@ -84,7 +91,7 @@ impl Uploads {
                 Ok(UploadView { bytes_stored: Some(0), upload: upload_request, ..upload.view() })
             }
             Stored::Parts(multipart, parts) => {
-                let mut missing = missing(&parts, request.from.unwrap_or(1), multipart.parts_of(upload.size));
+                let mut missing = missing(&parts, from, multipart.parts_of(upload.size));
                 let now = missing.by_ref().take(SIGNED_AT_ONCE);
                 let signed = self.sign_parts(&upload, &multipart, now, expires_at).await?;
                 let view = view_of_parts(&upload, &multipart, &parts);
@@ -192,7 +199,7 @@ fn ranges(parts: &[UploadedPart]) -> Vec<PartRange> {
 
 /// The numbers from `from` to `count` that no part has. The parts are in order.
 fn missing(parts: &[UploadedPart], from: u32, count: u32) -> impl Iterator<Item = u32> {
-    (from.max(1)..=count).filter(|number| parts.binary_search_by_key(number, |part| part.number).is_err())
+    (from..=count).filter(|number| parts.binary_search_by_key(number, |part| part.number).is_err())
 }
 
 #[cfg(test)]
@@ -210,7 +217,6 @@ mod tests {
         assert_eq!(shown, [(1, 2), (5, 5), (7, 9)]);
         assert_eq!(missing(&stored, 1, 10).collect::<Vec<_>>(), [3, 4, 6, 10]);
         assert_eq!(missing(&stored, 5, 10).collect::<Vec<_>>(), [6, 10]);
-        assert_eq!(missing(&stored, 0, 3).collect::<Vec<_>>(), [3], "0 is before the first part");
         assert_eq!(missing(&stored, 11, 10).count(), 0);
         assert!(ranges(&[]).is_empty());
     }

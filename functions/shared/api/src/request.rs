@@ -91,7 +91,7 @@ pub struct RedriveRequest {
 pub struct SignPartsRequest {
     /// Missing parts with a smaller number are left out. Default: 1.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0)]
+    #[schema(minimum = 1, maximum = 10_000)]
     pub from: Option<u32>,
 }
 

@@ -87,7 +87,10 @@ impl Creator {
             let refused = job_type.prepare(&self.spec(owner, &job, source, head, now)).err()?;
             Some(ParamsProblem { detail: refused.to_string(), field: refused.field })
         });
-        let Shown { columns, column_count, rows, complete, .. } = shown;
+        let Shown { mut columns, column_count, rows, complete, .. } = shown;
+        if header_row.is_none() {
+            columns.sort_by(|one, other| one.name.cmp(&other.name));
+        }
         Ok(PreviewView {
             format: format.into(),
             packing: packing.map(Into::into),

@@ -65,9 +65,15 @@ impl Reading<'_> {
                 return Cut { records, at_end: false, quote: None };
             }
         }
-        // The last record of a text that goes on may go on too.
-        let quote = if self.text.whole { cutter.finish(&mut records).err() } else { None };
-        Cut { records, at_end: self.text.whole, quote }
+        let ended = cutter.finish(&mut records);
+        if self.text.whole {
+            return Cut { records, at_end: true, quote: ended.err() };
+        }
+        // The last record goes on behind this text, unless a line ends here.
+        if ended.is_ok() && !data.ends_with(b"\n") {
+            records.pop();
+        }
+        Cut { records, at_end: false, quote: None }
     }
 
     fn bytes_of(&self, chunk: &Chunk) -> &[u8] {

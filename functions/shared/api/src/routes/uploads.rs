@@ -104,6 +104,7 @@ routes!(
             (409, UploadReady),
             (413, BodyTooLarge),
             (415, UnsupportedMediaType),
+            (422, InvalidRequest),
             (429, TooManyUploads),
         ],
         guarded: true,
