@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_preview_shows_how_the_file_is_read_and_its_rows() {
-        let expected = "CSV, windows-1252, delimiter `;`, header in row 1, 2 columns\n\n     id       city\nrow  integer  string\n  1        1  Köln\n  2        2  Orléans\n";
+        let expected = "CSV, windows-1252, delimiter `;`, header in row 1, 2 columns\n\n          id  city\nrow  integer  string\n  1        1  Köln\n  2        2  Orléans\n";
         assert_eq!(shown(&PreviewView::example(), 80), expected);
     }
 
