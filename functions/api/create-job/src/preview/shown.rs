@@ -187,16 +187,23 @@ fn cut_off(text: &str, chars: usize) -> Option<String> {
 
 /// Cuts off the texts in an object. Returns whether there was one to cut off.
 fn cut_off_in(object: &mut Map<String, Value>, chars: usize) -> bool {
-    object.values_mut().fold(false, |shortened, value| cut_off_value(value, chars) || shortened)
+    cut_off_all(object.values_mut(), chars)
+}
+
+/// Cuts off the texts in all these values.
+fn cut_off_all<'a>(values: impl Iterator<Item = &'a mut Value>, chars: usize) -> bool {
+    let mut shortened = false;
+    for value in values {
+        shortened |= cut_off_value(value, chars);
+    }
+    shortened
 }
 
 /// The depth is that of parsed JSON, which is bounded.
 fn cut_off_value(value: &mut Value, chars: usize) -> bool {
     match value {
         Value::String(text) => cut_off(text, chars).map(|cut| *text = cut).is_some(),
-        Value::Array(values) => {
-            values.iter_mut().fold(false, |shortened, value| cut_off_value(value, chars) || shortened)
-        }
+        Value::Array(values) => cut_off_all(values.iter_mut(), chars),
         Value::Object(object) => cut_off_in(object, chars),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
