@@ -11,15 +11,18 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
-use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
 use rowmill_core::model::messages::Grouped;
+use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
+use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
     Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob,
-    ObjectHead, Objects, PortError, Queue, RedriveError, Splits, Stopped, Tallies, UploadedPart, WakeUps, WriteLost,
+    ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, Splits, Stopped,
+    Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -187,6 +190,19 @@ mortal!(MultipartObjects {
     put_part(key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
     parts(key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
     complete_multipart(key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
+    abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>;
+});
+
+mortal!(UploadStore {
+    create(upload: &Upload) -> Result<(), PortError>;
+    upload(file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>;
+    mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>;
+    remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>;
+});
+
+mortal!(OutstandingUploads {
+    add(owner: &Owner, upload: &OutstandingUpload, limits: OutstandingLimits, now: Timestamp) -> Result<(), OutstandingError>;
+    remove(owner: &Owner, file_guid: FileGuid) -> Result<(), PortError>;
 });
 
 mortal!(Admissions {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, redrive, results, run, upload,
-    webhook_key,
+    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, preview, redrive, results,
+    run, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -23,6 +23,7 @@ enum Command {
     Export(export::ExportArgs),
     Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
+    Preview(Box<preview::PreviewArgs>),
     Jobs(jobs::JobsArgs),
     Job(job::JobArgs),
     Cancel(cancel::CancelArgs),
@@ -49,6 +50,7 @@ async fn main() -> ExitCode {
         Command::Export(args) => exit_code_of(export::execute(args).await),
         Command::Results(args) => exit_code_of(results::execute(args).await),
         Command::Upload(args) => exit_code_of(upload::execute(args).await),
+        Command::Preview(args) => exit_code_of(preview::execute(*args).await),
         Command::Jobs(args) => exit_code_of(jobs::execute(args).await),
         Command::Job(args) => exit_code_of(job::execute(args).await),
         Command::Cancel(args) => exit_code_of(cancel::execute(args).await),

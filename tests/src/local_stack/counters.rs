@@ -2,9 +2,16 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, Get, TransactGetItem};
 
-use super::LocalStack;
+use super::{LocalStack, Row};
 
 impl LocalStack {
+    /// A row of the admission table, if it is there.
+    pub async fn admission_row(&self, scope: &str) -> Option<Row> {
+        let request = self.dynamodb.get_item().table_name(self.output("AdmissionTable")).consistent_read(true);
+        let answer = request.key("scope", AttributeValue::S(scope.to_owned())).send().await;
+        answer.expect("the table answers").item.map(Row)
+    }
+
     /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
         // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end meanwhile.

@@ -54,6 +54,7 @@ gates!(MultipartObjects for GatedObjects {
     Read parts(key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>, ["…{}", short(key)];
     Write complete_multipart(key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>,
         ["…{}", short(key)];
+    Write abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>, ["…{}", short(key)];
 });
 
 /// The gate before the upload store.
@@ -69,4 +70,5 @@ gates!(UploadStore for GatedUploads {
     Read upload(file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>,
         ["{}", file_guid.0.as_u128() & 0xffff];
     Write mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>, ["the upload"];
+    Write remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>, ["the upload"];
 });

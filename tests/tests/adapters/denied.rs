@@ -87,6 +87,7 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
     let file = "00000000-0000-4000-8000-000000000001".parse().unwrap();
     assert!(is_denied(uploads.upload(file, Timestamp::UNIX_EPOCH).await));
     assert!(is_denied(uploads.mark_ready(file, "\"e\"").await));
+    assert!(is_denied(uploads.remove_unfinished(file).await));
     let records = DynamoDbRecordStore::new(client, "records".to_owned());
     assert!(is_denied(records.page("d", 0, None, 10).await));
     for result in records.upsert("d", &[upsert("a", json!({})), upsert("b", json!({}))]).await {
@@ -110,6 +111,7 @@ async fn a_denied_call_to_the_bucket_is_a_missing_permission_with_and_without_an
     assert!(is_denied(objects.read_range("uploads/a", "\"e\"", 0..1).await));
     assert!(is_denied(objects.put("uploads/a", "text/csv", Bytes::new(), None).await));
     assert!(is_denied(objects.begin_multipart("uploads/a", "text/csv").await));
+    assert!(is_denied(objects.abort_multipart("uploads/a", "m").await));
     let expired = "<Error><Code>ExpiredToken</Code><Message>The token has expired</Message></Error>";
     let objects = S3Objects::new(OneAnswer::new(403, expired).clients().await.s3(), "files".to_owned());
     assert!(matches!(objects.read("uploads/a").await, Err(PortError::Unavailable { .. })));

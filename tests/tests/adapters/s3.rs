@@ -128,6 +128,10 @@ impl MultipartObjects for Server {
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
         self.objects.complete_multipart(key, multipart, parts).await
     }
+
+    async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError> {
+        self.objects.abort_multipart(key, multipart).await
+    }
 }
 
 impl Outsider for Server {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 use s3s::dto::{
-    CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CreateBucketInput, CreateBucketOutput,
-    CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput, ETag, ETagCondition, GetObjectInput,
-    GetObjectOutput, HeadObjectInput, HeadObjectOutput, ListPartsInput, ListPartsOutput, PutObjectInput,
-    PutObjectOutput, UploadPartInput, UploadPartOutput,
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
+    CreateBucketInput, CreateBucketOutput, CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput,
+    ETag, ETagCondition, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput, ListPartsInput,
+    ListPartsOutput, PutObjectInput, PutObjectOutput, UploadPartInput, UploadPartOutput,
 };
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 use s3s_fs::FileSystem;
@@ -141,5 +141,15 @@ impl S3 for ConditionalFileSystem {
         let response = self.files.complete_multipart_upload(request).await?;
         self.uploads.lock().unwrap().remove(&name);
         Ok(response)
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        request: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        if self.uploads.lock().unwrap().remove(&request.input.upload_id).is_none() {
+            return Err(s3_error!(NoSuchUpload));
+        }
+        self.files.abort_multipart_upload(request).await
     }
 }

@@ -1,7 +1,9 @@
 //! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
 
+use std::fmt::Write as _;
+
 use acceptance::files::{self, gzip};
-use acceptance::local_stack::{LocalStack, answer, rowmill};
+use acceptance::local_stack::{LocalStack, answer, refused, rowmill};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -60,6 +62,46 @@ fn a_windows_1252_file_is_decoded_by_its_param() {
         assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
         let records = stack.record_fields("cities").await;
         assert_eq!((&records["1"]["city"], &records["2"]["city"]), (&json!("Köln"), &json!("€ 5 in Orléans")));
+    });
+}
+
+#[test]
+fn the_first_rows_of_every_format_are_shown_and_hostile_files_are_refused() {
+    on_the_stack(async |stack| {
+        let preview = async |bytes: Vec<u8>, params: serde_json::Value| {
+            let file = stack.upload("application/octet-stream", bytes).await;
+            let path = format!("/api/uploads/{file}/preview");
+            answer(stack.post(&path).json(&json!({ "params": params, "rows": 3 }))).await
+        };
+        let csv = files::unicode_csv();
+        for (format, bytes, params) in [
+            ("csv", csv.clone(), json!({ "format": "csv" })),
+            ("csv", gzip(&csv), json!({ "format": "csv" })),
+            ("csv", files::data("unicode.csv.zst"), json!({ "format": "csv" })),
+            ("xlsx", files::data("unicode.xlsx"), json!({ "sheet": "characters" })),
+            ("parquet", files::data("unicode.parquet"), json!({})),
+        ] {
+            let (status, view) = preview(bytes, params).await;
+            assert_eq!((status, &view["format"]), (StatusCode::OK, &json!(format)), "{view}");
+            assert_eq!((view["rows"].as_array().map(Vec::len), &view["complete"]), (Some(3), &json!(false)));
+        }
+        let text = b"id,city\n1,K\xf6ln\n".to_vec();
+        let (_, view) = preview(text, json!({ "format": "csv", "encoding": "windows-1252" })).await;
+        assert_eq!((&view["rows"][0]["cells"], &view["complete"]), (&json!(["1", "Köln"]), &json!(true)));
+        let mut bomb = b"a,b\n1,2\n".to_vec();
+        bomb.resize(200 << 20, b'x');
+        let (_, view) = preview(gzip(&bomb), json!({ "format": "csv" })).await;
+        assert_eq!(view["rows"].as_array().map(Vec::len), Some(1), "{view}");
+        let mut workbook = files::data("unicode.xlsx");
+        workbook.truncate(workbook.len() / 2);
+        let (status, problem) = preview(workbook, json!({})).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("unreadable_file")));
+        let announced = announce(stack, "later.csv", 100, None).await;
+        let path = format!("/api/uploads/{}/preview", announced["fileGuid"].as_str().expect("a guid"));
+        refused(stack.post(&path), StatusCode::CONFLICT, "upload_incomplete").await;
+        let nobody = "/api/uploads/00000000-0000-4000-8000-000000000000/preview";
+        refused(stack.post(nobody), StatusCode::NOT_FOUND, "not_found").await;
+        stack.memory_has_been_enough();
     });
 }
 

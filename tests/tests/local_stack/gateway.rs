@@ -28,6 +28,10 @@ impl Case {
         if content_type.is_empty() { case } else { case.header("content-type", content_type) }
     }
 
+    fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, ..Self::get(path) }
+    }
+
     fn json(path: impl Into<String>, body: &Value) -> Self {
         Self::post(path, "application/json", body.to_string())
     }
@@ -93,6 +97,12 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::json("/api/uploads", &announced),
         Case::post(format!("/api/uploads/{multipart}/complete"), "", ""),
         Case::get(format!("/api/uploads/{file}")),
+        Case::get(format!("/api/uploads/{multipart}")),
+        Case::json(format!("/api/uploads/{multipart}/parts"), &json!({ "from": 4 })),
+        Case::post(format!("/api/uploads/{file}/parts"), "", ""),
+        Case::delete(format!("/api/uploads/{file}")),
+        Case::post(format!("/api/uploads/{file}/preview"), "", ""),
+        Case::json(format!("/api/uploads/{file}/preview"), &json!({ "rows": 0 })),
         repeated(file),
         Case::post("/api/jobs", "application/json", "{"),
         Case::get("/api/jobs?limit=1&status=completed&after=00000000-0000-7000-8000-000000000000"),

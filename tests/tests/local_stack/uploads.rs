@@ -1,9 +1,15 @@
-//! The three ways a file comes in.
+//! The three ways a file comes in, and what becomes of an upload that breaks off.
+
+use std::sync::Arc;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer};
-use reqwest::StatusCode;
+use acceptance::local_stack::{LocalStack, answer, refused};
+use reqwest::{Method, StatusCode};
+use rowmill::api::ApiClient;
+use rowmill::progress::{ByteProgress, Transferred};
+use rowmill::upload::{RememberedUploads, SourceFile, UploadMethod, store};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::stack::on_the_stack;
 
@@ -102,11 +108,7 @@ fn a_presigned_request_stores_a_file_once() {
 #[test]
 fn a_big_file_goes_in_parts() {
     on_the_stack(async |stack| {
-        // Above 64 MiB, in rows of a mebibyte less a little, so that there are few of them.
-        let mut bytes = b"id,text\n".to_vec();
-        for row in 1..=70_u32 {
-            bytes.extend_from_slice(format!("{row},{}\n", "x".repeat((1 << 20) - 100)).as_bytes());
-        }
+        let bytes = big_csv(70);
         let upload = announce(stack, "big.csv", bytes.len(), None).await;
         let file = upload["fileGuid"].as_str().expect("a guid");
         let parts = upload["parts"].as_array().expect("parts").clone();
@@ -128,5 +130,120 @@ fn a_big_file_goes_in_parts() {
         }
         let job = stack.create("validate", file, json!({})).await;
         assert_eq!(stack.ended(&job).await["itemsSucceeded"], 70);
+    });
+}
+
+/// A file of so many rows of a mebibyte less a little.
+fn big_csv(rows: u32) -> Vec<u8> {
+    let mut bytes = b"id,text\n".to_vec();
+    for row in 1..=rows {
+        bytes.extend_from_slice(format!("{row},{}\n", "x".repeat((1 << 20) - 100)).as_bytes());
+    }
+    bytes
+}
+
+fn path_of(upload: &Value) -> String {
+    format!("/api/uploads/{}", upload["fileGuid"].as_str().expect("a guid"))
+}
+
+fn parts_stored(upload: &Value) -> u64 {
+    let ranges = upload["partsStored"].as_array().unwrap_or_else(|| panic!("ranges: {upload}"));
+    ranges.iter().map(|range| range["last"].as_u64().unwrap() + 1 - range["first"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn an_upload_whose_client_died_half_way_is_resumed_with_what_is_missing() {
+    on_the_stack(async |stack| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("big.csv");
+        std::fs::write(&path, big_csv(110)).expect("a file");
+        let file = SourceFile::open(&path, None).await.expect("a file");
+        let api = Arc::new(ApiClient::new(stack.api_url(), None).expect("a client"));
+        let remembered = RememberedUploads::in_folder(folder.path().join("state"));
+
+        // It dies as soon as the bucket has confirmed a part.
+        let confirmed = Arc::new(Notify::new());
+        let progress = ByteProgress::watched({
+            let confirmed = Arc::clone(&confirmed);
+            move |Transferred { stored, .. }| {
+                if stored > 0 {
+                    confirmed.notify_one();
+                }
+            }
+        });
+        let first = tokio::spawn({
+            let (api, file, remembered) = (Arc::clone(&api), file.clone(), remembered.clone());
+            async move { store(&api, &file, Some(&remembered), &progress).await }
+        });
+        confirmed.notified().await;
+        first.abort();
+        assert!(first.await.is_err_and(|ended| ended.is_cancelled()), "it was not done yet");
+        let begun = remembered.of_file(&api.server(), &file).expect("nobody works on it").file_guid().expect("a guid");
+        let path = format!("/api/uploads/{begun}");
+        let (_, shown) = answer(stack.get(&path)).await;
+        assert_eq!(shown["status"], "pending");
+        let before = parts_stored(&shown);
+        assert!((1..7).contains(&before), "{shown}");
+        assert_eq!(shown["bytesStored"].as_u64(), Some(before * 16 * 1024 * 1024), "{shown}");
+
+        // The same file, in another run.
+        let stored = store(&api, &file, Some(&remembered), &ByteProgress::new(|_| ())).await.expect("it is resumed");
+        assert_eq!(stored.upload.file_guid, begun);
+        let UploadMethod::Multipart(sent) = stored.way else { panic!("{:?}", stored.way) };
+        assert!(sent as u64 <= 7 - before, "{sent} parts were sent, and {before} were there");
+        let (_, shown) = answer(stack.get(&path)).await;
+        assert_eq!((&shown["status"], &shown["bytesStored"]), (&json!("ready"), &json!(file.size)));
+        refused(stack.post(&format!("{path}/parts")), StatusCode::CONFLICT, "upload_ready").await;
+        let job = stack.create("validate", &begun.to_string(), json!({})).await;
+        assert_eq!(stack.ended(&job).await["itemsSucceeded"], 110);
+    });
+}
+
+#[test]
+fn an_aborted_upload_leaves_no_parts_and_takes_no_more() {
+    on_the_stack(async |stack| {
+        let size = 70 << 20;
+        let upload = announce(stack, "big.csv", size, None).await;
+        let (path, parts) = (path_of(&upload), upload["parts"].as_array().expect("parts"));
+        let part = vec![b'x'; usize::try_from(parts[0]["size"].as_u64().expect("a size")).expect("fits")];
+        assert_eq!(send(stack, &parts[0], part.clone()).await, StatusCode::OK);
+        let owner = "uploads#local";
+        let outstanding = format!("u{}", upload["fileGuid"].as_str().expect("a guid").replace('-', ""));
+        let counts = async || stack.admission_row(owner).await.is_some_and(|row| row.has(&outstanding));
+        assert!(counts().await);
+
+        let aborted = stack.call(Method::DELETE, &path).send().await;
+        assert_eq!((aborted.status, aborted.body.len()), (StatusCode::NO_CONTENT, 0));
+        assert!(!counts().await, "its quota is free again");
+        refused(stack.get(&path), StatusCode::NOT_FOUND, "not_found").await;
+        refused(stack.call(Method::DELETE, &path), StatusCode::NOT_FOUND, "not_found").await;
+        refused(stack.post(&format!("{path}/complete")), StatusCode::NOT_FOUND, "not_found").await;
+        assert!(!send(stack, &parts[1], part).await.is_success(), "its links store nothing");
+    });
+}
+
+#[test]
+fn a_link_whose_signature_no_longer_holds_is_replaced_by_a_new_one() {
+    on_the_stack(async |stack| {
+        let upload = announce(stack, "big.csv", 70 << 20, None).await;
+        let (path, mut parts) = (path_of(&upload), upload["parts"].as_array().expect("parts").clone());
+        let last = parts.pop().expect("a part");
+        let bytes = vec![b'x'; usize::try_from(last["size"].as_u64().expect("a size")).expect("fits")];
+        let mut expired = last.clone();
+        expired["url"] = json!(last["url"].as_str().expect("a URL").replace("X-Amz-Date=20", "X-Amz-Date=19"));
+        assert_eq!(send(stack, &expired, bytes.clone()).await, StatusCode::FORBIDDEN);
+        let (status, signed) =
+            answer(stack.post(&format!("{path}/parts")).json(&json!({ "from": last["partNumber"] }))).await;
+        assert_eq!(status, StatusCode::OK, "{signed}");
+        let [again] = &signed["parts"].as_array().expect("parts")[..] else { panic!("{signed}") };
+        assert_eq!(send(stack, again, bytes).await, StatusCode::OK);
+        let (_, shown) = answer(stack.get(&path)).await;
+        assert_eq!((&shown["bytesStored"], parts_stored(&shown)), (&last["size"], 1));
+        assert_eq!(stack.call(Method::DELETE, &path).send().await.status, StatusCode::NO_CONTENT);
+
+        let small = announce(stack, "small.csv", 3, None).await;
+        let (_, signed) = answer(stack.post(&format!("{}/parts", path_of(&small)))).await;
+        assert_eq!(send(stack, &signed["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
+        refused(stack.call(Method::DELETE, &path_of(&small)), StatusCode::CONFLICT, "upload_ready").await;
     });
 }

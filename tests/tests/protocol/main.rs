@@ -5,10 +5,12 @@ mod admission;
 mod dead_letters;
 mod holds;
 mod isolation;
+mod previews;
 mod redrives;
 mod results;
 mod stops;
 mod sweeps;
+mod uploads;
 mod widths;
 
 use acceptance::use_cases::Limits;

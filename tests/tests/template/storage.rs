@@ -24,8 +24,10 @@ fn objects_are_kept_for_their_retention_plus_the_longest_deadline_plus_a_day() {
             assert!(mapped(&template, expiry, days) >= needed, "{id} promised for {days} days");
         }
     }
-    let abort = &rule("unfinished-multipart-uploads")["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"];
-    assert!(maximum_of(&template, "PresignExpirySeconds") < abort.as_u64().unwrap() * DAY_SECONDS);
+    let abort = |id: &str| &rule(id)["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"];
+    assert_eq!(abort("uploads"), &rule("uploads")["ExpirationInDays"], "parts are kept as long as the upload");
+    assert_eq!([abort("inbox"), abort("results")], [1, 1]);
+    assert!(rules.iter().all(|rule| rule["Prefix"].is_string()), "the shortest of several rules would hold");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::model::spec::{DRY_RUN, Spec};
+use rowmill_core::model::spec::{DRY_RUN, Source, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
@@ -20,7 +20,7 @@ use rowmill_core::ports::{
     Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, Queue,
     UploadStore,
 };
-use rowmill_core::text::SCANNER_VERSION;
+use rowmill_core::text::{Head, SCANNER_VERSION};
 
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
@@ -104,35 +104,17 @@ impl Creator {
         request: &CreateJobRequest,
         idempotency: Option<(&str, String)>,
     ) -> Result<NewJob, CreateJobError> {
-        let job_type = self.job_types.get(&request.job_type).ok_or_else(|| CreateJobError::UnknownJobType {
-            name: request.job_type.chars().take(64).collect(),
-            known: self.job_types.names().into_iter().map(str::to_owned).collect(),
-        })?;
-        check_params(request, &**job_type)?;
+        let job_type = self.job_type(request)?;
         // Before the work on the file: a refusal must cost as little as the request.
         if let Some(full) = self.jobs.reached(owner, &request.job_type, self.limits.ceilings).await? {
             return Err(CreateJobError::Full(full));
         }
         let now = self.clock.now();
-        let DetectedSource { source, head, warnings: found } = match job_type.input() {
+        let DetectedSource { source, head, warnings: found, .. } = match job_type.input() {
             InputKind::File => self.detector(now).file(owner, request).await?,
             InputKind::Dataset => source::dataset(request)?,
         };
-        let job_guid = self.entropy.job_guid(now);
-        let mut spec = Spec {
-            job_guid,
-            owner: owner.clone(),
-            job_type: request.job_type.clone(),
-            created_at: now,
-            source,
-            head,
-            limits: self.limits.chunks,
-            scanner_version: SCANNER_VERSION,
-            params: request.params.clone(),
-            tolerance: request.tolerance,
-            max_concurrency: request.max_concurrency,
-            output: None,
-        };
+        let mut spec = self.spec(owner, request, source, head, now);
         spec.output = job_type.prepare(&spec)?.output();
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
             key: key.to_owned(),
@@ -144,7 +126,42 @@ impl Creator {
         Ok(NewJob { job, spec, ceilings: self.limits.ceilings, idempotency })
     }
 
-    const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
+    /// The job type of a request, which knows all of its params.
+    pub(crate) fn job_type(&self, request: &CreateJobRequest) -> Result<&Arc<dyn JobType>, CreateJobError> {
+        let job_type = self.job_types.get(&request.job_type).ok_or_else(|| CreateJobError::UnknownJobType {
+            name: request.job_type.chars().take(64).collect(),
+            known: self.job_types.names().into_iter().map(str::to_owned).collect(),
+        })?;
+        check_params(request, &**job_type)?;
+        Ok(job_type)
+    }
+
+    /// The spec of the request's job over this source, before the job type has prepared it.
+    pub(crate) fn spec(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        source: Source,
+        head: Head,
+        now: Timestamp,
+    ) -> Spec {
+        Spec {
+            job_guid: self.entropy.job_guid(now),
+            owner: owner.clone(),
+            job_type: request.job_type.clone(),
+            created_at: now,
+            source,
+            head,
+            limits: self.limits.chunks,
+            scanner_version: SCANNER_VERSION,
+            params: request.params.clone(),
+            tolerance: request.tolerance,
+            max_concurrency: request.max_concurrency,
+            output: None,
+        }
+    }
+
+    pub(crate) const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
         let (uploads, objects, outstanding) = (&self.uploads, &self.objects, &self.outstanding);
         SourceDetector { uploads, objects, outstanding, now, header_max_bytes: self.limits.header_max_bytes }
     }
@@ -159,7 +176,7 @@ impl Creator {
 }
 
 /// The params of every job over an upload: how the file is read.
-const FILE_PARAMS: [&str; 8] =
+pub(crate) const FILE_PARAMS: [&str; 8] =
     ["format", "delimiter", "header", "headerRow", "skipRows", "encoding", "compression", "sheet"];
 
 /// Rejects unknown params, so that a misspelled one does not go unnoticed.
@@ -177,10 +194,12 @@ fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<()
     let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
-        Some(name) => {
-            let name: String = name.chars().take(64).collect();
-            let message = format!("is not a param of `{}`. Its params are {}.", request.job_type, known.join(", "));
-            Err(ParamsError::new(format!("params.{name}"), message))
-        }
+        Some(name) => Err(unknown_param(name, &format!("of `{}`. Its params are", request.job_type), &known)),
     }
+}
+
+/// The refusal of a param that is none `of_what`.
+pub(crate) fn unknown_param(name: &str, of_what: &str, known: &[&str]) -> ParamsError {
+    let name: String = name.chars().take(64).collect();
+    ParamsError::new(format!("params.{name}"), format!("is not a param {of_what} {}.", known.join(", ")))
 }

@@ -3,19 +3,22 @@
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, header, json_response, read_json, to_be_polled};
+use rowmill_aws::http::{
+    Call, Problem, header, json_response, path_parameter, read_json, read_json_if_any, to_be_polled,
+};
 use rowmill_core::progress::job_view;
 
 use crate::create::{CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
-/// Answers `POST /api/jobs`.
+/// Answers `POST /api/jobs` and `POST /api/uploads/{fileGuid}/preview`.
 ///
 /// # Errors
 /// The problem to answer.
 pub async fn handle(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, call).await,
+        Operation::PreviewUpload => preview(creator, call).await,
         _ => Err(Problem::no_such_route()),
     }
 }
@@ -34,6 +37,18 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
         response.headers_mut().insert("location", location);
     }
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+}
+
+async fn preview(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+    let (owner, request) = (call.owner()?, &call.request);
+    let file_guid = path_parameter(request, "fileGuid")?;
+    let preview = creator.preview(owner, file_guid, &read_json_if_any(request)?).await;
+    let preview = preview.map_err(|error| match error {
+        // The path names it, not the body.
+        CreateJobError::UnknownUpload(_) => Problem::not_found(error.to_string()),
+        error => problem(error, creator),
+    })?;
+    Ok(json_response(200, &preview))
 }
 
 /// The problem that the API answers with if no job was created.

@@ -1,7 +1,7 @@
 //! `create-job`: checks everything that can be checked while the client waits, and creates the job.
 //!
-//! Behind `POST /api/jobs`. [`create`] is the use case, [`source`] detects the job's source, [`error`] has the errors,
-//! [`request`] is the body of a request, [`handler`] maps the HTTP request to the use case and its result to the
+//! Behind `POST /api/jobs` and `POST /api/uploads/{fileGuid}/preview`. [`create`] is the use case, [`source`] detects the job's source, [`error`] has the errors,
+//! [`preview`] shows the beginning of a file, [`request`] is the body of a request, [`handler`] maps the HTTP request to the use case and its result to the
 //! response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
@@ -10,6 +10,7 @@ pub mod create;
 pub mod error;
 pub mod handler;
 pub mod limits;
+pub mod preview;
 pub mod request;
 pub mod source;
 pub mod start;

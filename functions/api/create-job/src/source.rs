@@ -28,6 +28,19 @@ pub struct DetectedSource {
     pub head: Head,
     /// What the owner should know about its first bytes, apart from the names of the columns.
     pub warnings: Vec<JobWarning>,
+    /// The text that the head was read from.
+    pub first: FirstText,
+    /// The params that say how the text is read.
+    pub params: TextParams,
+}
+
+/// The beginning of a text.
+#[derive(Clone, Debug, Default)]
+pub struct FirstText {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Whether that is all of it.
+    pub whole: bool,
 }
 
 /// Detects the source of jobs over uploads.
@@ -55,6 +68,22 @@ impl SourceDetector<'_> {
             .ok_or_else(|| InvalidField::new("fileGuid", "is missing. Upload a file and send its `fileGuid`."))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
         self.read_head(&upload, file, request).await
+    }
+
+    /// The first `max_bytes` bytes of a source's text, to read more than its head.
+    ///
+    /// # Errors
+    /// The upload is unreadable, or was replaced.
+    pub async fn text(&self, source: &Source, max_bytes: usize) -> Result<FirstText, CreateJobError> {
+        match source {
+            Source::File(file) => {
+                let length = file.size.min(max_bytes as u64);
+                let bytes = self.objects.read_range(&file.key, &file.etag, 0..length).await?;
+                Ok(FirstText { bytes, whole: length == file.size })
+            }
+            Source::Packed { file, packing } => self.first_text(file, packing, max_bytes).await,
+            Source::Dataset { .. } => Ok(FirstText::default()),
+        }
     }
 
     /// The owner's upload and its object. The object has all announced bytes.
@@ -107,43 +136,44 @@ impl SourceDetector<'_> {
         let params = text_params(&request.params, packing.as_ref())?;
         let file_name = upload.file_name.as_deref().map(|name| text_file_name(name, packing.as_ref()));
         let content_type = text_content_type(&upload.content_type, packing.as_ref());
-        let head = |text: &[u8], whole| read_head(text, whole, &params, content_type, file_name.as_deref());
-        let Some(packing) = packing else {
-            let head = head(&prefix, whole)?;
-            return Ok(DetectedSource { source: Source::File(file), head, warnings: utf8_warning(&prefix, whole) });
-        };
-        let (text, whole) = match &packing {
-            Packing::Text { compression, charset } => {
-                decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?
+        let first = match &packing {
+            None => FirstText { bytes: prefix, whole },
+            Some(Packing::Text { compression, charset }) => {
+                let (text, whole) = decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?;
+                FirstText { bytes: text.into(), whole }
             }
-            Packing::Xlsx { .. } | Packing::Parquet => self.first_text(&file, &packing, prefix_max(length)).await?,
+            Some(packing) => self.first_text(&file, packing, prefix_max(length)).await?,
         };
-        let head = head(&text, whole)?;
+        let head = read_head(&first.bytes, first.whole, &params, content_type, file_name.as_deref())?;
         let warnings = match packing {
-            Packing::Text { charset: None, .. } => utf8_warning(&text, whole),
-            _ => Vec::new(),
+            None | Some(Packing::Text { charset: None, .. }) => utf8_warning(&first.bytes, first.whole),
+            Some(_) => Vec::new(),
         };
-        Ok(DetectedSource { source: Source::Packed { file, packing }, head, warnings })
+        let source = match packing {
+            None => Source::File(file),
+            Some(packing) => Source::Packed { file, packing },
+        };
+        Ok(DetectedSource { source, head, warnings, first, params })
     }
 
-    /// The beginning of the text, for formats whose first bytes do not hold it. Also whether that is all of the text.
+    /// The beginning of the text, for formats whose first bytes do not hold it, or if more of it is wanted.
     async fn first_text(
         &self,
         file: &SourceFile,
         packing: &Packing,
         max_bytes: usize,
-    ) -> Result<(Vec<u8>, bool), CreateJobError> {
+    ) -> Result<FirstText, CreateJobError> {
         let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::of_beginning());
         let mut text = Vec::new();
         while text.len() < max_bytes {
             match stream.next().await {
                 Ok(Some(block)) => text.extend_from_slice(&block.bytes),
-                Ok(None) => return Ok((text, true)),
+                Ok(None) => return Ok(FirstText { bytes: text.into(), whole: true }),
                 Err(error) => return Err(port_error(error).map_or_else(CreateJobError::from, CreateJobError::from)),
             }
         }
         text.truncate(max_bytes);
-        Ok((text, false))
+        Ok(FirstText { bytes: text.into(), whole: false })
     }
 }
 
@@ -221,5 +251,6 @@ pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidFiel
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
     let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
     let head = Head::without_columns(dialect, 0);
-    Ok(DetectedSource { source: Source::Dataset { dataset }, head, warnings: Vec::new() })
+    let (warnings, first, params) = (Vec::new(), FirstText::default(), TextParams::default());
+    Ok(DetectedSource { source: Source::Dataset { dataset }, head, warnings, first, params })
 }

@@ -3,10 +3,10 @@
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, json_response, path_parameter, read_json, to_be_polled};
+use rowmill_aws::http::{Call, Problem, json_response, path_parameter, read_json_if_any, to_be_polled};
 use rowmill_core::progress::job_view;
 
-use crate::redrive::{RedriveJobError, RedriveRequest, Redriver};
+use crate::redrive::{RedriveJobError, Redriver};
 
 /// Answers `POST /api/jobs/{jobGuid}/redrive`.
 ///
@@ -22,8 +22,10 @@ pub async fn handle(redriver: &Redriver, call: &Call) -> Result<Response<Body>, 
 async fn redrive(redriver: &Redriver, call: &Call) -> Result<Response<Body>, Problem> {
     let (owner, request) = (call.owner()?, &call.request);
     let job_guid = path_parameter(request, "jobGuid")?;
-    let body: RedriveRequest = if request.body().is_empty() { RedriveRequest::default() } else { read_json(request)? };
-    let job = redriver.redrive(owner, job_guid, &body).await.map_err(|error| problem(error, redriver))?;
+    let job = redriver
+        .redrive(owner, job_guid, &read_json_if_any(request)?)
+        .await
+        .map_err(|error| problem(error, redriver))?;
     // The attempt has started already, so a failed read of its counters must not fail the request.
     let view = job_view::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
     Ok(to_be_polled(json_response(202, &view)))

@@ -5,7 +5,8 @@ use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Call, Problem, content_type, header, json_response, path_parameter, query_parameter, read_json,
+    Call, Problem, content_type, header, json_response, no_content, path_parameter, query_parameter, read_json,
+    read_json_if_any,
 };
 use rowmill_core::model::ids::Owner;
 
@@ -27,6 +28,16 @@ pub async fn handle(uploads: &Uploads, call: &Call) -> Result<Response<Body>, Pr
         Operation::ShowUpload => {
             let view = uploads.show(owner, path_parameter(request, "fileGuid")?).await;
             Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
+        }
+        Operation::SignParts => {
+            let (file_guid, body) = (path_parameter(request, "fileGuid")?, read_json_if_any(request)?);
+            let view = uploads.sign(owner, file_guid, body).await;
+            Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
+        }
+        Operation::AbortUpload => {
+            let aborted = uploads.abort(owner, path_parameter(request, "fileGuid")?).await;
+            aborted.map_err(|error| problem(error, uploads))?;
+            Ok(no_content())
         }
         _ => Err(Problem::no_such_route()),
     }
@@ -91,6 +102,7 @@ fn problem(error: UploadError, uploads: &Uploads) -> Problem {
             Problem::new(ProblemCode::TooManyUploads, detail).retry_after(wait.try_into().unwrap_or_default())
         }
         UploadError::Unknown(_) => Problem::not_found(detail),
+        UploadError::Ready(_) => Problem::new(ProblemCode::UploadReady, detail),
         UploadError::Incomplete { .. } => Problem::new(ProblemCode::UploadIncomplete, detail),
         UploadError::OtherSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).with_status(409),
         UploadError::Port(error) => error.into(),

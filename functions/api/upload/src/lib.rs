@@ -1,14 +1,18 @@
 //! `upload`: stores small files itself, and presigns the requests that send big files directly to the bucket.
 //!
-//! Behind `/api/uploads`. [`upload`] is the use case, [`request`] the bodies of requests, [`handler`] maps the HTTP request
-//! to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
+//! Behind `/api/uploads`. [`upload`] is the use case, [`unfinished`] the part of it about uploads that are not complete,
+//! [`error`] has the errors, [`request`] the bodies of requests, [`handler`] maps the HTTP request to the use case and its result
+//! to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
+mod announced;
+pub mod error;
 pub mod handler;
 pub mod limits;
 pub mod request;
 pub mod start;
+pub mod unfinished;
 pub mod upload;
 
 /// The function's name, in the template and in the table of routes.

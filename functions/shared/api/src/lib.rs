@@ -17,6 +17,7 @@ pub mod item;
 pub mod job;
 mod open;
 pub mod openapi;
+pub mod preview;
 pub mod problem;
 pub mod request;
 pub mod results;

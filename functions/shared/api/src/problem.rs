@@ -94,6 +94,8 @@ problem_codes! {
     NothingToRedrive = "nothing_to_redrive" [409],
     /// The bytes of the upload are not all stored. Send the rest first.
     UploadIncomplete = "upload_incomplete" [409],
+    /// All bytes of the upload are stored, so there is nothing left to send, and it cannot be aborted.
+    UploadReady = "upload_ready" [409],
     /// The stored file is longer or shorter than announced. Upload the file again.
     UploadSizeMismatch = "upload_size_mismatch" [422, 409],
     /// The resource changed while the request was carried out. Send the request again.

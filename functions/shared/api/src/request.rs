@@ -85,6 +85,33 @@ pub struct RedriveRequest {
     pub deadline_seconds: Option<u64>,
 }
 
+/// The body of `POST /api/uploads/{fileGuid}/parts`, which may be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SignPartsRequest {
+    /// Missing parts with a smaller number are left out. Default: 1.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 10_000)]
+    pub from: Option<u32>,
+}
+
+/// The body of `POST /api/uploads/{fileGuid}/preview`, which may be left out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PreviewRequest {
+    /// The job type that shall read the file. If it is given, its params are checked too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_type: Option<String>,
+    /// Parameters as of a new job. Without a job type only those that say how the file is read. At most 128 KiB of JSON.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// How many rows to show. Default: 20.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub rows: Option<u32>,
+}
+
 /// The JSON body of `POST /api/uploads`: it announces a file that the client sends straight into the bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

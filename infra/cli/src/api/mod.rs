@@ -22,8 +22,9 @@ use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::item::{FailedItem, FailedItemPage};
 use rowmill_api::job::{JobPage, JobView};
+use rowmill_api::preview::PreviewView;
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::request::{AnnounceRequest, CreateJobRequest, RedriveRequest};
+use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest};
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
 use rowmill_api::status::Status;
@@ -147,6 +148,38 @@ impl ApiClient {
     /// Puts the parts of a multipart upload together.
     pub async fn complete_upload(&self, file_guid: FileGuid) -> Result<Upload, ApiError> {
         self.answer(self.call("complete upload", Operation::CompleteUpload, &file_guid.to_string())).await
+    }
+
+    /// An upload as it is now, with what the storage has of it.
+    pub async fn upload(&self, file_guid: FileGuid) -> Result<Upload, ApiError> {
+        self.answer(self.call("look up upload", Operation::ShowUpload, &file_guid.to_string())).await
+    }
+
+    /// Has the missing parts of an upload signed again, from part `from` on.
+    pub async fn sign_parts(&self, file_guid: FileGuid, from: Option<u32>) -> Result<Upload, ApiError> {
+        let call = self.call("sign parts", Operation::SignParts, &file_guid.to_string());
+        self.answer(call.json(&SignPartsRequest { from })).await
+    }
+
+    /// Aborts an upload that is not ready.
+    pub async fn abort_upload(&self, file_guid: FileGuid) -> Result<(), ApiError> {
+        let call = self.call("abort upload", Operation::AbortUpload, &file_guid.to_string());
+        match self.tried(call).await {
+            // An earlier try got no reply, and was carried out all the same.
+            (tries, Err(error)) if tries > 1 && error.is(ProblemCode::NotFound) => Ok(()),
+            (_, result) => result,
+        }
+    }
+
+    /// The first rows of an upload as a job would read them.
+    pub async fn preview(&self, file_guid: FileGuid, request: &PreviewRequest) -> Result<Shown<PreviewView>, ApiError> {
+        let call = self.call("preview upload", Operation::PreviewUpload, &file_guid.to_string());
+        self.answer(call.json(request)).await
+    }
+
+    /// The API's address, or the place of its functions.
+    pub fn server(&self) -> String {
+        self.transport.server()
     }
 
     /// Creates a job. Calls with the same `idempotency_key` create one job at most.
@@ -280,6 +313,8 @@ impl ApiClient {
             let refusal = Refusal::read(call.name, status, body, retry_after);
             return Err(ApiError::Refused(Box::new(refusal)));
         }
+        // 204 has no body.
+        let body: &[u8] = if body.is_empty() { b"null" } else { body };
         let body = serde_json::from_slice(body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
         Ok(Answer { body, retry_after })
     }

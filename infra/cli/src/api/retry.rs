@@ -34,6 +34,12 @@ impl RetryPolicy {
         Self { tries: 1, ..Self::default() }
     }
 
+    /// The policy for a transfer of many requests that got no further with this one: longer waits, and more of them.
+    pub fn of_transfers(&self) -> Self {
+        let (tries, first_delay) = (self.tries.saturating_add(3), self.first_delay * 5);
+        Self { tries, first_delay, longest_delay: self.longest_delay * 6, ..self.clone() }
+    }
+
     /// The wait before the next try after `failed` tries, or `None` if that was the last one.
     ///
     /// `jitter` is a random number in `0.0..1.0`. Half of the wait is random, so that clients refused together do not

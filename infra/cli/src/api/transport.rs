@@ -74,6 +74,14 @@ impl Transport {
         }
     }
 
+    /// What tells this API from others: its address, or the place of its functions.
+    pub fn server(&self) -> String {
+        match self {
+            Self::Http { base, .. } => base.as_str().trim_end_matches('/').to_owned(),
+            Self::Gateway { gateway, .. } => gateway.place().to_owned(),
+        }
+    }
+
     /// Sends a request, whose path and query are below [`Transport::base`].
     ///
     /// # Errors

@@ -112,7 +112,7 @@ pub async fn measure(
 ) -> Result<Measurement, BenchError> {
     let silent = crate::progress::ByteProgress::new(|_| ());
     let begun = Instant::now();
-    let stored = store(api, file, &silent).await?;
+    let stored = store(api, file, None, &silent).await?;
     let upload = begun.elapsed();
     let unreadable = |source| BenchError::File { what: "the functions' logs", source };
     let mark =

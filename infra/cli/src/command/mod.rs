@@ -1,4 +1,4 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
+//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
 //! `gateway`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
 //! `webhook-key`.
 //!
@@ -21,6 +21,7 @@ pub mod gateway;
 pub mod job;
 pub mod jobs;
 pub mod login;
+pub mod preview;
 pub mod redrive;
 pub mod results;
 pub mod run;

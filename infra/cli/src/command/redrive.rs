@@ -70,6 +70,6 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
 
 async fn upload(connection: &Connection, file: &SourceFile, json: bool) -> Result<FileGuid, CommandError> {
     let report = Reporter::new(json).upload(file);
-    let stored = store(&connection.api, file, &report.progress).await?;
+    let stored = store(&connection.api, file, None, &report.progress).await?;
     Ok(stored.upload.file_guid)
 }

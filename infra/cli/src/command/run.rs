@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rowmill_api::ids::FileGuid;
 use rowmill_api::request::CreateJobRequest;
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
 use crate::download::Folder;
 use crate::follow::Reporter;
-use crate::upload::{SourceFile, store};
+use crate::upload::{RememberedUploads, SourceFile, store};
 
 /// Uploads a file, runs a job on it and shows its progress
 ///
@@ -21,7 +22,8 @@ use crate::upload::{SourceFile, store};
 /// 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The file to process
+    /// The file to process, or the guid of an upload
+    #[arg(value_name = "FILE|GUID")]
     pub file: PathBuf,
     /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
@@ -55,24 +57,40 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     // Wrong arguments are found before anything is started or sent.
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
-    let file = SourceFile::open(&args.file, fallback_type).await?;
-    args.lifecycle.carry_out(async |connection, stage| run(&args, &file, params, connection, stage).await).await
+    let source = match args.file.to_str().and_then(|text| text.parse().ok()) {
+        Some(file_guid) if !args.file.exists() => Source::Upload(file_guid),
+        _ => Source::File(SourceFile::open(&args.file, fallback_type).await?),
+    };
+    args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
+}
+
+/// What a job reads.
+enum Source {
+    /// A file, which is stored first.
+    File(SourceFile),
+    /// A file that is stored already.
+    Upload(FileGuid),
 }
 
 async fn run(
     args: &RunArgs,
-    file: &SourceFile,
+    source: &Source,
     params: Map<String, Value>,
     connection: &Connection,
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
-    let report = reporter.upload(file);
-    let stored = store(&connection.api, file, &report.progress).await?;
-    drop(report);
+    let file_guid = match source {
+        Source::Upload(file_guid) => *file_guid,
+        Source::File(file) => {
+            let report = reporter.upload(file);
+            let remembered = RememberedUploads::of_user();
+            store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid
+        }
+    };
     let new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
-        file_guid: Some(stored.upload.file_guid),
+        file_guid: Some(file_guid),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),

@@ -1,19 +1,28 @@
-//! `rowmill upload`: stores a file for later jobs.
+//! `rowmill upload`: stores a file for later jobs, or aborts an upload.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use rowmill_api::ids::FileGuid;
 
 use super::connection::ApiArgs;
 use super::{CommandError, print, print_json};
 use crate::follow::Reporter;
 use crate::terminal::bytes;
-use crate::upload::{SourceFile, store};
+use crate::upload::{RememberedUploads, SourceFile, store};
 
 /// Stores a file and prints its guid
+///
+/// A file of more than 64 MiB is sent in parts. If that is interrupted, the same command sends the rest, for as long as the
+/// upload lives (7 days) and the file does not change.
 #[derive(Debug, clap::Args)]
 pub struct UploadArgs {
     /// The file to store
-    pub file: PathBuf,
+    #[arg(required_unless_present = "abort")]
+    pub file: Option<PathBuf>,
+    /// Abort this upload, which is not complete: delete what is stored of it
+    #[arg(long, value_name = "GUID", conflicts_with = "file")]
+    pub abort: Option<FileGuid>,
     /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
@@ -26,13 +35,21 @@ pub struct UploadArgs {
 ///
 /// # Errors
 ///
-/// See [`CommandError`]. No usable upload is left behind.
+/// See [`CommandError`].
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
-    let file = SourceFile::open(&args.file, None).await?;
+    match (&args.abort, &args.file) {
+        (Some(file_guid), _) => abort(&args, *file_guid).await,
+        (None, Some(path)) => upload(&args, path).await,
+        (None, None) => Err(CommandError::Usage("name a file, or an upload with --abort".to_owned())),
+    }
+}
+
+async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError> {
+    let file = SourceFile::open(path, None).await?;
     let connection = args.api.connect().await?;
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
     let report = reporter.upload(&file);
-    let stored = store(&connection.api, &file, &report.progress).await?;
+    let stored = store(&connection.api, &file, RememberedUploads::of_user().as_ref(), &report.progress).await?;
     drop(report);
     if args.json {
         print_json(&stored.upload)?;
@@ -40,5 +57,15 @@ pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
         eprintln!("Stored {} ({}) as", file.name, bytes(file.size));
         print(&format!("{}\n", stored.upload.file_guid))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn abort(args: &UploadArgs, file_guid: FileGuid) -> Result<ExitCode, CommandError> {
+    let connection = args.api.connect().await?;
+    connection.api.abort_upload(file_guid).await?;
+    if let Some(uploads) = RememberedUploads::of_user() {
+        uploads.forget(file_guid);
+    }
+    eprintln!("Aborted the upload {file_guid}");
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use rowmill_api::job::JobView;
 use serde_json::json;
 
 use super::{Observer, RateMeter, message};
-use crate::progress::ByteProgress;
+use crate::progress::{ByteProgress, Transferred};
 use crate::terminal::{bytes, cut, span};
 use crate::upload::SourceFile;
 
@@ -86,13 +86,18 @@ impl Reporter {
             Form::Bar(_) | Form::Json => Stream::Out,
         };
         let throttle = Mutex::new(Throttle::default());
-        let progress = ByteProgress::new(move |moved| {
+        let pace = Mutex::new(Pace::new(size));
+        let progress = ByteProgress::watched(move |transferred: Transferred| {
+            let Transferred { moved, stored } = transferred;
+            // Several parts report at the same time. If the pace is locked, another part is showing a state that is just as
+            // new.
+            let Ok(mut pace) = pace.try_lock() else { return };
+            pace.note(Instant::now(), stored);
             if let Some(bar) = &shown {
+                bar.set_message(pace.text());
                 return bar.set_position(moved);
             }
             let percent = (moved * 100).checked_div(size).unwrap_or(100);
-            // Several parts report at the same time. If the throttle is locked, another part is printing a state that is
-            // just as new.
             let ended = moved >= size;
             let Ok(mut throttle) = throttle.try_lock() else { return };
             let status = if ended { "ended" } else { "moving" };
@@ -100,10 +105,12 @@ impl Reporter {
                 return;
             }
             let line = match json {
-                true => direction.event(&name, moved, size),
-                false => format!("{} {shown_name}, {percent}% of {}...", direction.doing(), bytes(size)),
+                true => direction.event(&name, transferred, size, &pace),
+                false => {
+                    format!("{} {shown_name}, {percent}% of {}...  {}", direction.doing(), bytes(size), pace.text())
+                }
             };
-            say(stream, &line);
+            say(stream, line.trim_end());
         });
         TransferReport { progress, bar }
     }
@@ -172,12 +179,56 @@ impl Direction {
         }
     }
 
-    fn event(self, name: &str, moved: u64, size: u64) -> String {
+    fn event(self, name: &str, Transferred { moved, stored }: Transferred, size: u64, pace: &Pace) -> String {
         match self {
-            Self::Up => json!({"event": "upload", "bytesSent": moved, "bytesTotal": size}),
+            Self::Up => json!({
+                "event": "upload",
+                "bytesSent": moved,
+                "bytesStored": stored,
+                "bytesTotal": size,
+                "bytesPerSecond": pace.bytes_per_second().map(f64::round),
+                "secondsLeft": pace.time_left().map(|left| left.as_secs_f64().round()),
+            }),
             Self::Down => json!({"event": "download", "fileName": name, "bytesReceived": moved, "bytesTotal": size}),
         }
         .to_string()
+    }
+}
+
+/// How fast bytes are stored, from what the storage has confirmed in this run.
+struct Pace {
+    size: u64,
+    begun: Option<(Instant, u64)>,
+    last: (Duration, u64),
+}
+
+impl Pace {
+    const fn new(size: u64) -> Self {
+        Self { size, begun: None, last: (Duration::ZERO, 0) }
+    }
+
+    fn note(&mut self, now: Instant, stored: u64) {
+        let (begun, _) = *self.begun.get_or_insert((now, stored));
+        // The time goes on between two confirmations too.
+        self.last = (now.duration_since(begun), stored);
+    }
+
+    fn bytes_per_second(&self) -> Option<f64> {
+        let (_, first) = self.begun?;
+        let (took, stored) = self.last;
+        (stored > first && !took.is_zero()).then(|| (stored - first) as f64 / took.as_secs_f64())
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.size.saturating_sub(self.last.1);
+        Duration::try_from_secs_f64(left as f64 / self.bytes_per_second()?).ok()
+    }
+
+    fn text(&self) -> String {
+        match (self.bytes_per_second(), self.time_left()) {
+            (Some(rate), Some(left)) => format!("{}/s, {} left", bytes(rate as u64), span(left)),
+            _ => String::new(),
+        }
     }
 }
 
@@ -250,10 +301,14 @@ fn job_bar() -> ProgressBar {
 
 fn transfer_bar(direction: Direction, name: &str, size: u64) -> ProgressBar {
     let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
+    // Of an upload the storage's figures count: they are the message.
+    let pace = match direction {
+        Direction::Up => "{msg}",
+        Direction::Down => "{binary_bytes_per_sec} {eta}",
+    };
+    let template = format!("{{prefix}} [{{bar:30}}] {{binary_bytes}}/{{binary_total_bytes}} {pace}");
     // Set before the first drawing, so that no line without a name appears.
-    bar.with_style(style("{prefix} {msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}"))
-        .with_prefix(direction.doing())
-        .with_message(name.to_owned())
+    bar.with_style(style(&template)).with_prefix(format!("{} {name}", direction.doing()))
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -280,11 +335,28 @@ mod tests {
 
     #[test]
     fn a_transfer_event_says_which_way_the_bytes_go() {
-        let event =
-            |direction: Direction| serde_json::from_str::<serde_json::Value>(&direction.event("a", 1, 2)).unwrap();
-        assert_eq!(event(Direction::Up), json!({"event": "upload", "bytesSent": 1, "bytesTotal": 2}));
+        let event = |direction: Direction| {
+            let text = direction.event("a", Transferred { moved: 1, stored: 0 }, 2, &Pace::new(2));
+            serde_json::from_str::<serde_json::Value>(&text).unwrap()
+        };
+        let up = json!({"event": "upload", "bytesSent": 1, "bytesStored": 0, "bytesTotal": 2, "bytesPerSecond": null,
+            "secondsLeft": null});
+        assert_eq!(event(Direction::Up), up);
         let down = json!({"event": "download", "fileName": "a", "bytesReceived": 1, "bytesTotal": 2});
         assert_eq!(event(Direction::Down), down);
+    }
+
+    #[test]
+    fn the_pace_of_an_upload_counts_what_is_stored_in_this_run() {
+        let (begun, mut pace) = (Instant::now(), Pace::new(10 << 20));
+        let mut note = |seconds, stored: u64| {
+            pace.note(begun + Duration::from_secs(seconds), stored << 20);
+            pace.text()
+        };
+        assert_eq!(note(0, 2), "", "what an earlier run stored says nothing");
+        assert_eq!(note(1, 2), "", "bytes on their way do not count");
+        assert_eq!(note(2, 6), "2.00 MiB/s, 2.0 s left");
+        assert_eq!(note(4, 6), "1.00 MiB/s, 4.0 s left", "it is slow, if nothing more is confirmed");
     }
 
     #[test]

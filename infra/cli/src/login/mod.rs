@@ -11,6 +11,7 @@ use oauth2::{AuthUrl, AuthorizationCode, CsrfToken, PkceCodeChallenge, RedirectU
 use reqwest::Url;
 use tokio::time::timeout;
 
+pub(crate) use tokens::private_folder;
 pub use tokens::{Login, Logins};
 
 use callback::{Callback, CallbackError};

@@ -146,7 +146,7 @@ impl Logins {
 }
 
 /// Creates a folder that only its user can open.
-fn private_folder(folder: &std::path::Path) -> io::Result<()> {
+pub(crate) fn private_folder(folder: &std::path::Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

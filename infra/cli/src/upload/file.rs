@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
@@ -24,6 +25,8 @@ pub struct SourceFile {
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
+    /// When it was last changed, if the system says so.
+    pub modified: Option<SystemTime>,
     /// Its media type.
     pub content_type: &'static str,
 }
@@ -46,6 +49,7 @@ impl SourceFile {
             path: path.to_owned(),
             name,
             size: metadata.len(),
+            modified: metadata.modified().ok(),
             content_type: content_type_of(path).or(fallback_type).unwrap_or(OCTET_STREAM),
         })
     }
@@ -116,9 +120,10 @@ impl SourceFile {
         }))
     }
 
-    /// Whether the file still has the size that was announced.
+    /// Whether the file still has the size that was announced, and was not written to since.
     pub async fn is_unchanged(&self) -> bool {
-        tokio::fs::metadata(&self.path).await.is_ok_and(|metadata| metadata.len() == self.size)
+        let metadata = tokio::fs::metadata(&self.path).await;
+        metadata.is_ok_and(|metadata| metadata.len() == self.size && metadata.modified().ok() == self.modified)
     }
 }
 

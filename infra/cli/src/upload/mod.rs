@@ -1,21 +1,27 @@
-//! Uploads a file through the API in constant memory. The method depends on the size.
+//! Uploads a file through the API in constant memory. The method depends on the size. An upload in parts can be resumed, also
+//! by a later run of the command.
 
 mod file;
+mod parts;
+mod remembered;
 mod transfer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
-
+use rowmill_api::ids::FileGuid;
+use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::AnnounceRequest;
-use rowmill_api::upload::PartView;
+use rowmill_api::upload::UploadStatus;
 
 use crate::api::{ApiClient, ApiError, Upload};
 use crate::progress::ByteProgress;
 
 pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
+use parts::Parts;
+use remembered::Remembered;
+pub use remembered::RememberedUploads;
 pub use transfer::Transfer;
 
 /// A text file up to this size is sent with the request that announces it: one call instead of two.
@@ -23,9 +29,6 @@ const DIRECT_MAX_BYTES: u64 = 1024 * 1024;
 
 /// Above this size the API requires parts and accepts no checksum of the whole file, so none is computed.
 const CHECKSUM_MAX_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Parallel parts: enough to use the bandwidth, few enough to keep the machine usable.
-const PARALLEL_PARTS: usize = 4;
 
 /// Error of an upload.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,21 @@ pub enum UploadError {
     /// No byte was sent and no answer received for too long.
     #[error("the upload made no progress for {} s and was aborted", .0.as_secs())]
     Stalled(std::time::Duration),
+    /// Some parts are stored, and the rest could not be sent.
+    #[error("{source}\n{stored} of {size} bytes are stored. {}", how_to_go_on(*file_guid, *is_remembered))]
+    Interrupted {
+        /// Why not.
+        #[source]
+        source: Box<UploadError>,
+        /// The upload.
+        file_guid: FileGuid,
+        /// How many bytes are stored.
+        stored: u64,
+        /// The length of the file.
+        size: u64,
+        /// Whether the same command would resume it.
+        is_remembered: bool,
+    },
     /// The API's upload instructions are invalid for this file.
     #[error("the API's upload instructions are invalid: {0}")]
     Instructions(&'static str),
@@ -83,7 +101,7 @@ pub enum UploadMethod {
     Direct,
     /// By one presigned PUT.
     SinglePut,
-    /// In this many parts.
+    /// In parts, of which this call sent so many.
     Multipart(usize),
 }
 
@@ -98,16 +116,30 @@ pub struct Stored {
 
 /// Stores `file`: in the request body if it is a small text, otherwise with presigned requests, in one piece or in parts.
 ///
+/// With `remembered`, an upload in parts that an earlier run began on the same file and API is resumed.
+///
 /// # Errors
 ///
-/// An [`UploadError`] after the retries of `api`. No usable upload is left behind, and the call may be repeated.
-pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgress>) -> Result<Stored, UploadError> {
+/// An [`UploadError`] after the retries of `api`. The call may be repeated.
+pub async fn store(
+    api: &ApiClient,
+    file: &SourceFile,
+    remembered: Option<&RememberedUploads>,
+    progress: &Arc<ByteProgress>,
+) -> Result<Stored, UploadError> {
     if file.size <= DIRECT_MAX_BYTES && file.is_text() {
         let content = file.read_whole().await?;
         // API Gateway passes the body of a text type on as text, which would corrupt invalid UTF-8.
         if std::str::from_utf8(&content).is_ok() {
             return store_directly(api, file, content.into(), progress).await;
         }
+    }
+    let mut remembered = remembered.and_then(|uploads| uploads.of_file(&api.server(), file));
+    if let Some(remembered) = &mut remembered
+        && let Some(stored) = resume(api, file, remembered, progress).await?
+    {
+        remembered.forget();
+        return Ok(stored);
     }
     let sha256 = match file.size {
         ..=CHECKSUM_MAX_BYTES => Some(file.sha256().await?),
@@ -119,9 +151,63 @@ pub async fn store(api: &ApiClient, file: &SourceFile, progress: &Arc<ByteProgre
     if let Some(request) = request {
         let transfer = Transfer::to(&request.url, api.retry().clone())?;
         transfer.put(file, &request, 0..file.size, progress).await?;
+        progress.add_stored(file.size);
         return Ok(Stored { upload, way: UploadMethod::SinglePut });
     }
-    store_in_parts(api, file, upload, parts.unwrap_or_default(), progress).await
+    if let Some(remembered) = &mut remembered {
+        remembered.note(upload.file_guid);
+    }
+    let parts = Parts::announced(file, &upload, parts.unwrap_or_default())?;
+    let stored = parts.send(api, remembered.is_some(), progress).await;
+    end(api, remembered.as_mut(), &stored).await;
+    stored
+}
+
+/// Resumes the upload that an earlier run began, if there is one. `None` if the file must be announced.
+async fn resume(
+    api: &ApiClient,
+    file: &SourceFile,
+    remembered: &mut Remembered,
+    progress: &Arc<ByteProgress>,
+) -> Result<Option<Stored>, UploadError> {
+    let Some(file_guid) = remembered.file_guid() else { return Ok(None) };
+    let upload = match api.upload(file_guid).await {
+        // It has expired, was aborted, or belongs to another login.
+        Err(error) if error.is(ProblemCode::NotFound) => return Ok(None),
+        upload => upload?,
+    };
+    if upload.size != file.size {
+        return Ok(None);
+    }
+    if upload.status == UploadStatus::Ready {
+        progress.set_stored(file.size);
+        return Ok(Some(Stored { way: UploadMethod::Multipart(0), upload }));
+    }
+    let Some(part_size) = upload.part_size else { return Ok(None) };
+    let stored = Parts::resumed(file, file_guid, part_size).send(api, true, progress).await;
+    end(api, Some(remembered), &stored).await;
+    stored.map(Some)
+}
+
+/// Forgets an upload that is complete, or can never be: its file has changed, so what is stored is aborted.
+async fn end(api: &ApiClient, remembered: Option<&mut Remembered>, stored: &Result<Stored, UploadError>) {
+    let Some(remembered) = remembered else { return };
+    match stored {
+        Ok(_) => remembered.forget(),
+        Err(UploadError::Changed(_)) => {
+            if let Some(file_guid) = remembered.file_guid() {
+                // It would expire by itself.
+                let _ = api.abort_upload(file_guid).await;
+            }
+            remembered.forget();
+        }
+        Err(_) => {}
+    }
+}
+
+fn how_to_go_on(file_guid: FileGuid, is_remembered: bool) -> String {
+    let resume = if is_remembered { "The same command sends the rest. " } else { "" };
+    format!("{resume}To give it up: rowmill upload --abort {file_guid}")
 }
 
 async fn store_directly(
@@ -131,40 +217,8 @@ async fn store_directly(
     progress: &Arc<ByteProgress>,
 ) -> Result<Stored, UploadError> {
     let upload = api.upload_directly(&announcement(file, None), content).await?;
-    progress.add(file.size);
+    progress.set_stored(file.size);
     Ok(Stored { upload, way: UploadMethod::Direct })
-}
-
-async fn store_in_parts(
-    api: &ApiClient,
-    file: &SourceFile,
-    upload: Upload,
-    mut parts: Vec<PartView>,
-    progress: &Arc<ByteProgress>,
-) -> Result<Stored, UploadError> {
-    let count = parts.len();
-    parts.sort_by_key(|part| part.part_number);
-    let Some(first) = parts.first() else {
-        return Err(UploadError::Instructions("neither a URL nor parts"));
-    };
-    let transfer = &Transfer::to(&first.request.url, api.retry().clone())?;
-    let mut offset = 0;
-    let mut ranges = Vec::with_capacity(count);
-    for part in parts {
-        let end = offset + part.size;
-        ranges.push((part, offset..end));
-        offset = end;
-    }
-    if offset != file.size {
-        return Err(UploadError::Instructions("the parts do not add up to the file"));
-    }
-    stream::iter(ranges)
-        .map(async |(part, range)| transfer.put(file, &part.request, range, progress).await)
-        .buffer_unordered(PARALLEL_PARTS)
-        .try_collect::<()>()
-        .await?;
-    let upload = api.complete_upload(upload.file_guid).await?;
-    Ok(Stored { upload, way: UploadMethod::Multipart(count) })
 }
 
 fn announcement(file: &SourceFile, sha256: Option<String>) -> AnnounceRequest {

@@ -20,6 +20,8 @@ pub struct Transfer {
     http: reqwest::Client,
     retry: RetryPolicy,
     stall_limit: Duration,
+    /// Whether bytes whose reply was lost are sent again at once.
+    repeats_lost: bool,
 }
 
 /// A failed attempt.
@@ -43,7 +45,14 @@ impl Transfer {
     /// A client of the storage at `url`.
     pub fn to(url: &str, retry: RetryPolicy) -> Result<Self, UploadError> {
         let http = http_client(&parse(url)?)?;
-        Ok(Self { http, retry, stall_limit: STALL_LIMIT })
+        Ok(Self { http, retry, stall_limit: STALL_LIMIT, repeats_lost: true })
+    }
+
+    /// The same client for parts: if all bytes of one were sent and the reply was lost, it may be stored. The caller asks before
+    /// it sends them again.
+    pub fn of_parts(mut self) -> Self {
+        self.repeats_lost = false;
+        self
     }
 
     /// The same client with another stall timeout.
@@ -75,7 +84,12 @@ impl Transfer {
             if failed > 0 && matches!(failure.error, UploadError::Refused { status: 412, .. }) {
                 return Ok(());
             }
-            progress.take_back(sent.load(Ordering::Relaxed));
+            let sent = sent.load(Ordering::Relaxed);
+            progress.take_back(sent);
+            let is_lost = matches!(failure.error, UploadError::Unreachable { .. } | UploadError::Stalled(_));
+            if is_lost && sent == range.end - range.start && !self.repeats_lost {
+                return Err(failure.error);
+            }
             failed += 1;
             let delay = self.retry.delay(failed, failure.retry_after, fastrand::f64());
             match delay.filter(|_| failure.transient) {

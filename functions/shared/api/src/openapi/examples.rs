@@ -12,8 +12,9 @@ use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning};
+use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{ProblemCode, ProblemView};
-use crate::request::{AnnounceRequest, CreateJobRequest, RedriveRequest, Tolerance};
+use crate::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance};
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
 use crate::routes::Body;
 use crate::status::{JobOutcome, Stage, Status, WarningCode};
@@ -38,6 +39,9 @@ examples! {
     CreateJobRequest => create_job_request(),
     RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
     UploadView => upload(),
+    SignPartsRequest => SignPartsRequest { from: Some(58) },
+    PreviewRequest => preview_request(),
+    PreviewView => preview(),
     JobView => job(),
     JobPage => JobPage { jobs: vec![job()], next: None },
     FailedItemPage => failed_items(),
@@ -110,6 +114,8 @@ pub fn upload() -> UploadView {
         sha256: None,
         created_at: at(-60),
         expires_at: at(604_740),
+        bytes_stored: None,
+        parts_stored: None,
         upload: Some(RequestView {
             method: "PUT".to_owned(),
             url: "https://bucket.s3.eu-central-1.amazonaws.com/uploads/7d3f6f4e?X-Amz-Signature=…".to_owned(),
@@ -121,6 +127,39 @@ pub fn upload() -> UploadView {
         }),
         parts: None,
         part_size: None,
+        next_part: None,
+    }
+}
+
+fn preview_request() -> PreviewRequest {
+    PreviewRequest {
+        job_type: Some("import".to_owned()),
+        params: json!({ "dataset": "people", "key": "id" }).as_object().cloned().unwrap_or_default(),
+        rows: Some(20),
+    }
+}
+
+fn preview() -> PreviewView {
+    let column = |name: &str, kind: ColumnType| PreviewColumn { name: name.to_owned(), r#type: kind.into() };
+    let row = |row, cells: [&str; 2]| PreviewRow {
+        row,
+        cells: Some(cells.map(str::to_owned).into()),
+        value: None,
+        problem: None,
+        shortened: false,
+    };
+    PreviewView {
+        format: FileFormat::Csv.into(),
+        packing: None,
+        delimiter: Some(";".to_owned()),
+        encoding: Some("windows-1252".to_owned()),
+        header_row: Some(1),
+        columns: vec![column("id", ColumnType::Integer), column("city", ColumnType::String)],
+        column_count: 2,
+        rows: vec![row(1, ["1", "Köln"]), row(2, ["2", "Orléans"])],
+        complete: true,
+        warnings: Vec::new(),
+        params_problem: None,
     }
 }
 

@@ -49,7 +49,7 @@ pub fn all() -> impl Iterator<Item = &'static Route> {
 pub struct Route {
     /// Its name.
     pub operation: Operation,
-    /// `GET` or `POST`.
+    /// `GET`, `POST` or `DELETE`.
     pub method: &'static str,
     /// Its path, with the names of parameters in braces.
     pub path: &'static str,
@@ -79,7 +79,7 @@ pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
     (503, ProblemCode::Unavailable),
 ];
 
-/// What every `POST` route of an owner answers beside these.
+/// What every route of an owner that changes something answers beside these: every one but `GET`.
 pub const POST_PROBLEMS: [(u16, ProblemCode); 2] =
     [(403, ProblemCode::OwnerBlocked), (429, ProblemCode::TooManyRequests)];
 
@@ -135,7 +135,7 @@ pub struct AnswerHeader {
     pub schema: &'static str,
 }
 
-/// The limits of requests, on every answer to a `POST` request that was counted.
+/// The limits of requests, on every answer to a request that was counted: every one but `GET`.
 pub const RATE_LIMIT_POLICY: AnswerHeader = AnswerHeader {
     name: "RateLimit-Policy",
     required: true,

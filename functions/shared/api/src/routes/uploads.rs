@@ -1,8 +1,9 @@
 //! Routes of uploads.
 
 use super::{Answer, Json, Operation, Parameter, RequestBody, Route};
+use crate::preview::PreviewView;
 use crate::problem::ProblemCode::*;
-use crate::request::AnnounceRequest;
+use crate::request::{AnnounceRequest, PreviewRequest, SignPartsRequest};
 use crate::upload::UploadView;
 
 routes!(
@@ -70,11 +71,90 @@ routes!(
         path: "/api/uploads/{fileGuid}",
         function: "upload",
         summary: "Show an upload",
-        description: "An upload that was sent with a presigned request is `ready` as soon as its bytes are stored.",
+        description: "An upload that was sent with a presigned request is `ready` as soon as its bytes are stored. \
+                      `bytesStored` and `partsStored` come from the bucket, so they are what is really stored.",
         parameters: &[],
         body: None,
         answers: &[Answer { status: 200, description: "The upload.", json: &[Json::of::<UploadView>()], headers: &[] }],
         problems: &[(404, NotFound)],
+        guarded: true,
+    },
+    Route {
+        operation: SignParts,
+        method: "POST",
+        path: "/api/uploads/{fileGuid}/parts",
+        function: "upload",
+        summary: "Sign the missing parts again",
+        description: "To resume an upload, or to go on after the signatures have expired, until the upload itself \
+                      expires. `parts` has the parts that the bucket does not have, at most 1,000, and `nextPart` where to \
+                      go on. If `parts` is empty, all parts are stored: complete the upload. An upload by a single request \
+                      gets that request in `upload`.",
+        parameters: &[],
+        body: Some(RequestBody { required: false, json: Json::of::<SignPartsRequest>(), files: &[] }),
+        answers: &[Answer {
+            status: 200,
+            description: "The upload, with new presigned requests.",
+            json: &[Json::of::<UploadView>()],
+            headers: &[],
+        }],
+        problems: &[
+            (400, InvalidJson),
+            (400, InvalidBody),
+            (404, NotFound),
+            (409, UploadReady),
+            (413, BodyTooLarge),
+            (415, UnsupportedMediaType),
+            (422, InvalidRequest),
+            (429, TooManyUploads),
+        ],
+        guarded: true,
+    },
+    Route {
+        operation: AbortUpload,
+        method: "DELETE",
+        path: "/api/uploads/{fileGuid}",
+        function: "upload",
+        summary: "Abort an upload",
+        description: "Deletes what is stored of an upload that is not ready. It no longer counts as outstanding. Presigned \
+                      requests of its parts are refused from then on.",
+        parameters: &[],
+        body: None,
+        answers: &[Answer { status: 204, description: "The upload does not exist any more.", json: &[], headers: &[] }],
+        problems: &[(404, NotFound), (409, UploadReady)],
+        guarded: true,
+    },
+    Route {
+        operation: PreviewUpload,
+        method: "POST",
+        path: "/api/uploads/{fileGuid}/preview",
+        function: "create-job",
+        summary: "Show the first rows of a file",
+        description: "Reads the beginning of a complete upload as a job with these params would: how it is packed, its \
+                      format, charset, delimiter and columns, and its first rows. No job is created. Texts are cut off \
+                      behind 1,000 characters, and the answer has at most 256 KiB of columns and rows.",
+        parameters: &[],
+        body: Some(RequestBody { required: false, json: Json::of::<PreviewRequest>(), files: &[] }),
+        answers: &[Answer {
+            status: 200,
+            description: "The beginning of the file.",
+            json: &[Json::of::<PreviewView>()],
+            headers: &[],
+        }],
+        problems: &[
+            (400, InvalidJson),
+            (400, InvalidBody),
+            (404, NotFound),
+            (409, UploadIncomplete),
+            (409, Changed),
+            (413, BodyTooLarge),
+            (415, UnsupportedMediaType),
+            (422, InvalidRequest),
+            (422, InvalidParams),
+            (422, UnknownJobType),
+            (422, UploadSizeMismatch),
+            (422, UploadChanged),
+            (422, UnreadableFile),
+        ],
         guarded: true,
     },
 );

@@ -2,12 +2,12 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, Owner};
-use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::model::upload::{Multipart, Upload, UploadState};
 use rowmill_core::ports::{BoxError, PortError, UploadStore};
 use serde::{Deserialize, Serialize};
 
 use super::attributes::{expiry_seconds, from_item, from_millis, from_seconds, text, to_item};
-use super::errors::port_error;
+use super::errors::{past_conflicts, port_error};
 use super::write::{Update, put_if_absent};
 
 /// The uploads table in DynamoDB.
@@ -39,6 +39,9 @@ struct UploadRow {
     key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     multipart: Option<String>,
+    /// Beside `multipart`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part_size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
     created_at: i64,
@@ -51,6 +54,7 @@ impl From<&Upload> for UploadRow {
             UploadState::Pending { multipart } => (multipart.clone(), None),
             UploadState::Ready { etag } => (None, Some(etag.clone())),
         };
+        let (multipart, part_size) = multipart.map(|Multipart { id, part_size }| (id, part_size)).unzip();
         Self {
             file_guid: upload.file_guid,
             owner: upload.owner.clone(),
@@ -60,6 +64,7 @@ impl From<&Upload> for UploadRow {
             sha256: upload.sha256.clone(),
             key: upload.key.clone(),
             multipart,
+            part_size,
             etag,
             created_at: upload.created_at.as_millisecond(),
             expires_at: expiry_seconds(upload.expires_at),
@@ -73,7 +78,11 @@ impl TryFrom<UploadRow> for Upload {
     fn try_from(row: UploadRow) -> Result<Self, BoxError> {
         let state = match row.etag {
             Some(etag) => UploadState::Ready { etag },
-            None => UploadState::Pending { multipart: row.multipart },
+            None => {
+                // Rows of the version before parts could be signed again have no length of parts: that of all its parts.
+                let part_size = row.part_size.unwrap_or_else(|| PART_BYTES_BEFORE.max(row.size.div_ceil(1000)));
+                UploadState::Pending { multipart: row.multipart.map(|id| Multipart { id, part_size }) }
+            }
         };
         Ok(Self {
             file_guid: row.file_guid,
@@ -90,9 +99,12 @@ impl TryFrom<UploadRow> for Upload {
     }
 }
 
+/// The length of a part in bytes, in rows that do not say it. A file had 1,000 parts at most, so those of a big file are longer.
+const PART_BYTES_BEFORE: u64 = 16 * 1024 * 1024;
+
 const MARK_READY: Update = Update {
     doing: "marking the upload as ready",
-    change: "SET #etag = :etag REMOVE #multipart",
+    change: "SET #etag = :etag REMOVE #multipart, #partSize",
     condition: "attribute_exists(#fileGuid)",
 };
 
@@ -122,5 +134,19 @@ impl UploadStore for DynamoDbUploadStore {
         let request = self.client.update_item().table_name(&self.table).key("fileGuid", text(file_guid));
         MARK_READY.apply(request, [(":etag", text(etag))]).await?;
         Ok(())
+    }
+
+    async fn remove_unfinished(&self, file_guid: FileGuid) -> Result<(), PortError> {
+        const DOING: &str = "removing the unfinished upload";
+        let request = self.client.delete_item().table_name(&self.table).key("fileGuid", text(file_guid));
+        let request = request.condition_expression("attribute_not_exists(#etag)");
+        let request = request.expression_attribute_names("#etag", "etag");
+        match past_conflicts(|| request.clone().send()).await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                Some(refused) if refused.is_conditional_check_failed_exception() => Err(PortError::Changed),
+                _ => Err(port_error(DOING, error)),
+            },
+        }
     }
 }

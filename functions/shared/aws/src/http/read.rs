@@ -59,6 +59,14 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
     Ok(read)
 }
 
+/// Reads a body that may be left out.
+///
+/// # Errors
+/// As [`read_json`], if there is a body.
+pub fn read_json_if_any<T: DeserializeOwned + Default>(request: &Request) -> Result<T, Problem> {
+    if request.body().is_empty() { Ok(T::default()) } else { read_json(request) }
+}
+
 /// A part of the path. One that cannot be read names nothing.
 ///
 /// # Errors

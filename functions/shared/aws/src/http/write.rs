@@ -15,6 +15,11 @@ pub fn json_response(status: u16, body: &impl Serialize) -> Response<Body> {
     }
 }
 
+/// 204: an answer without a body.
+pub fn no_content() -> Response<Body> {
+    response(204, [], Body::Empty)
+}
+
 /// An answer with these headers. A header whose value HTTP does not allow is left out.
 pub fn response(
     status: u16,

@@ -55,4 +55,10 @@ impl MultipartObjects for S3Objects {
         output.map_err(|error| port_error(DOING, error))?;
         Ok(())
     }
+
+    async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError> {
+        let request = self.client.abort_multipart_upload().bucket(&self.bucket).key(key).upload_id(multipart);
+        request.send().await.map_err(|error| port_error("aborting an upload in parts", error))?;
+        Ok(())
+    }
 }

@@ -32,6 +32,7 @@ pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
         parts_make_one_object,
         parts_are_listed_by_number_regardless_of_their_arrival,
         an_upload_in_parts_is_completed_once,
+        an_aborted_upload_in_parts_is_gone,
         a_function_can_store_parts_itself,
         a_client_reads_an_object_with_a_presigned_request,
     );
@@ -117,6 +118,22 @@ async fn an_upload_in_parts_is_completed_once(store: &impl Client) {
     assert!(matches!(store.parts(KEY, &multipart).await, Err(PortError::NotFound)));
     assert!(matches!(store.put_part(KEY, &multipart, 2, bytes(3, b'b')).await, Err(PortError::NotFound)));
     assert_eq!(store.read(KEY).await.unwrap(), "aaa");
+}
+
+async fn an_aborted_upload_in_parts_is_gone(store: &impl Client) {
+    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    let other = store.begin_multipart(KEY, "text/csv").await.unwrap();
+    send_part(store, &multipart, 1, bytes(3, b'a')).await;
+    send_part(store, &other, 1, bytes(5, b'b')).await;
+    store.abort_multipart(KEY, &multipart).await.unwrap();
+    assert!(matches!(store.parts(KEY, &multipart).await, Err(PortError::NotFound)));
+    assert!(matches!(store.abort_multipart(KEY, &multipart).await, Err(PortError::NotFound)));
+    let late = store.presign_part(KEY, &multipart, 2, 3, HOUR).await.unwrap();
+    assert!(!store.send(&late, bytes(3, b'a')).await, "a link that was signed before stores nothing");
+    let parts = store.parts(KEY, &other).await.unwrap();
+    store.complete_multipart(KEY, &other, &parts).await.unwrap();
+    assert!(matches!(store.abort_multipart(KEY, &other).await, Err(PortError::NotFound)));
+    assert_eq!(store.read(KEY).await.unwrap(), "bbbbb", "a completed upload cannot be aborted");
 }
 
 async fn a_function_can_store_parts_itself(store: &impl Client) {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{at, run_checks};
 use crate::model::ids::{FileGuid, Owner};
-use crate::model::upload::{Upload, UploadState};
+use crate::model::upload::{Multipart, Upload, UploadState};
 use crate::ports::{PortError, UploadStore};
 
 /// Checks an [`UploadStore`].
@@ -20,6 +20,8 @@ pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
         a_missing_upload_is_not_found,
         an_expired_upload_is_not_found,
         an_upload_can_be_marked_ready_again,
+        an_unfinished_upload_can_be_removed,
+        a_ready_upload_is_not_removed,
     );
 }
 
@@ -39,8 +41,12 @@ fn upload(number: u128, state: UploadState) -> Upload {
     }
 }
 
+fn in_parts() -> UploadState {
+    UploadState::Pending { multipart: Some(Multipart { id: "m".into(), part_size: u64::MAX }) }
+}
+
 async fn an_upload_reads_back_as_it_was_created(store: &impl UploadStore) {
-    let multipart = UploadState::Pending { multipart: Some("m".into()) };
+    let multipart = in_parts();
     let ready = UploadState::Ready { etag: "\"e\"".into() };
     for (number, state) in (1..).zip([UploadState::Pending { multipart: None }, multipart, ready]) {
         let full = upload(number, state);
@@ -74,11 +80,32 @@ async fn an_expired_upload_is_not_found(store: &impl UploadStore) {
 }
 
 async fn an_upload_can_be_marked_ready_again(store: &impl UploadStore) {
-    let pending = upload(1, UploadState::Pending { multipart: Some("m".into()) });
+    let pending = upload(1, in_parts());
     store.create(&pending).await.unwrap();
     for _ in 0..2 {
         store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
         let ready = Upload { state: UploadState::Ready { etag: "\"e\"".into() }, ..pending.clone() };
         assert_eq!(store.upload(pending.file_guid, at(0)).await.unwrap(), ready);
     }
+}
+
+async fn an_unfinished_upload_can_be_removed(store: &impl UploadStore) {
+    for (number, state) in (1..).zip([in_parts(), UploadState::Pending { multipart: None }]) {
+        let pending = upload(number, state);
+        store.create(&pending).await.unwrap();
+        for _ in 0..2 {
+            store.remove_unfinished(pending.file_guid).await.unwrap();
+            assert!(matches!(store.upload(pending.file_guid, at(0)).await, Err(PortError::NotFound)));
+        }
+        let late = store.mark_ready(pending.file_guid, "\"e\"").await;
+        assert!(matches!(late, Err(PortError::NotFound)), "it does not come back: {late:?}");
+    }
+}
+
+async fn a_ready_upload_is_not_removed(store: &impl UploadStore) {
+    let pending = upload(1, in_parts());
+    store.create(&pending).await.unwrap();
+    store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
+    assert!(matches!(store.remove_unfinished(pending.file_guid).await, Err(PortError::Changed)));
+    assert!(store.upload(pending.file_guid, at(0)).await.is_ok());
 }

@@ -203,4 +203,11 @@ impl MultipartObjects for InMemoryObjects {
         bucket.objects.insert(key.to_owned(), object);
         Ok(())
     }
+
+    async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError> {
+        let mut bucket = lock(&self.0);
+        bucket.multiparts.get(multipart).filter(|stored| stored.key == key).ok_or(PortError::NotFound)?;
+        bucket.multiparts.remove(multipart);
+        Ok(())
+    }
 }

@@ -31,4 +31,13 @@ impl UploadStore for InMemoryUploadStore {
         upload.state = UploadState::Ready { etag: etag.to_owned() };
         Ok(())
     }
+
+    async fn remove_unfinished(&self, file_guid: FileGuid) -> Result<(), PortError> {
+        let mut uploads = lock(&self.0);
+        if let Some(Upload { state: UploadState::Ready { .. }, .. }) = uploads.get(&file_guid) {
+            return Err(PortError::Changed);
+        }
+        uploads.remove(&file_guid);
+        Ok(())
+    }
 }

@@ -147,7 +147,7 @@ pub async fn read_input(
                 objects.read_range(&file.key, &file.etag, range).await.map_err(source_error)?
             }
         };
-        let items = read_items(chunk, &bytes, &spec.head.dialect, columns).with_hint(charset_hint(spec));
+        let items = read_items(chunk, &bytes, &spec.head.dialect, columns).with_hint(charset_hint(&spec.source));
         items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
     };
     match items.len() == chunk.items as usize {
@@ -174,8 +174,8 @@ fn source_error(error: PortError) -> InputError {
 }
 
 /// What a message about an item that is not UTF-8 says about the charset of the job's file.
-fn charset_hint(spec: &Spec) -> CharsetHint {
-    match &spec.source {
+pub fn charset_hint(source: &Source) -> CharsetHint {
+    match source {
         Source::File(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => CharsetHint::Likely,
         Source::Packed { packing: Packing::Text { charset: Some(charset), .. }, .. } => {
             CharsetHint::Declared(charset.name())
@@ -209,7 +209,7 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
     let read = bytes.as_ref().filter(|_| !left_out).and_then(|bytes| {
         let length = bytes.len() as u64;
         let chunk = Chunk { offset, length, first_row: row, items: 1, mode: ChunkMode::Items };
-        let mut items = read_items(&chunk, bytes, &spec.head.dialect, columns).with_hint(charset_hint(spec));
+        let mut items = read_items(&chunk, bytes, &spec.head.dialect, columns).with_hint(charset_hint(&spec.source));
         items.next().map(|item| (bytes.clone(), item.record))
     });
     match read {

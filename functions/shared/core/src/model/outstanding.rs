@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use crate::model::ids::FileGuid;
 
-/// How long an announced upload counts as outstanding if it is never completed. S3 drops its parts after a day by a rule of
-/// the bucket, and its presigned requests end earlier.
+/// How long an announced upload counts as outstanding if it is never completed. Its presigned requests end earlier. Its parts are
+/// kept for as long as the upload lives, so that it can be resumed; once its requests are signed again after this time, it counts
+/// again.
 pub const OUTSTANDING_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How much an owner may have announced and not completed.

@@ -46,9 +46,12 @@ impl Upload {
             sha256: self.sha256.clone(),
             created_at: self.created_at,
             expires_at: self.expires_at,
+            bytes_stored: matches!(self.state, UploadState::Ready { .. }).then_some(self.size),
+            parts_stored: None,
             upload: None,
             parts: None,
             part_size: None,
+            next_part: None,
         }
     }
 }
@@ -59,11 +62,34 @@ pub enum UploadState {
     /// The client is sending it: in one piece, or in parts under this multipart upload.
     Pending {
         /// The multipart upload its parts belong to, if it has parts.
-        multipart: Option<String>,
+        multipart: Option<Multipart>,
     },
     /// It is stored whole.
     Ready {
         /// The entity tag of its object.
         etag: String,
     },
+}
+
+/// The multipart upload that collects the parts of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Multipart {
+    /// Its name in the bucket.
+    pub id: String,
+    /// The length of each part but the last, in bytes. It is stored, so that another version of Rowmill signs the same parts
+    /// again.
+    pub part_size: u64,
+}
+
+impl Multipart {
+    /// How many parts a file of `size` bytes has.
+    pub fn parts_of(&self, size: u64) -> u32 {
+        u32::try_from(size.div_ceil(self.part_size.max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// The length of a part of a file of `size` bytes. Parts are numbered from 1.
+    pub fn length_of(&self, part: u32, size: u64) -> u64 {
+        let before = u64::from(part.saturating_sub(1)).saturating_mul(self.part_size);
+        self.part_size.min(size.saturating_sub(before))
+    }
 }

@@ -121,6 +121,13 @@ pub trait MultipartObjects: Send + Sync {
     /// # Errors
     /// `NotFound` if the upload was completed or aborted.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
+
+    /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
+    /// [`parts`](Self::parts) lists it, and the upload must be aborted again.
+    ///
+    /// # Errors
+    /// `NotFound` if the upload was completed or aborted.
+    async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError>;
 }
 
 /// A presigned request: its URL carries the permission.

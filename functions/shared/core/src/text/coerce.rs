@@ -219,7 +219,7 @@ fn parse(text: &str, types: Types) -> Option<Value> {
 }
 
 /// The sign and digits of an integer. A fraction of zeros is removed.
-fn integer_digits(text: &str) -> Option<&str> {
+pub(super) fn integer_digits(text: &str) -> Option<&str> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
         Some(_) => return None,
@@ -230,7 +230,7 @@ fn integer_digits(text: &str) -> Option<&str> {
 }
 
 /// Whether the text is a finite number in decimal or exponent notation.
-fn is_decimal(text: &str) -> bool {
+pub(super) fn is_decimal(text: &str) -> bool {
     // Excludes words that Rust parses as a float, such as `inf` and `NaN`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));
     plain && text.parse().is_ok_and(|float: f64| float.is_finite())

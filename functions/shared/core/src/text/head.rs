@@ -46,6 +46,11 @@ pub fn title_rows(header_row: Option<u32>, skip_rows: Option<u32>) -> u32 {
 }
 
 impl TextParams {
+    /// Which record behind the skipped ones names the columns, counted from 1; 0 for none.
+    pub fn header_number(&self) -> u32 {
+        self.header_row.unwrap_or(if self.header == Some(false) { 0 } else { 1 })
+    }
+
     /// Checks the params that say where the header is. Returns the number of title rows and whether there is a header.
     fn header_place(&self) -> Result<(u32, bool), HeadError> {
         for (param, value) in [("headerRow", self.header_row), ("skipRows", self.skip_rows)] {

@@ -1,0 +1,79 @@
+//! The errors of the use case.
+
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::outstanding::{OutstandingFull, OutstandingLimits};
+use rowmill_core::ports::{OutstandingError, PortError};
+
+/// Why a request for an upload fails. The texts are the problem details that the client reads.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// A field of the request is wrong.
+    #[error("`{field}` {message}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
+        message: String,
+    },
+    /// The file is too big for this kind of upload, or for any.
+    #[error("The file has {size} bytes, more than the maximum of {limit}. {advice}")]
+    TooLarge {
+        /// Its length, in bytes.
+        size: u64,
+        /// The limit, in bytes.
+        limit: u64,
+        /// What to do, as a sentence.
+        advice: &'static str,
+    },
+    /// The owner has announced too much and not completed it.
+    #[error(
+        "You have {} announced uploads with {} bytes together that are not complete. At most {} uploads with {} bytes are \
+         allowed. Complete some of them, or announce this file again after {}.",
+        .full.uploads, .full.bytes, .limits.uploads, .limits.bytes, .full.free_at
+    )]
+    TooMany {
+        /// What is outstanding, and until when.
+        full: OutstandingFull,
+        /// The limits.
+        limits: OutstandingLimits,
+    },
+    /// The caller has no such upload.
+    #[error("There is no upload {0}, or it has expired. Upload the file again.")]
+    Unknown(FileGuid),
+    /// Some of its bytes are missing.
+    #[error("Upload {file} is incomplete: {stored} of {announced} bytes are stored. Send the rest first.")]
+    Incomplete {
+        /// The upload.
+        file: FileGuid,
+        /// The stored length, in bytes.
+        stored: u64,
+        /// The announced length, in bytes.
+        announced: u64,
+    },
+    /// The stored length is not the announced one.
+    #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
+    OtherSize {
+        /// The upload.
+        file: FileGuid,
+        /// The stored length, in bytes.
+        stored: u64,
+        /// The announced length, in bytes.
+        announced: u64,
+    },
+    /// All of its bytes are stored.
+    #[error("Upload {0} is ready: all its bytes are stored. Create jobs with it, or leave it; it expires by itself.")]
+    Ready(FileGuid),
+    /// A port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl UploadError {
+    /// The error of counting an upload as outstanding under these limits.
+    pub fn of_outstanding(error: OutstandingError, limits: OutstandingLimits) -> Self {
+        match error {
+            OutstandingError::Full(full) => Self::TooMany { full, limits },
+            OutstandingError::Port(error) => error.into(),
+        }
+    }
+}
