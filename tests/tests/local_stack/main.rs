@@ -10,6 +10,7 @@ mod gateway;
 mod hostile;
 mod inbox;
 mod jobs;
+mod live;
 mod permissions;
 mod problems;
 mod quotas;

@@ -5,7 +5,9 @@ use std::fs;
 
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
-use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup};
+use rowmill_aws::settings::{
+    self, ConnectionLimits, FileLimits, JobTargets, Links, Setting, SettingsGroup, SubscriptionLimits,
+};
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
 
@@ -23,10 +25,12 @@ fn group<G: SettingsGroup>() -> Group {
 fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     let groups = [
         group::<Access>(),
+        group::<ConnectionLimits>(),
         group::<FileLimits>(),
         group::<JobTargets>(),
         group::<Links>(),
         group::<RequestLimits>(),
+        group::<SubscriptionLimits>(),
         group::<complete_job::limits::CompleteLimits>(),
         group::<create_job::limits::CreateLimits>(),
         group::<dead_letter::limits::DeadLetterLimits>(),
@@ -42,8 +46,8 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
 
 /// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
 /// it is set.
-const ADMITTING: [&str; 7] =
-    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter"];
+const ADMITTING: [&str; 8] =
+    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter", "live-ticket"];
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

@@ -42,3 +42,71 @@ fn progress(job: &Job, counters: Option<&Counters>) -> u64 {
     let sum = known.saturating_add(accounted).saturating_add(1).saturating_add(u64::from(job.split.done));
     sum.min(PROGRESS_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use crate::model::job::{Stop, StopCode};
+    use crate::model::tally::{Counts, Totals};
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+
+    fn job(attempt: u32, status: Status) -> Job {
+        Job { attempt, status, ..fixtures::job() }
+    }
+
+    fn counters(items: u64, succeeded: u64) -> Counters {
+        let counts = Counts { succeeded, ..Counts::default() };
+        Counters { totals: Totals { items, counts, ..Totals::default() }, open: Vec::new() }
+    }
+
+    #[test]
+    fn every_step_of_a_life_has_a_larger_version() {
+        let stopped = |job: Job| Job {
+            stop: Some(Stop::because(StopCode::DeadlineExceeded, "late", Timestamp::UNIX_EPOCH)),
+            ..job
+        };
+        let mut split = job(1, Status::Running);
+        split.split.done = true;
+        let busy = counters(u64::from(u32::MAX) * 64, u64::from(u32::MAX) * 64);
+        let life = [
+            version(&job(1, Status::Waiting), None),
+            version(&job(1, Status::Running), None),
+            version(&job(1, Status::Running), Some(&counters(1, 0))),
+            version(&job(1, Status::Running), Some(&counters(1, 1))),
+            version(&job(1, Status::Running), Some(&counters(10, 1))),
+            version(&split, Some(&counters(10, 1))),
+            version(&split, Some(&busy)),
+            version(&stopped(job(1, Status::Running)), Some(&counters(1, 0))),
+            version(&stopped(job(1, Status::Cancelling)), Some(&counters(1, 0))),
+            version(&stopped(job(1, Status::Cancelled)), None),
+            version(&job(2, Status::Running), Some(&counters(1, 0))),
+            version(&job(2, Status::Completed), None),
+            version(&job(8191, Status::Running), None),
+        ];
+        assert!(life.windows(2).all(|pair| pair[0] < pair[1]), "{life:?}");
+        assert!(version(&job(8192, Status::Running), None) >= version(&job(8191, Status::Failed), None));
+        assert_eq!(version(&job(u32::MAX, Status::Waiting), None), VERSION_MAX);
+        assert_eq!(VERSION_MAX, 9_007_199_254_740_991, "as in the document");
+    }
+
+    proptest! {
+        #[test]
+        fn the_version_never_falls_while_counters_grow(
+            steps in prop::collection::vec((0..1_u64 << 37, 0..1_u64 << 37, any::<bool>()), 1..50),
+            attempt in 1..9000_u32,
+        ) {
+            let (mut job, mut items, mut done, mut shown) = (job(attempt, Status::Running), 0_u64, 0_u64, 0);
+            for (more, accounted, split_done) in steps {
+                (items, done) = (items + more, (done + accounted).min(items + more));
+                job.split.done |= split_done;
+                let now = version(&job, Some(&counters(items, done)));
+                prop_assert!(now >= shown && now <= VERSION_MAX);
+                shown = now;
+            }
+            job.status = Status::Completed;
+            prop_assert!(version(&job, None) >= shown);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Live connections: what clients see of their jobs without asking.
+
+use std::time::{Duration, Instant};
+
+use acceptance::files;
+use acceptance::local_stack::{LiveClient, LocalStack, PATIENCE, ticket};
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::join_all;
+use rowmill_core::model::live::TicketDigest;
+use serde_json::{Value, json};
+
+use crate::stack::on_the_stack;
+
+/// A job that takes a while: one chunk after the other.
+async fn long_job(stack: &LocalStack, rows: u64) -> String {
+    let file = stack.upload("text/csv", files::plain_csv(rows)).await;
+    stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await
+}
+
+fn version(message: &Value) -> u64 {
+    message["job"]["version"].as_u64().unwrap_or_else(|| panic!("a version in {message}"))
+}
+
+/// Reads the messages of one job up to its end. Returns its last state and how many states came.
+async fn watched_to_the_end(client: &mut LiveClient, job: &str) -> (Value, usize) {
+    client.subscribe(job).await;
+    let (mut shown, mut states) = (0, 0);
+    loop {
+        let message = client.message().await;
+        match message["type"].as_str().expect("a type") {
+            "subscribed" => assert_eq!(message["jobGuid"], job),
+            "snapshot" | "progress" | "ended" => {
+                assert_eq!(message["job"]["jobGuid"], job, "{message}");
+                states += 1;
+                let is_end = message["job"]["finishedAt"].is_string();
+                assert_eq!(message["type"] == "ended", is_end && message["type"] != "snapshot", "{message}");
+                if message["type"] != "snapshot" {
+                    assert!(version(&message) > shown || is_end, "not newer than {shown}: {message}");
+                }
+                shown = shown.max(version(&message));
+                if is_end {
+                    assert_eq!(version(&message), shown);
+                    return (message["job"].clone(), states);
+                }
+            }
+            other => panic!("{other}: {message}"),
+        }
+    }
+}
+
+#[test]
+fn five_hundred_connections_see_a_job_from_its_beginning_to_its_end() {
+    on_the_stack(async |stack| {
+        let mut clients = Vec::new();
+        for _ in 0..10 {
+            clients.extend(join_all((0..50).map(|_| stack.live())).await);
+        }
+        let job = long_job(stack, 60_000).await;
+        let seen = join_all(clients.iter_mut().map(|client| watched_to_the_end(client, &job))).await;
+        let shown = stack.job(&job).await;
+        for (last, states) in seen {
+            assert_eq!(last, shown, "the view of the API");
+            assert!(states >= 2, "a snapshot and more");
+        }
+        drop(clients);
+        no_watcher_is_left(stack).await;
+    });
+}
+
+/// Waits until every closed connection has left the table.
+async fn no_watcher_is_left(stack: &LocalStack) {
+    let started = Instant::now();
+    loop {
+        let table = stack.output("ConnectionsTable");
+        let query = stack.dynamodb.query().table_name(table).key_condition_expression("#scope = :scope");
+        let query = query.expression_attribute_names("#scope", "scope");
+        let query = query.expression_attribute_values(":scope", AttributeValue::S("watch#local".to_owned()));
+        let left = query.send().await.expect("the table answers").count;
+        if left < 100 {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "{left} connections are left");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[test]
+fn connections_that_break_at_random_end_with_the_right_state() {
+    on_the_stack(async |stack| {
+        let job = &long_job(stack, 60_000).await;
+        let watch = async |number: u64| {
+            let mut random = fastrand::Rng::with_seed(number);
+            loop {
+                let mut client = stack.live().await;
+                let life = Duration::from_millis(random.u64(50..1500));
+                let watching = watched_to_the_end(&mut client, job);
+                // Dropped without a goodbye.
+                if let Ok((last, _)) = tokio::time::timeout(life, watching).await {
+                    return last;
+                }
+            }
+        };
+        let seen = join_all((0..20).map(watch)).await;
+        let shown = stack.job(job).await;
+        assert!(seen.iter().all(|last| *last == shown), "{shown}");
+    });
+}
+
+#[test]
+fn a_subscription_to_all_jobs_shows_those_that_are_created_later() {
+    on_the_stack(async |stack| {
+        let old = long_job(stack, 10).await;
+        stack.ended(&old).await;
+        let mut client = stack.live().await;
+        client.send(json!({ "action": "subscribe", "jobs": "mine" })).await;
+        assert_eq!(client.message_of("subscribed").await, json!({ "type": "subscribed", "jobs": "mine" }));
+        client.message_of("snapshot").await;
+        let new = long_job(stack, 5000).await;
+        let first = loop {
+            let message = client.message().await;
+            if message["job"]["jobGuid"] == *new {
+                break message;
+            }
+        };
+        assert_eq!(first["type"], "progress", "{first}");
+        loop {
+            let message = client.message_of("ended").await;
+            if message["job"]["jobGuid"] == *new {
+                break assert_eq!(message["job"], stack.job(&new).await);
+            }
+        }
+        client.send(json!({ "action": "unsubscribe", "jobs": "mine" })).await;
+        assert_eq!(client.message_of("unsubscribed").await, json!({ "type": "unsubscribed", "jobs": "mine" }));
+    });
+}
+
+#[test]
+fn an_unsubscribed_job_and_an_ended_one_that_is_redriven() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "id,n\n1,1\n2,x\n").await;
+        let schema = json!({ "properties": { "n": { "type": "integer" } } });
+        let job = stack.create("validate", &file, json!({ "schema": schema })).await;
+        let (mut client, mut other) = (stack.live().await, stack.live().await);
+        let (first, _) = watched_to_the_end(&mut client, &job).await;
+        watched_to_the_end(&mut other, &job).await;
+        other.send(json!({ "action": "unsubscribe", "jobGuid": job })).await;
+        let unsubscribed = other.message_of("unsubscribed").await;
+        assert_eq!(unsubscribed, json!({ "type": "unsubscribed", "jobGuid": job }));
+        let redriven = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({})).send().await;
+        assert_eq!(redriven.status, 202);
+        let again = loop {
+            let message = client.message_of("ended").await;
+            if message["job"]["attempt"] == 2 {
+                break message;
+            }
+        };
+        assert!(version(&again) > first["version"].as_u64().expect("a version"), "{again}");
+        // Nothing of the second attempt came: the answer to the ping is next.
+        other.send(json!({ "action": "ping" })).await;
+        assert_eq!(other.message().await, json!({ "type": "pong" }));
+    });
+}
+
+#[test]
+fn a_message_that_asks_for_nothing_known_is_answered() {
+    on_the_stack(async |stack| {
+        let mut client = stack.live().await;
+        for text in [
+            json!({ "action": "dance" }),
+            json!({ "action": "subscribe" }),
+            json!({ "action": "subscribe", "jobGuid": "x" }),
+            json!({ "action": "subscribe", "jobs": "yours" }),
+            json!(["subscribe"]),
+        ] {
+            client.send(text).await;
+            let error = client.message().await;
+            assert_eq!((&error["type"], &error["code"]), (&json!("error"), &json!("invalid_message")), "{error}");
+        }
+        let unknown = "00000000-0000-7000-8000-000000000000";
+        client.subscribe(unknown).await;
+        let error = client.message().await;
+        assert_eq!((&error["code"], &error["jobGuid"]), (&json!("not_found"), &json!(unknown)), "{error}");
+        client.send(json!({ "action": "ping" })).await;
+        assert_eq!(client.message().await, json!({ "type": "pong" }));
+    });
+}
+
+#[test]
+fn a_connection_has_so_many_subscriptions() {
+    on_the_stack(async |stack| {
+        let mut client = stack.live().await;
+        // The stack allows three.
+        for _ in 0..3 {
+            let job = long_job(stack, 1).await;
+            client.subscribe(&job).await;
+            client.message_of("snapshot").await;
+        }
+        let job = long_job(stack, 1).await;
+        client.subscribe(&job).await;
+        let error = client.message_of("error").await;
+        assert_eq!((&error["code"], &error["jobGuid"]), (&json!("too_many_subscriptions"), &json!(job)), "{error}");
+    });
+}
+
+#[test]
+fn a_ticket_opens_one_connection_within_its_time() {
+    on_the_stack(async |stack| {
+        let good = ticket(stack.live_ticket()).await;
+        let mut client = LiveClient::open(&good).await.expect("a good ticket");
+        assert!(LiveClient::open(&good).await.is_err(), "it is used up");
+        let mut none = good.clone();
+        none["ticket"] = json!("0".repeat(64));
+        assert!(LiveClient::open(&none).await.is_err(), "there is no such ticket");
+        // What is stored opens nothing.
+        let mut stored = ticket(stack.live_ticket()).await;
+        let digest = TicketDigest::of(stored["ticket"].as_str().expect("text"));
+        stored["ticket"] = json!(digest.as_str());
+        assert!(LiveClient::open(&stored).await.is_err(), "the digest is no ticket");
+        let late = ticket(stack.live_ticket()).await;
+        expire(stack, &late).await;
+        assert!(LiveClient::open(&late).await.is_err(), "it has expired");
+        client.send(json!({ "action": "ping" })).await;
+        assert_eq!(client.message().await, json!({ "type": "pong" }));
+    });
+}
+
+/// Has the time of a ticket run out.
+async fn expire(stack: &LocalStack, ticket: &Value) {
+    let digest = TicketDigest::of(ticket["ticket"].as_str().expect("text"));
+    let request = stack.dynamodb.update_item().table_name(stack.output("ConnectionsTable"));
+    let request = request
+        .key("scope", AttributeValue::S(format!("ticket#{}", digest.as_str())))
+        .key("entry", AttributeValue::S("ticket".to_owned()))
+        .update_expression("SET #until = :past")
+        .condition_expression("attribute_exists(#until)")
+        .expression_attribute_names("#until", "until")
+        .expression_attribute_values(":past", AttributeValue::N("1000".to_owned()));
+    request.send().await.expect("the ticket is there");
+}
