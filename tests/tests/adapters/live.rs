@@ -14,9 +14,7 @@ use rowmill_aws::dynamodb::DynamoDbLive;
 use rowmill_core::contract;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest, Topic};
-use rowmill_core::ports::{
-    ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets,
-};
+use rowmill_core::ports::{ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets};
 use uuid::Uuid;
 
 use crate::config;

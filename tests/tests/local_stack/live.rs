@@ -237,3 +237,60 @@ async fn expire(stack: &LocalStack, ticket: &Value) {
         .expression_attribute_values(":past", AttributeValue::N("1000".to_owned()));
     request.send().await.expect("the ticket is there");
 }
+
+/// The example of `docs/live.md` in Node.js, if that is installed and has WebSocket.
+#[test]
+fn the_example_of_the_document_shows_a_job_to_its_end() {
+    on_the_stack(async |stack| {
+        let document = include_str!("../../../docs/live.md");
+        let (_, rest) = document.split_once("```js\n").expect("an example");
+        let (example, _) = rest.split_once("```").expect("its end");
+        assert!(example.lines().count() <= 25, "about twenty lines");
+        let job = long_job(stack, 5000).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("example.mjs");
+        let main = format!(
+            "{example}\nconst stop = watchJob('{}', '{job}', (job) => {{\n  console.log(JSON.stringify(job));\n  \
+             if (job.finishedAt) stop();\n}});\n",
+            stack.api_url()
+        );
+        std::fs::write(&script, main).expect("it is stored");
+        // Node.js 20 has it behind a flag, which later versions accept.
+        let node = || {
+            let mut node = tokio::process::Command::new("node");
+            node.arg("--experimental-websocket").kill_on_drop(true);
+            node
+        };
+        let has_socket = node().args(["-e", "process.exit(globalThis.WebSocket ? 0 : 1)"]).output().await;
+        if !has_socket.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: there is no Node.js with WebSocket");
+            return;
+        }
+        let output =
+            tokio::time::timeout(PATIENCE, node().arg(&script).output()).await.expect("it ends").expect("it runs");
+        let lines: Vec<Value> =
+            output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(lines.last(), Some(&stack.job(&job).await), "{errors}");
+        assert!(lines.is_sorted_by_key(|job| job["version"].as_u64()), "{lines:?}");
+    });
+}
+
+/// The command by its own way, so that what it prints is what a person sees.
+#[test]
+fn the_command_follows_a_job_by_messages() {
+    on_the_stack(async |stack| {
+        let job = long_job(stack, 20_000).await;
+        let mut watch = acceptance::local_stack::rowmill();
+        watch
+            .args(["job", &job, "--watch", "--json", "--url", stack.api_url()])
+            .env_remove("ROWMILL_TOKEN")
+            .kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, watch.output()).await.expect("it ends").expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let last = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).expect("a line");
+        assert_eq!(serde_json::from_slice::<Value>(last).expect("JSON")["itemsSucceeded"], 20_000);
+        let tickets = stack.log_lines("live-subscription");
+        assert!(!tickets.is_empty(), "it has subscribed");
+    });
+}

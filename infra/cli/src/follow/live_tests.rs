@@ -53,8 +53,12 @@ async fn api(live_url: String) -> (FakeApi, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn a_job_is_followed_by_messages_and_an_older_state_is_dropped() {
-    let messages =
-        vec![message("snapshot", 10, 10), message("progress", 30, 30), message("progress", 20, 20), message("ended", 100, 99)];
+    let messages = vec![
+        message("snapshot", 10, 10),
+        message("progress", 30, 30),
+        message("progress", 20, 20),
+        message("ended", 100, 99),
+    ];
     let (api, looks) = api(live(vec![messages]).await).await;
     let mut seen = Seen::default();
     let last = follow(&client(&api.url), shown("waiting", 0), &short(), &mut seen).await.unwrap();

@@ -34,18 +34,20 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// A job without progress for this long is reported once.
 const QUIET_NOTICE: Duration = Duration::from_secs(60);
 
-/// Timeouts for following a job.
+/// How to follow a job, and when to give up.
 #[derive(Debug, Clone)]
 pub struct Patience {
     /// The longest time without an answer from the API.
     pub unanswered: Duration,
     /// The longest time without any change of a running job.
     pub unchanged: Duration,
+    /// Whether to listen on a live connection. Otherwise the job is polled only.
+    pub listens: bool,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { unanswered: Duration::from_secs(60), unchanged: Duration::from_secs(20 * 60) }
+        Self { unanswered: Duration::from_secs(60), unchanged: Duration::from_secs(20 * 60), listens: true }
     }
 }
 
@@ -153,7 +155,7 @@ pub async fn follow(
         job = shown;
         observer.looked(&job);
         stillness.check(&job, patience, observer)?;
-        if !job.status.is_terminal() {
+        if patience.listens && !job.status.is_terminal() {
             live.open_if_due().await;
         }
     }

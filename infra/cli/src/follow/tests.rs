@@ -32,7 +32,7 @@ pub fn client(url: &str) -> ApiClient {
 }
 
 pub fn short() -> Patience {
-    Patience { unanswered: Duration::from_millis(600), unchanged: Duration::from_millis(600) }
+    Patience { unanswered: Duration::from_millis(600), unchanged: Duration::from_millis(600), listens: true }
 }
 
 #[tokio::test]
