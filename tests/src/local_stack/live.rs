@@ -1,5 +1,7 @@
 //! A client of live connections.
 
+use std::time::Instant;
+
 use futures::{SinkExt, StreamExt};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -28,9 +30,16 @@ impl LocalStack {
         self.post("/api/live/tickets")
     }
 
-    /// A live connection of the only owner.
+    /// A live connection of the only owner. A refused one is tried again with another ticket, as every client does: a busy
+    /// stack may be slow.
     pub async fn live(&self) -> LiveClient {
-        LiveClient::open(&ticket(self.live_ticket()).await).await.expect("a good ticket opens a connection")
+        let started = Instant::now();
+        loop {
+            match LiveClient::open(&ticket(self.live_ticket()).await).await {
+                Ok(client) => return client,
+                Err(error) => assert!(started.elapsed() < PATIENCE, "no connection: {error}"),
+            }
+        }
     }
 }
 

@@ -21,50 +21,119 @@ fn version(message: &Value) -> u64 {
     message["job"]["version"].as_u64().unwrap_or_else(|| panic!("a version in {message}"))
 }
 
-/// Reads the messages of one job up to its end. Returns its last state and how many states came.
-async fn watched_to_the_end(client: &mut LiveClient, job: &str) -> (Value, usize) {
+/// What a client has seen of a job.
+#[derive(Default)]
+struct Watch {
+    shown: u64,
+    progress: u64,
+    last: Value,
+}
+
+impl Watch {
+    /// Looks at a message about the job. Whether it shows the end of this attempt.
+    fn look(&mut self, message: &Value, job: &str, attempt: u64) -> bool {
+        assert_eq!(message["job"]["jobGuid"], job, "{message}");
+        let is_end = message["job"]["finishedAt"].is_string();
+        match message["type"].as_str() {
+            Some("snapshot") => {}
+            Some("progress") => {
+                assert!(version(message) > self.progress && !is_end, "after {}: {message}", self.progress)
+            }
+            Some("ended") => assert!(is_end, "{message}"),
+            _ => panic!("no state: {message}"),
+        }
+        if message["type"] == "progress" {
+            self.progress = version(message);
+        }
+        // The rule of a client: an older state is dropped.
+        if version(message) >= self.shown {
+            self.shown = version(message);
+            self.last = message["job"].clone();
+        }
+        is_end && message["job"]["attempt"] == attempt
+    }
+}
+
+/// Watches a job up to the end of this attempt, on this connection or on others if it is lost. Returns its last state and
+/// whether `ended` said so.
+async fn watched_to_the_end(stack: &LocalStack, client: LiveClient, job: &str, attempt: u64) -> (Value, bool) {
+    let (mut client, mut watch) = (client, Watch::default());
     client.subscribe(job).await;
-    let (mut shown, mut states) = (0, 0);
     loop {
-        let message = client.message().await;
-        match message["type"].as_str().expect("a type") {
-            "subscribed" => assert_eq!(message["jobGuid"], job),
-            "snapshot" | "progress" | "ended" => {
-                assert_eq!(message["job"]["jobGuid"], job, "{message}");
-                states += 1;
-                let is_end = message["job"]["finishedAt"].is_string();
-                assert_eq!(message["type"] == "ended", is_end && message["type"] != "snapshot", "{message}");
-                if message["type"] != "snapshot" {
-                    assert!(version(&message) > shown || is_end, "not newer than {shown}: {message}");
-                }
-                shown = shown.max(version(&message));
-                if is_end {
-                    assert_eq!(version(&message), shown);
-                    return (message["job"].clone(), states);
+        match client.next().await {
+            None => {
+                client = stack.live().await;
+                client.subscribe(job).await;
+            }
+            Some(message) if message["type"].is_null() || message["type"] == "error" => client.subscribe(job).await,
+            Some(message) if message["job"].is_null() => assert_eq!(message["jobGuid"], job, "{message}"),
+            Some(message) => {
+                if watch.look(&message, job, attempt) {
+                    return (watch.last, message["type"] == "ended");
                 }
             }
-            other => panic!("{other}: {message}"),
         }
     }
 }
 
+/// An ended job whose rows have all failed, so that it can be redriven.
+async fn failed_rows(stack: &LocalStack, rows: u64) -> String {
+    let file = stack.upload("text/csv", files::plain_csv(rows)).await;
+    let schema = json!({ "properties": { "name": { "type": "integer" } } });
+    let job = stack.create("validate", &file, json!({ "schema": schema })).await;
+    assert_eq!(stack.ended(&job).await["itemsFailed"], rows);
+    job
+}
+
 #[test]
-fn five_hundred_connections_see_a_job_from_its_beginning_to_its_end() {
+fn five_hundred_connections_see_an_attempt_from_its_beginning_to_its_end() {
     on_the_stack(async |stack| {
+        let job = &failed_rows(stack, 20_000).await;
         let mut clients = Vec::new();
-        for _ in 0..10 {
-            clients.extend(join_all((0..50).map(|_| stack.live())).await);
+        for _ in 0..20 {
+            clients.extend(join_all((0..25).map(|_| subscribed(stack, job))).await);
         }
-        let job = long_job(stack, 60_000).await;
-        let seen = join_all(clients.iter_mut().map(|client| watched_to_the_end(client, &job))).await;
-        let shown = stack.job(&job).await;
-        for (last, states) in seen {
-            assert_eq!(last, shown, "the view of the API");
-            assert!(states >= 2, "a snapshot and more");
-        }
-        drop(clients);
+        let redriven = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({})).send().await;
+        assert_eq!(redriven.status, 202);
+        let seen = join_all(clients.into_iter().map(|mut client| async move {
+            let mut watch = Watch::default();
+            loop {
+                match client.next().await {
+                    Some(message) => {
+                        if watch.look(&message, job, 2) {
+                            return (watch.last, message["type"] == "ended");
+                        }
+                    }
+                    // Given up, because the machine was busy.
+                    None => return watched_to_the_end(stack, stack.live().await, job, 2).await,
+                }
+            }
+        }))
+        .await;
+        let shown = stack.job(job).await;
+        assert!(seen.iter().all(|(last, _)| *last == shown), "the view of the API: {shown}");
+        assert!(seen.iter().filter(|(_, ended)| *ended).count() > 0, "`ended` came");
         no_watcher_is_left(stack).await;
     });
+}
+
+/// A connection that has its snapshot of an ended job.
+async fn subscribed(stack: &LocalStack, job: &str) -> LiveClient {
+    let mut client = stack.live().await;
+    client.subscribe(job).await;
+    loop {
+        match client.next().await {
+            None => client = stack.live().await,
+            Some(message) if message["type"] == "snapshot" => {
+                assert_eq!(message["job"]["attempt"], 1, "{message}");
+                return client;
+            }
+            Some(message) if message["type"] == "subscribed" => continue,
+            // A function has failed.
+            Some(_) => {}
+        }
+        client.subscribe(job).await;
+    }
 }
 
 /// Waits until every closed connection has left the table.
@@ -91,9 +160,9 @@ fn connections_that_break_at_random_end_with_the_right_state() {
         let watch = async |number: u64| {
             let mut random = fastrand::Rng::with_seed(number);
             loop {
-                let mut client = stack.live().await;
-                let life = Duration::from_millis(random.u64(50..1500));
-                let watching = watched_to_the_end(&mut client, job);
+                let client = stack.live().await;
+                let life = Duration::from_millis(random.u64(50..3000));
+                let watching = watched_to_the_end(stack, client, job, 1);
                 // Dropped without a goodbye.
                 if let Ok((last, _)) = tokio::time::timeout(life, watching).await {
                     return last;
@@ -140,9 +209,8 @@ fn an_unsubscribed_job_and_an_ended_one_that_is_redriven() {
         let file = stack.upload("text/csv", "id,n\n1,1\n2,x\n").await;
         let schema = json!({ "properties": { "n": { "type": "integer" } } });
         let job = stack.create("validate", &file, json!({ "schema": schema })).await;
-        let (mut client, mut other) = (stack.live().await, stack.live().await);
-        let (first, _) = watched_to_the_end(&mut client, &job).await;
-        watched_to_the_end(&mut other, &job).await;
+        let first = stack.ended(&job).await;
+        let (mut client, mut other) = (subscribed(stack, &job).await, subscribed(stack, &job).await);
         other.send(json!({ "action": "unsubscribe", "jobGuid": job })).await;
         let unsubscribed = other.message_of("unsubscribed").await;
         assert_eq!(unsubscribed, json!({ "type": "unsubscribed", "jobGuid": job }));

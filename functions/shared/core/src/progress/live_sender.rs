@@ -12,7 +12,7 @@ use crate::ports::{Clock, ConnectionSender, Connections, PortError, SendError};
 pub const SEND_TRIES: u32 = 3;
 
 /// How long one try may take.
-pub const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The pause before a message is sent again.
 pub const SEND_PAUSE: Duration = Duration::from_millis(100);
