@@ -83,7 +83,7 @@ async fn sent(status: u16, error: &'static str) -> (Result<(), SendError>, Resul
 async fn a_message_is_one_request_to_the_address_of_the_api() {
     let (sent, closed, seen) = sent(200, "").await;
     assert!(sent.is_ok() && closed.is_ok(), "{sent:?} {closed:?}");
-    let at = "https://a1.execute-api.test/live/%40connections/L0S%3D";
+    let at = "https://a1.execute-api.test/live/@connections/L0S%3D";
     assert_eq!(seen, [format!("POST {at}"), format!("DELETE {at}")]);
 }
 
