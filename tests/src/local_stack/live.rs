@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use aws_sdk_lambda::primitives::Blob;
 use futures::{SinkExt, StreamExt};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -28,6 +29,18 @@ impl LocalStack {
     /// A request for a ticket.
     pub fn live_ticket(&self) -> ApiRequest {
         self.post("/api/live/tickets")
+    }
+
+    /// Has a function take an event of a connection that API Gateway does not know.
+    pub async fn live_message_of_nobody(&self, connection: &str) {
+        let event = json!({
+            "requestContext": { "connectionId": connection, "eventType": "MESSAGE", "routeKey": "$default" },
+            "body": r#"{"action":"ping"}"#, "isBase64Encoded": false,
+        });
+        let function = self.output("LiveSubscriptionFunctionName");
+        let request = self.lambda.invoke().function_name(function).payload(Blob::new(event.to_string()));
+        let answer = request.send().await.expect("the function runs");
+        assert_eq!(answer.function_error, None);
     }
 
     /// A live connection of the only owner. A refused one is tried again with another ticket, as every client does: a busy

@@ -3,16 +3,15 @@
 use std::time::{Duration, Instant};
 
 use acceptance::files;
-use acceptance::local_stack::{LiveClient, LocalStack, PATIENCE, ticket};
+use acceptance::local_stack::{LiveClient, LocalStack, PATIENCE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
-use rowmill_core::model::live::TicketDigest;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
 
 /// A job that takes a while: one chunk after the other.
-async fn long_job(stack: &LocalStack, rows: u64) -> String {
+pub async fn long_job(stack: &LocalStack, rows: u64) -> String {
     let file = stack.upload("text/csv", files::plain_csv(rows)).await;
     stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await
 }
@@ -268,42 +267,6 @@ fn a_connection_has_so_many_subscriptions() {
         let error = client.message_of("error").await;
         assert_eq!((&error["code"], &error["jobGuid"]), (&json!("too_many_subscriptions"), &json!(job)), "{error}");
     });
-}
-
-#[test]
-fn a_ticket_opens_one_connection_within_its_time() {
-    on_the_stack(async |stack| {
-        let good = ticket(stack.live_ticket()).await;
-        let mut client = LiveClient::open(&good).await.expect("a good ticket");
-        assert!(LiveClient::open(&good).await.is_err(), "it is used up");
-        let mut none = good.clone();
-        none["ticket"] = json!("0".repeat(64));
-        assert!(LiveClient::open(&none).await.is_err(), "there is no such ticket");
-        // What is stored opens nothing.
-        let mut stored = ticket(stack.live_ticket()).await;
-        let digest = TicketDigest::of(stored["ticket"].as_str().expect("text"));
-        stored["ticket"] = json!(digest.as_str());
-        assert!(LiveClient::open(&stored).await.is_err(), "the digest is no ticket");
-        let late = ticket(stack.live_ticket()).await;
-        expire(stack, &late).await;
-        assert!(LiveClient::open(&late).await.is_err(), "it has expired");
-        client.send(json!({ "action": "ping" })).await;
-        assert_eq!(client.message().await, json!({ "type": "pong" }));
-    });
-}
-
-/// Has the time of a ticket run out.
-async fn expire(stack: &LocalStack, ticket: &Value) {
-    let digest = TicketDigest::of(ticket["ticket"].as_str().expect("text"));
-    let request = stack.dynamodb.update_item().table_name(stack.output("ConnectionsTable"));
-    let request = request
-        .key("scope", AttributeValue::S(format!("ticket#{}", digest.as_str())))
-        .key("entry", AttributeValue::S("ticket".to_owned()))
-        .update_expression("SET #until = :past")
-        .condition_expression("attribute_exists(#until)")
-        .expression_attribute_names("#until", "until")
-        .expression_attribute_values(":past", AttributeValue::N("1000".to_owned()));
-    request.send().await.expect("the ticket is there");
 }
 
 /// The example of `docs/live.md` in Node.js, if that is installed and has WebSocket.

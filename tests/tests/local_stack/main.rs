@@ -11,6 +11,7 @@ mod hostile;
 mod inbox;
 mod jobs;
 mod live;
+mod live_connections;
 mod live_speed;
 mod permissions;
 mod problems;
