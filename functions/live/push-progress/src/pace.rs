@@ -45,8 +45,13 @@ impl Memory {
     }
 
     /// Notes that a `progress` of this job is about to be sent.
+    ///
+    /// The seconds of a busy job follow each other without a gap, so that the time that a message takes does not add up: a
+    /// job that changes all the time has one message in each.
     pub fn tell(&self, job: JobGuid, now: Timestamp) {
         let mut jobs = self.jobs();
+        let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);
+        let now = next.filter(|next| *next <= now && now < *next + PROGRESS_EVERY).unwrap_or(now);
         if jobs.told.len() >= JOBS_REMEMBERED {
             jobs.told.clear();
         }
