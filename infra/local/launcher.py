@@ -396,29 +396,46 @@ def poll_queues_without_pause(lambda_svc) -> None:
 
 def follow_streams_aside(lambda_svc) -> None:
     """The poller of all queues also delivers stream records and waits for the function each time. A
-    function that starts, or retries a call, would block every queue. Streams get their own thread."""
-    poll = named(lambda_svc, "_poll_dynamodb_streams")
+    function that starts, retries a call, or waits would block every queue and every other stream. Each
+    mapping of a stream gets its own thread.
+
+    The emulator knows no batching windows. A mapping with one gets its next batch after a tenth of the
+    window, so that a busy table does not invoke a function all the time, and a single change still
+    arrives at once."""
+    poll, mappings = named(lambda_svc, "_poll_dynamodb_streams"), named(lambda_svc, "_iter_all_esms")
     expect_parameters(poll, [])
+    expect_parameters(mappings, [])
     if "_poll_dynamodb_streams" not in named(lambda_svc, "_poll_loop").__code__.co_names:
         raise Mismatch(f"{lambda_svc.__name__}._poll_loop should call _poll_dynamodb_streams, but does not")
+    if "_iter_all_esms" not in poll.__code__.co_names:
+        raise Mismatch(f"{lambda_svc.__name__}._poll_dynamodb_streams should call _iter_all_esms, but does not")
+    thread, followers = threading.local(), {}
 
-    def follow() -> None:
-        while True:
+    def mappings_of_thread() -> list:
+        only = getattr(thread, "mapping", None)
+        return [found for found in mappings() if only is None or found[2]["UUID"] == only]
+
+    def follow(mapping: str) -> None:
+        thread.mapping = mapping
+        while found := mappings_of_thread():
             handed_over = False
             # The poller ignores failures too.
             with contextlib.suppress(Exception):
                 handed_over = poll()
-            if not handed_over:
-                time.sleep(STREAM_PAUSE_SECONDS)
+            window = float(found[0][2].get("MaximumBatchingWindowInSeconds") or 0)
+            time.sleep(window / 10 if handed_over else STREAM_PAUSE_SECONDS)
+        del followers[mapping]
 
-    follower = threading.Thread(target=follow, daemon=True, name="launcher-streams")
-
-    def leave_to_the_follower() -> bool:
-        if not follower.is_alive():
-            follower.start()
+    def leave_to_the_followers() -> bool:
+        for _, _, mapping in mappings():
+            uuid = mapping["UUID"]
+            if ":dynamodb:" in mapping.get("EventSourceArn", "") and uuid not in followers:
+                followers[uuid] = threading.Thread(target=follow, args=[uuid], daemon=True, name="launcher-stream")
+                followers[uuid].start()
         return False
 
-    lambda_svc._poll_dynamodb_streams = leave_to_the_follower
+    lambda_svc._iter_all_esms = mappings_of_thread
+    lambda_svc._poll_dynamodb_streams = leave_to_the_followers
 
 
 # -- Serving ------------------------------------------------------------------------------------------

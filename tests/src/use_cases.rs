@@ -12,7 +12,6 @@ use create_job::create::{CreateLimits, Creator};
 use dead_letter::settle::DeadLetters;
 use job_status::items::ItemPages;
 use job_status::results::JobResults;
-use job_status::show::Jobs;
 use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
@@ -25,6 +24,7 @@ use rowmill_core::ports::{
     Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::job_views::JobViews;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
@@ -187,9 +187,9 @@ impl UseCases {
     }
 
     /// `job-status`: jobs.
-    pub fn status(&self) -> Jobs {
+    pub fn status(&self) -> JobViews {
         let Ports { jobs, clock, .. } = self.ports.clone();
-        Jobs { jobs, clock }
+        JobViews { jobs, clock }
     }
 
     /// `job-status`: failed and skipped items.

@@ -6,6 +6,7 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub struct JobWatch {
     percent: u64,
+    version: u64,
 }
 
 impl JobWatch {
@@ -20,6 +21,8 @@ impl JobWatch {
         assert!(sum <= number("itemCount"), "{shown}");
         assert!(number("percent") >= self.percent, "went back from {}: {shown}", self.percent);
         self.percent = number("percent");
+        assert!(number("version") >= self.version, "went back from version {}: {shown}", self.version);
+        self.version = number("version");
         assert!(self.percent < 100 || shown["finishedAt"].is_string(), "{shown}");
     }
 }

@@ -70,9 +70,17 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         format!("progress {} of {} items", view.item_progress, view.item_count)
     })?;
     ensure(view.percent < 100 || job.status == Status::Completed, || "100 percent before the end".into())?;
-    let shown =
-        Shown { attempt: job.attempt, progress: view.item_progress, percent: view.percent, items: view.item_count };
+    let shown = Shown {
+        attempt: job.attempt,
+        progress: view.item_progress,
+        percent: view.percent,
+        items: view.item_count,
+        version: view.version,
+    };
     let before = std::mem::replace(&mut record.shown, shown);
+    ensure(shown.version >= before.version, || format!("shown as {shown:?} after {before:?}"))?;
+    let further = shown.attempt > before.attempt || shown.progress > before.progress || shown.items > before.items;
+    ensure(shown.version > before.version || !further, || format!("no later version: {shown:?} after {before:?}"))?;
     match shown.attempt == before.attempt {
         true => ensure(shown.progress >= before.progress && shown.percent >= before.percent, || {
             format!("shown as {shown:?} after {before:?}")

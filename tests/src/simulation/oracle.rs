@@ -117,6 +117,8 @@ pub struct Shown {
     pub percent: u8,
     /// The number of items.
     pub items: u64,
+    /// The version of the view.
+    pub version: u64,
 }
 
 impl JobRecord {

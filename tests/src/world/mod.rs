@@ -16,7 +16,6 @@ use dead_letter::settle::DeadLetters;
 use jiff::Timestamp;
 use job_status::items::ItemPages;
 use job_status::results::JobResults;
-use job_status::show::Jobs;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_core::in_memory::{
@@ -29,6 +28,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, RecordStore};
+use rowmill_core::progress::job_views::JobViews;
 use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
@@ -70,7 +70,7 @@ pub struct World {
     /// `complete-job`.
     pub completer: Completer,
     /// `job-status`: jobs.
-    pub status: Jobs,
+    pub status: JobViews,
     /// `job-status`: failed and skipped items.
     pub items: ItemPages,
     /// `job-status`: results.

@@ -54,6 +54,13 @@ impl Server {
         DynamoDbQuotas::new(self.client.clone(), self.admission_table().await)
     }
 
+    /// Creates an empty connections table. Returns its name.
+    pub async fn connections_table(&self) -> String {
+        let table = format!("connections-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        create_table(&self.client, &table, &["scope", "entry"]).await;
+        table
+    }
+
     /// Creates an empty records table. Returns its name.
     pub async fn records_table(&self) -> String {
         let table = format!("records-{}", self.tables.fetch_add(1, Ordering::Relaxed));

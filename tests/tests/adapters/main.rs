@@ -8,6 +8,7 @@ mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
 mod lambda;
+mod live;
 mod lost_replies;
 mod quotas;
 mod s3;

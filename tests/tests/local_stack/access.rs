@@ -5,7 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    AUDIENCE, Issuer, LocalStack, WRITE_SCOPE, answer, http_client, options, refused, rowmill,
+    AUDIENCE, ApiRequest, Issuer, LiveClient, LocalStack, WRITE_SCOPE, alone, answer, http_client, options,
+    python_environment, refused, rowmill, ticket,
 };
 use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
@@ -33,6 +34,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
     let (job, upload) = job_of_alice(&stack, &issuer).await;
     bad_tokens_are_refused_on_every_route(&stack, &issuer, &job, &upload).await;
     another_owner_finds_nothing(&stack, &issuer, &job, &upload).await;
+    a_live_connection_is_of_the_owner_of_its_ticket(&stack, &issuer, &job).await;
     a_change_needs_its_scope(&stack, &issuer).await;
     a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
     changes_are_in_the_log(&stack, &job, &upload);
@@ -102,6 +104,24 @@ async fn another_owner_finds_nothing(stack: &LocalStack, issuer: &Issuer, job: &
     }
     let body = json!({ "jobType": "validate", "fileGuid": upload });
     refused(stack.post("/api/jobs").json(&body).token(&bob), StatusCode::UNPROCESSABLE_ENTITY, "unknown_upload").await;
+}
+
+async fn a_live_connection_is_of_the_owner_of_its_ticket(stack: &LocalStack, issuer: &Issuer, job: &str) {
+    let [alice, bob] = ["alice", "bob"].map(|sub| issuer.token(json!({ "sub": sub, "scope": "openid" })));
+    let (of_alice, of_bob) =
+        (ticket(stack.live_ticket().token(&alice.await)).await, ticket(stack.live_ticket().token(&bob.await)).await);
+    let mut alice = LiveClient::open(&of_alice).await.expect("a good ticket");
+    alice.subscribe(job).await;
+    assert_eq!(alice.message_of("snapshot").await["job"]["jobGuid"], job);
+    assert!(LiveClient::open(&of_alice).await.is_err(), "whoever takes the ticket comes too late");
+    let mut bob = LiveClient::open(&of_bob).await.expect("a good ticket");
+    bob.subscribe(job).await;
+    let error = bob.message().await;
+    assert_eq!((&error["type"], &error["code"]), (&json!("error"), &json!("not_found")), "{error}");
+    bob.send(json!({ "action": "subscribe", "jobs": "mine" })).await;
+    assert_eq!(bob.message().await["type"], "subscribed");
+    bob.send(json!({ "action": "ping" })).await;
+    assert_eq!(bob.message().await["type"], "pong", "no job of another owner");
 }
 
 async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {

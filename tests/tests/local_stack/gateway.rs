@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use acceptance::local_stack::{ApiAnswer, ApiRequest, LocalStack, answer, options, rowmill, script};
+use acceptance::local_stack::{ApiAnswer, ApiRequest, LocalStack, answer, options, refused, rowmill, script};
 use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn mask(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "fileGuid" | "createdAt" | "expiresAt" | "url" => *value = json!("masked"),
+                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" => *value = json!("masked"),
                     _ => mask(value),
                 }
             }
@@ -115,6 +115,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
+        Case::post("/api/live/tickets", "", ""),
         Case::get("/api/openapi.json"),
         Case::get("/api/nothing"),
         Case::post("/api/openapi.json", "", ""),
@@ -177,4 +178,5 @@ async fn a_stack_without_an_http_api_does_everything_through_its_functions() {
     let failed = stack.create("validate", &file, json!({})).await;
     assert_eq!(stack.ended(&failed).await["itemsFailed"], 1);
     assert_eq!(stack.failed_items(&failed).await[0]["code"], "ragged_row");
+    refused(stack.live_ticket(), StatusCode::NOT_FOUND, "live_unavailable").await;
 }

@@ -33,6 +33,8 @@ async fn up() -> LocalStack {
         // Some announce files that they never send.
         ("OwnerUploadsOutstanding", "1000"),
         ("OwnerBytesOutstanding", "1000000000000000"),
+        ("OwnerLiveConnections", "5000"),
+        ("ConnectionSubscriptions", "3"),
         ("JobTargets", &targets),
         ("InvokeTargetArns", &arns),
     ];

@@ -25,7 +25,11 @@ fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retentio
         "create-job",
         "dead-letter",
         "job-status",
+        "live-connection",
+        "live-subscription",
+        "live-ticket",
         "process-items",
+        "push-progress",
         "receive-file",
         "redrive-job",
         "split-job",
@@ -47,7 +51,7 @@ fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retentio
 
 /// The folder of a function's package: `functions/<flow>/<package>`.
 pub fn folder_of(package: &str) -> String {
-    let flows = ["api", "pipeline", "recovery", "integration"];
+    let flows = ["api", "pipeline", "recovery", "integration", "live"];
     let folders: Vec<String> = flows.iter().map(|flow| format!("functions/{flow}/{package}")).collect();
     let folder = folders.into_iter().find(|folder| workspace().join(folder).is_dir());
     folder.unwrap_or_else(|| panic!("no folder of {package} below functions"))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rowmill::template::Template;
 use rowmill_api::openapi::document;
 use rowmill_api::routes;
 use serde_json::{Value, json};
@@ -12,6 +13,12 @@ use crate::{properties, target, template};
 fn logical_id(function: &str) -> String {
     let words = function.split('-').map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
     words.collect::<String>() + "Function"
+}
+
+/// The routes of an API, by their names in the template.
+pub fn routes_of<'a>(template: &'a Template, api: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let routes = template.resources_of("AWS::ApiGatewayV2::Route");
+    routes.filter(move |(_, route)| target(&route["Properties"]["ApiId"]) == api)
 }
 
 #[test]
@@ -31,11 +38,13 @@ fn the_document_has_the_routes_of_the_table() {
 fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     let template = template();
     let mut routes = BTreeMap::new();
-    for (name, route) in template.resources_of("AWS::ApiGatewayV2::Route") {
+    for (name, route) in routes_of(&template, "HttpApi") {
         let route = &route["Properties"];
         assert_eq!(route["AuthorizationType"], json!({ "Fn::If": ["HasAuthorizer", "JWT", "NONE"] }), "{name}");
         assert_eq!(target(&route["AuthorizerId"]["Fn::If"][1]), "HttpApiAuthorizer", "{name}");
-        let reads = route["RouteKey"].as_str().unwrap().starts_with("GET ");
+        let key = route["RouteKey"].as_str().unwrap();
+        let in_table = routes::all().find(|known| format!("{} {}", known.method, known.path) == key);
+        let reads = in_table.is_some_and(|route| route.needs_only_to_read());
         let (condition, scope) = if reads { ("HasReadScope", "ReadScope") } else { ("HasWriteScope", "WriteScope") };
         let scopes = json!({ "Fn::If": [condition, [{ "Ref": scope }], { "Ref": "AWS::NoValue" }] });
         assert_eq!(route["AuthorizationScopes"], scopes, "{name}");
@@ -52,6 +61,7 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     assert_eq!(routes, expected);
     let permissions = template.resources_of("AWS::Lambda::Permission").map(|(_, permission)| &permission["Properties"]);
     let of_api = permissions.filter(|permission| permission["Principal"] == "apigateway.amazonaws.com");
+    let of_api = of_api.filter(|permission| permission["SourceArn"].to_string().contains("${HttpApi}"));
     let invoked: BTreeSet<String> = of_api.map(|permission| target(&permission["FunctionName"]).to_owned()).collect();
     assert_eq!(invoked, routes.into_values().collect());
 }
@@ -105,7 +115,7 @@ fn every_route_that_changes_something_has_a_throttle_of_its_own() {
     // API Gateway refuses settings of a route that does not exist yet.
     let waits_for = &template.document()["Resources"]["HttpApiStage"]["DependsOn"];
     let waits_for: BTreeSet<&str> = waits_for.as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
-    for (name, route) in template.resources_of("AWS::ApiGatewayV2::Route") {
+    for (name, route) in routes_of(&template, "HttpApi") {
         let reads = route["Properties"]["RouteKey"].as_str().unwrap().starts_with("GET ");
         assert_ne!(waits_for.contains(name), reads, "{name}");
     }

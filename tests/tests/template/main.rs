@@ -5,6 +5,7 @@ mod announcements;
 mod functions;
 mod http_api;
 mod inbox;
+mod live;
 mod parameters;
 mod permission_list;
 mod permissions;

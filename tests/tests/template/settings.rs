@@ -5,7 +5,9 @@ use std::fs;
 
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
-use rowmill_aws::settings::{self, FileLimits, JobTargets, Links, Setting, SettingsGroup};
+use rowmill_aws::settings::{
+    self, ConnectionLimits, FileLimits, JobTargets, Links, Setting, SettingsGroup, SubscriptionLimits,
+};
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
 
@@ -23,10 +25,12 @@ fn group<G: SettingsGroup>() -> Group {
 fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     let groups = [
         group::<Access>(),
+        group::<ConnectionLimits>(),
         group::<FileLimits>(),
         group::<JobTargets>(),
         group::<Links>(),
         group::<RequestLimits>(),
+        group::<SubscriptionLimits>(),
         group::<complete_job::limits::CompleteLimits>(),
         group::<create_job::limits::CreateLimits>(),
         group::<dead_letter::limits::DeadLetterLimits>(),
@@ -42,8 +46,8 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
 
 /// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
 /// it is set.
-const ADMITTING: [&str; 7] =
-    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter"];
+const ADMITTING: [&str; 8] =
+    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter", "live-ticket"];
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -206,7 +210,13 @@ fn every_variable_passes_the_parameter_or_resource_of_its_name() {
         for (variable, value) in environment(&function.logical_id) {
             let expected =
                 parameters.get(&variable).map_or_else(|| resource_name(&variable), |name| (*name).to_owned());
-            assert_eq!(value, reference(&expected), "{variable} of {}", function.package);
+            // Only this function is in stacks without an HTTP API, too.
+            let always = function.package == "live-ticket" && expected == "Live";
+            let expected = match always {
+                true => json!({ "Fn::If": ["HasHttpApi", reference(&expected), ""] }),
+                false => reference(&expected),
+            };
+            assert_eq!(value, expected, "{variable} of {}", function.package);
         }
     }
 }
@@ -217,6 +227,13 @@ fn reference(name: &str) -> Value {
         "WebhookSecret" => {
             let made = json!({ "Fn::GetAtt": [name, "Id"] });
             json!({ "Fn::If": ["MakesWebhookSecret", made, { "Ref": "WebhookSecretArn" }] })
+        }
+        // The address of AWS, or of an emulator.
+        "Live" => {
+            let [aws, emulator] =
+                ["wss://${LiveApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}", "${LiveEndpoint}/${LiveApi}"];
+            let at = |base: &str| json!({ "Fn::Sub": format!("{base}/live") });
+            json!({ "Fn::If": ["HasLiveEndpoint", at(emulator), at(aws)] })
         }
         _ => json!({ "Ref": name }),
     }

@@ -34,7 +34,7 @@ fn objects_are_kept_for_their_retention_plus_the_longest_deadline_plus_a_day() {
 fn tables_are_on_demand_with_expiry_point_in_time_recovery_and_a_stream() {
     let template = template();
     let tables: Vec<_> = template.resources_of("AWS::DynamoDB::Table").collect();
-    assert_eq!(tables.len(), 4);
+    assert_eq!(tables.len(), 5);
     for (name, table) in tables {
         let table = &table["Properties"];
         assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{name}");

@@ -14,11 +14,11 @@ use rowmill_aws::http::{
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{JobFilter, PortError};
+use rowmill_core::progress::job_views::JobViews;
 use sha2::{Digest, Sha256};
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
-use crate::show::Jobs;
 
 /// The OpenAPI document. A test of `rowmill-api` compares it with the types.
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
@@ -38,7 +38,7 @@ const DEAD_LETTERS_MAX: usize = 1000;
 /// The use cases and the limits of a page.
 pub struct JobPages {
     /// Jobs.
-    pub jobs: Jobs,
+    pub jobs: JobViews,
     /// Failed and skipped items.
     pub items: ItemPages,
     /// Results.

@@ -1,8 +1,8 @@
 //! `job-status`: shows jobs, their failed items, results and dead letters.
 //!
-//! Behind `GET /api/jobs` and the paths below it. [`show`] shows a job and lists jobs, [`items`] lists failed and skipped
-//! items, [`results`] links to the results, [`handler`] maps the HTTP request to these and their result to the response,
-//! [`limits`] has the limits of a page, [`mod@start`] builds the adapters.
+//! Behind `GET /api/jobs` and the paths below it. [`JobViews`](rowmill_core::progress::job_views::JobViews) shows a job and
+//! lists jobs, [`items`] lists failed and skipped items, [`results`] links to the results, [`handler`] maps the HTTP request
+//! to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
@@ -10,7 +10,6 @@ pub mod handler;
 pub mod items;
 pub mod limits;
 pub mod results;
-pub mod show;
 pub mod start;
 
 /// The function's name, in the template and in the table of routes.

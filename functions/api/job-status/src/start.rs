@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::{Links, SettingsGroup};
+use rowmill_core::progress::job_views::JobViews;
 
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
 use crate::limits::{ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
 use crate::results::JobResults;
-use crate::show::Jobs;
 
 /// Runs `job-status`.
 ///
@@ -25,7 +25,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
             clock: runtime.clock(),
             link_expiry: Links::from_env()?.expiry,
         },
-        jobs: Jobs { jobs, clock: runtime.clock() },
+        jobs: JobViews { jobs, clock: runtime.clock() },
         jobs_page_max: JOBS_PAGE_MAX,
         items_page_max: ITEMS_PAGE_MAX,
     });

@@ -48,6 +48,11 @@ pub struct JobView {
     #[serde(default = "first_attempt")]
     #[schema(required, minimum = 1)]
     pub attempt: u32,
+    /// Tells a newer view of a job from an older one: it never falls, and it grows with the job's progress, status and
+    /// attempt. Drop a view with a smaller version than the one you have.
+    #[serde(default)]
+    #[schema(required, maximum = 9007199254740991i64)]
+    pub version: u64,
     /// When the job was created.
     pub created_at: Timestamp,
     /// When a function first took the job up.

@@ -15,6 +15,7 @@ pub mod document;
 pub mod ids;
 pub mod item;
 pub mod job;
+pub mod live;
 mod open;
 pub mod openapi;
 pub mod preview;

@@ -86,6 +86,8 @@ problem_codes! {
     NotFound = "not_found" [404],
     /// The job ended without results, or they have expired.
     NoResults = "no_results" [404],
+    /// The stack has no live connections. Poll the job instead.
+    LiveUnavailable = "live_unavailable" [404],
     /// The job has not ended. Wait until it has, or cancel it.
     JobActive = "job_active" [409],
     /// The job has ended, so it cannot be cancelled. `jobStatus` says how it ended.
@@ -131,6 +133,8 @@ problem_codes! {
     /// The caller has announced too many uploads, or too many bytes, without completing them. Complete some of them, or try
     /// again after `Retry-After`.
     TooManyUploads = "too_many_uploads" [429],
+    /// The owner has too many live connections. Close some of them.
+    TooManyConnections = "too_many_connections" [429],
     /// The limit of active jobs of the owner is reached. Try again after `Retry-After`.
     OwnerFull = "owner_full" [429],
     /// The limit of active jobs of the job type is reached. Try again after `Retry-After`.
@@ -153,6 +157,8 @@ impl ProblemCode {
     pub const fn title(self, status: u16) -> &'static str {
         match (self, status) {
             (Self::NoResults, _) => "The job has no results",
+            (Self::LiveUnavailable, _) => "There are no live connections",
+            (Self::TooManyConnections, _) => "Too many live connections",
             (Self::TooManyRequests, _) => "Too many requests",
             (Self::TooManyUploads, _) => "Too many unfinished uploads",
             (_, 400) => "The request is not valid",

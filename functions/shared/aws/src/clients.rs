@@ -9,6 +9,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 
+use crate::api_gateway;
 use crate::meter::{Meter, Service};
 
 /// How long a connection may take to open.
@@ -24,6 +25,7 @@ const ATTEMPTS: u32 = 6;
 #[derive(Debug)]
 pub struct Clients {
     config: SdkConfig,
+    api_gateway: OnceLock<aws_sdk_apigatewaymanagement::Client>,
     dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     lambda: OnceLock<aws_sdk_lambda::Client>,
@@ -55,6 +57,7 @@ impl Clients {
     pub const fn new(config: SdkConfig) -> Self {
         Self {
             config,
+            api_gateway: OnceLock::new(),
             dynamodb: OnceLock::new(),
             eventbridge: OnceLock::new(),
             lambda: OnceLock::new(),
@@ -62,6 +65,20 @@ impl Clients {
             secrets_manager: OnceLock::new(),
             sqs: OnceLock::new(),
         }
+    }
+
+    /// The connections of the WebSocket API with this address. Its requests are not counted: they cost what the messages
+    /// cost. It never retries: who sends a message decides about that.
+    pub fn connections(&self, live_url: &str) -> aws_sdk_apigatewaymanagement::Client {
+        let build = || {
+            let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_timeout(api_gateway::TIMEOUT);
+            let config = aws_sdk_apigatewaymanagement::config::Builder::from(&self.config)
+                .endpoint_url(api_gateway::management_endpoint(live_url))
+                .retry_config(RetryConfig::disabled())
+                .timeout_config(timeouts.build());
+            aws_sdk_apigatewaymanagement::Client::from_conf(config.build())
+        };
+        self.api_gateway.get_or_init(build).clone()
     }
 
     /// DynamoDB.

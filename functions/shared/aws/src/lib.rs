@@ -1,7 +1,7 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
 //! A function's `start.rs` calls [`start`], takes its adapters from the [`Runtime`], reads its groups of settings, and
-//! hands its handler to [`Runtime::serve_api`], [`Runtime::serve_queue`], [`Runtime::serve_stream`] or
+//! hands its handler to [`Runtime::serve_api`], [`Runtime::serve_queue`], [`Runtime::serve_stream`], [`Runtime::serve_live`] or
 //! [`Runtime::serve_schedule`]. Each invocation ends with one log line: its requests by service, its DynamoDB capacity
 //! and the peak of the process's memory.
 //!
@@ -10,9 +10,11 @@
 //! | [`runtime`] | start-up and adapters |
 //! | [`mod@settings`] | settings with their defaults, and the names of the stack's resources |
 //! | [`serve`] | from an invocation to a handler and back; [`Batch::take_each`] |
+//! | [`live_events`] | the same for the events of a WebSocket API |
 //! | [`http`] | callers, requests in, JSON and problems out |
+//! | [`api_gateway`] | messages to live connections |
 //! | [`audit`] | a log line for each change |
-//! | [`dynamodb`] | jobs, uploads, records, and the changes in a table's stream |
+//! | [`dynamodb`] | jobs, uploads, records, live connections, and the changes in a table's stream |
 //! | [`eventbridge`] | the bus that receives the events of jobs |
 //! | [`s3`] | objects and presigned transfers |
 //! | [`secrets_manager`] | the secret that signs the calls of webhooks |
@@ -25,6 +27,7 @@
 
 #![warn(missing_docs)]
 
+pub mod api_gateway;
 pub mod audit;
 pub mod batch_threads;
 pub mod clients;
@@ -35,6 +38,7 @@ pub mod eventbridge;
 pub mod http;
 pub mod invocation;
 pub mod lambda;
+pub mod live_events;
 pub mod meter;
 pub mod metrics;
 pub mod runtime;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::operation::batch_execute_statement::{BatchExecuteStatementInput, BatchExecuteStatementOutput};
 use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemInput, BatchGetItemOutput};
+use aws_sdk_dynamodb::operation::delete_item::{DeleteItemInput, DeleteItemOutput};
 use aws_sdk_dynamodb::operation::get_item::{GetItemInput, GetItemOutput};
 use aws_sdk_dynamodb::operation::put_item::{PutItemError, PutItemInput, PutItemOutput};
 use aws_sdk_dynamodb::operation::query::{QueryInput, QueryOutput};
@@ -183,6 +184,7 @@ fn ask_what_it_costs(input: &mut Input) {
         GetItemInput,
         PutItemInput,
         UpdateItemInput,
+        DeleteItemInput,
         QueryInput,
         BatchGetItemInput,
         TransactWriteItemsInput,
@@ -205,6 +207,7 @@ fn note_what_it_cost(output: &Output) {
         BatchGetItemOutput => READ_HALVES,
         PutItemOutput => WRITE_HALVES,
         UpdateItemOutput => WRITE_HALVES,
+        DeleteItemOutput => WRITE_HALVES,
         TransactWriteItemsOutput => WRITE_HALVES,
         BatchExecuteStatementOutput => WRITE_HALVES,
     );

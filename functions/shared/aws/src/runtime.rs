@@ -9,20 +9,24 @@ use rowmill_api::routes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::ports::{
-    BatchRunner, Clock, Deliveries, Entropy, Events, JobStore, OutstandingUploads, Queue, RecordStore, Target,
-    UploadStore,
+    BatchRunner, Clock, ConnectionSender, Deliveries, Entropy, Events, JobStore, OutstandingUploads, Queue,
+    RecordStore, Target, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::api_gateway::ApiGatewayConnections;
 use crate::batch_threads::BatchThreads;
 use crate::clients::Clients;
-use crate::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore, RowChange};
+use crate::dynamodb::{
+    DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore, RowChange,
+};
 use crate::eventbridge::EventBridgeEvents;
 use crate::http::{Access, Api, Call, Guard, Problem};
 use crate::lambda::LambdaTarget;
+use crate::live_events::{self, LiveEvent};
 use crate::s3::S3Objects;
 use crate::secrets_manager::StoredSecret;
 use crate::serve::{self, Batch};
@@ -127,6 +131,22 @@ impl Runtime {
         Ok(Arc::new(EventBridgeEvents::new(self.clients.eventbridge(), settings::EVENT_BUS.read()?)))
     }
 
+    /// The connections table: `Tickets`, `Connections` and `Subscriptions`.
+    pub fn live_store(&self) -> Result<Arc<DynamoDbLive>, StartError> {
+        Ok(Arc::new(DynamoDbLive::new(self.clients.dynamodb(), settings::CONNECTIONS_TABLE.read()?)))
+    }
+
+    /// Where clients open live connections; none in a stack without an HTTP API.
+    pub fn live_url(&self) -> Option<String> {
+        settings::LIVE_URL.read().ok()
+    }
+
+    /// What sends messages to live connections.
+    pub fn connection_sender(&self) -> Result<Arc<dyn ConnectionSender>, StartError> {
+        let client = self.clients.connections(&settings::LIVE_URL.read()?);
+        Ok(Arc::new(ApiGatewayConnections::new(client)))
+    }
+
     /// The Lambda function of this ARN as a target, which has so long to answer.
     pub fn function_target(&self, arn: &str, timeout: Duration) -> Arc<dyn Target> {
         Arc::new(LambdaTarget::new(self.clients.lambda(), arn, timeout))
@@ -209,6 +229,19 @@ impl Runtime {
         E: Into<Error> + Send + 'static,
     {
         serve::stream(self.function_name, handler).await
+    }
+
+    /// Serves what happens on the connections of a WebSocket API until the execution environment ends. The handler returns
+    /// the HTTP status of its answer: an opening connection with another status than 200 is refused.
+    ///
+    /// # Errors
+    /// If the Lambda runtime API cannot be reached.
+    pub async fn serve_live<H, F>(self, handler: H) -> Result<(), Error>
+    where
+        H: Fn(LiveEvent) -> F + Send + Sync + 'static,
+        F: Future<Output = u16> + Send + 'static,
+    {
+        live_events::live(self.function_name, handler).await
     }
 
     /// Calls the handler at each tick of a schedule until the execution environment ends.

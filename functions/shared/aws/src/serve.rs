@@ -43,7 +43,7 @@ pub struct Delivery<M> {
 }
 
 /// A handler of events of type `E`, boxed.
-type Handler<E, R> = Arc<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
+pub(crate) type Handler<E, R> = Arc<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
 
 /// Serves HTTP requests until the execution environment ends.
 ///
@@ -224,7 +224,7 @@ fn serve_schedule(
 }
 
 /// How serving ends: never, unless the Lambda runtime API cannot be reached.
-type Served = Result<(), Error>;
+pub(crate) type Served = Result<(), Error>;
 
 fn deadline(epoch_ms: u64) -> Timestamp {
     i64::try_from(epoch_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)

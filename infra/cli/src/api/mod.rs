@@ -22,6 +22,7 @@ use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::item::{FailedItem, FailedItemPage};
 use rowmill_api::job::{JobPage, JobView};
+use rowmill_api::live::LiveTicketView;
 use rowmill_api::preview::PreviewView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest};
@@ -200,6 +201,12 @@ impl ApiClient {
         self.send(&call, timeout.min(self.answer_timeout)).await
     }
 
+    /// A ticket for a live connection. Tried once: who asks can poll instead.
+    pub async fn live_ticket(&self) -> Result<LiveTicketView, ApiError> {
+        let call = self.call("get a ticket", Operation::CreateLiveTicket, "");
+        Ok(self.send(&call, self.answer_timeout).await?.body)
+    }
+
     /// A page of the caller's jobs, newest first, from cursor `after` on.
     pub async fn jobs(
         &self,
@@ -340,7 +347,7 @@ pub(crate) fn http_client(target: &Url) -> Result<reqwest::Client, ApiError> {
     .map_err(ApiError::Client)
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     address::is_loopback(host) || host.ends_with(".localhost")
 }

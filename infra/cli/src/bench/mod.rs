@@ -97,7 +97,7 @@ pub struct FunctionLogs<'a> {
     pub memory: MemorySizes,
 }
 
-/// Runs one job over `file`, which holds `rows` rows, and measures it.
+/// Runs one job over `file`, which holds `rows` rows, and measures it. A live connection may watch the job.
 ///
 /// # Errors
 ///
@@ -108,6 +108,7 @@ pub async fn measure(
     rows: u64,
     bench_type: BenchType,
     function_logs: Option<&FunctionLogs<'_>>,
+    is_watched: bool,
     observer: &mut impl Observer,
 ) -> Result<Measurement, BenchError> {
     let silent = crate::progress::ByteProgress::new(|_| ());
@@ -125,7 +126,7 @@ pub async fn measure(
     };
     let begun = Instant::now();
     let job = api.create_job(&new_job, Uuid::new_v4()).await?;
-    let job = follow(api, job, &Patience::default(), observer).await?;
+    let job = follow(api, job, &Patience { listens: is_watched, ..Patience::default() }, observer).await?;
     let seen = begun.elapsed();
     verify(&job, rows)?;
     let usage = match (&mark, function_logs) {

@@ -31,6 +31,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
+    /// Watch the job on a live connection instead of polling it
+    #[arg(long)]
+    pub watched: bool,
     /// Use the local stack (the default without --url)
     #[arg(long, conflicts_with = "url")]
     pub local: bool,
@@ -88,7 +91,9 @@ async fn run(
     let mut runs: Vec<Measurement> = Vec::new();
     for number in 1..=args.runs {
         let mut reporter = Reporter::on_stderr();
-        let measured = measure(&connection.api, file, args.rows, args.bench_type, function_logs, &mut reporter).await?;
+        let measured =
+            measure(&connection.api, file, args.rows, args.bench_type, function_logs, args.watched, &mut reporter)
+                .await?;
         drop(reporter);
         if args.runs > 1 {
             eprintln!("Run {number} of {}: {}", args.runs, span(measured.job));

@@ -172,7 +172,7 @@ pub struct PatienceArgs {
 
 impl PatienceArgs {
     fn patience(&self) -> Patience {
-        Patience { unanswered: self.answer_timeout, unchanged: self.stall_timeout }
+        Patience { unanswered: self.answer_timeout, unchanged: self.stall_timeout, listens: true }
     }
 }
 

@@ -1,5 +1,7 @@
-//! Follows a job to its end: polls with growing intervals and gives up after a timeout.
+//! Follows a job to its end: listens on a live connection, polls with growing intervals where there is none, and gives up after
+//! a timeout.
 
+mod live;
 mod meter;
 mod reporter;
 mod summary;
@@ -15,6 +17,7 @@ use tokio::time::Instant;
 use crate::api::{ApiClient, ApiError, Job};
 use crate::terminal::span;
 
+use live::LiveJob;
 pub use meter::{RateMeter, message};
 pub use reporter::Reporter;
 pub use summary::{Verdict, failed_items_table, summary, took};
@@ -25,21 +28,26 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait, whatever the API asks for: a person is watching.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a live connection may be silent before the API is asked, too: nothing depends on the messages alone.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+
 /// A job without progress for this long is reported once.
 const QUIET_NOTICE: Duration = Duration::from_secs(60);
 
-/// Timeouts for following a job.
+/// How to follow a job, and when to give up.
 #[derive(Debug, Clone)]
 pub struct Patience {
     /// The longest time without an answer from the API.
     pub unanswered: Duration,
     /// The longest time without any change of a running job.
     pub unchanged: Duration,
+    /// Whether to listen on a live connection. Otherwise the job is polled only.
+    pub listens: bool,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { unanswered: Duration::from_secs(60), unchanged: Duration::from_secs(20 * 60) }
+        Self { unanswered: Duration::from_secs(60), unchanged: Duration::from_secs(20 * 60), listens: true }
     }
 }
 
@@ -90,7 +98,8 @@ pub trait Observer {
     fn quiet(&mut self, job: &JobView, unchanged: Duration);
 }
 
-/// Polls `job` until it has ended. `observer` gets every state, including the given one and the last one.
+/// Follows `job` until it has ended. `observer` gets every state, including the given one and the last one, and never one
+/// that is older than the one before.
 ///
 /// # Errors
 ///
@@ -104,26 +113,50 @@ pub async fn follow(
     let mut pace = Pace::default();
     let mut answered = Instant::now();
     let mut stillness = StallDetector::since_now(&job);
-    let mut retry_after = None;
+    let mut live = LiveJob::new(api, job.job_guid);
     observer.looked(&job);
+    // A small job has ended by the first look, without a live connection.
+    let mut wait = pace.next(None);
     while !job.status.is_terminal() {
-        tokio::time::sleep(pace.next(retry_after)).await;
-        let within = patience.unanswered.saturating_sub(answered.elapsed());
-        match api.glance_at_job(job.job_guid, within.max(FIRST_WAIT)).await {
-            Ok(answer) => {
-                answered = Instant::now();
-                (job, retry_after) = (answer.body, answer.retry_after);
-                observer.looked(&job);
-                stillness.check(&job, patience, observer)?;
+        let seen = if live.is_open() {
+            live.changed(LONGEST_SILENCE).await
+        } else {
+            tokio::time::sleep(wait).await;
+            None
+        };
+        let shown = match seen {
+            Some(shown) => shown,
+            None => {
+                let within = patience.unanswered.saturating_sub(answered.elapsed());
+                match api.glance_at_job(job.job_guid, within.max(FIRST_WAIT)).await {
+                    Ok(answer) => {
+                        wait = pace.next(answer.retry_after);
+                        answer.body
+                    }
+                    Err(error) if !error.is_transient() => {
+                        return Err(FollowError::Refused { job_guid: job.job_guid, source: error });
+                    }
+                    Err(error) if answered.elapsed() >= patience.unanswered => {
+                        let (job_guid, unanswered) = (job.job_guid, answered.elapsed());
+                        return Err(FollowError::Unanswered { job_guid, unanswered, source: error });
+                    }
+                    Err(error) => {
+                        wait = pace.next(error.retry_after());
+                        continue;
+                    }
+                }
             }
-            Err(error) if !error.is_transient() => {
-                return Err(FollowError::Refused { job_guid: job.job_guid, source: error });
-            }
-            Err(error) if answered.elapsed() >= patience.unanswered => {
-                let (job_guid, unanswered) = (job.job_guid, answered.elapsed());
-                return Err(FollowError::Unanswered { job_guid, unanswered, source: error });
-            }
-            Err(error) => retry_after = error.retry_after(),
+        };
+        answered = Instant::now();
+        // What comes by two ways may come in another order.
+        if shown.version < job.version {
+            continue;
+        }
+        job = shown;
+        observer.looked(&job);
+        stillness.check(&job, patience, observer)?;
+        if patience.listens && !job.status.is_terminal() {
+            live.open_if_due().await;
         }
     }
     Ok(job)
@@ -188,5 +221,7 @@ fn activity(job: &JobView) -> Activity {
     (job.status, job.attempt, job.item_count, job.item_progress, job.percent, job.heartbeat_at)
 }
 
+#[cfg(test)]
+mod live_tests;
 #[cfg(test)]
 mod tests;

@@ -6,16 +6,16 @@ use crate::fake_api::{FakeApi, Reply};
 use crate::fixtures::{job_guid, job_json};
 
 /// The job as `follow` gets it.
-fn shown(status: &str, percent: u8) -> Job {
+pub fn shown(status: &str, percent: u8) -> Job {
     serde_json::from_value(job_of(status, percent)).unwrap()
 }
 
-fn job_of(status: &str, percent: u8) -> serde_json::Value {
+pub fn job_of(status: &str, percent: u8) -> serde_json::Value {
     job_json(json!({"status": status, "percent": percent}))
 }
 
 #[derive(Default)]
-struct Seen(Vec<String>);
+pub struct Seen(pub Vec<String>);
 
 impl Observer for Seen {
     fn looked(&mut self, job: &JobView) {
@@ -27,12 +27,12 @@ impl Observer for Seen {
     }
 }
 
-fn client(url: &str) -> ApiClient {
+pub fn client(url: &str) -> ApiClient {
     ApiClient::new(url, None).unwrap().with_patience(RetryPolicy::once(), Duration::from_secs(5))
 }
 
-fn short() -> Patience {
-    Patience { unanswered: Duration::from_millis(600), unchanged: Duration::from_millis(600) }
+pub fn short() -> Patience {
+    Patience { unanswered: Duration::from_millis(600), unchanged: Duration::from_millis(600), listens: true }
 }
 
 #[tokio::test]

@@ -91,6 +91,12 @@ pub enum StackError {
     NotRunning,
 }
 
+/// Where the emulator serves APIs by path.
+const EXECUTE_API: &str = "/_aws/execute-api";
+
+/// The parameter with the address below which WebSocket APIs are served.
+const LIVE_ENDPOINT: &str = "LiveEndpoint";
+
 /// Starts or updates the stack, leaves it running, and returns what other commands know of it. Progress goes to standard
 /// error.
 ///
@@ -225,16 +231,15 @@ impl Stack {
     ) -> Result<(), StackError> {
         let target = Target::Emulator { endpoint_url: self.record.endpoint.clone() };
         let aws = Aws::connect(target).await.map_err(DeployError::from)?;
-        let deployment = Deployment {
-            stack_name: STACK_NAME,
-            template,
-            packages,
-            parameters: options.template_parameters()?,
-            artifacts_bucket: None,
-        };
+        let mut parameters = options.template_parameters()?;
+        if template.has_parameter(LIVE_ENDPOINT) {
+            let below = format!("{}{EXECUTE_API}", self.record.endpoint.replacen("http", "ws", 1));
+            parameters.entry(LIVE_ENDPOINT.to_owned()).or_insert(below);
+        }
+        let deployment = Deployment { stack_name: STACK_NAME, template, packages, parameters, artifacts_bucket: None };
         let deployed = deploy::deploy(&aws, deployment, options.progress).await?;
         // The emulator serves HTTP APIs by path too. That works without DNS for *.localhost.
-        let api_url = |api_id| format!("{}/_aws/execute-api/{api_id}", self.record.endpoint);
+        let api_url = |api_id| format!("{}{EXECUTE_API}/{api_id}", self.record.endpoint);
         self.record.api_url = deployed.outputs.get("ApiId").map(api_url);
         self.record.outputs = deployed.outputs;
         let unhealthy = |error| StackError::Unhealthy { error, logs: logs_dir(options) };

@@ -12,6 +12,7 @@ use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning};
+use crate::live::LiveTicketView;
 use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{ProblemCode, ProblemView};
 use crate::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance};
@@ -48,6 +49,7 @@ examples! {
     SkippedItemPage => skipped_items(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
+    LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
     ProblemView => ProblemCode::NotFound.problem(ProblemCode::NotFound.meaning()),
 }
@@ -85,6 +87,7 @@ pub fn job() -> JobView {
         items_failed: 1,
         items_skipped: 0,
         attempt: 1,
+        version: 1_924_145_348_608,
         created_at: at(0),
         started_at: Some(at(1)),
         heartbeat_at: at(7),
@@ -233,6 +236,14 @@ fn failed_items() -> FailedItemPage {
 
 fn skipped_items() -> SkippedItemPage {
     SkippedItemPage { items: vec![SkippedItem::of(8)], next: Some("8".into()) }
+}
+
+fn live_ticket() -> LiveTicketView {
+    LiveTicketView {
+        ticket: "9f2c…".to_owned(),
+        url: "wss://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/live".to_owned(),
+        expires_at: at(60),
+    }
 }
 
 fn document() -> OpenApiDocument {

@@ -37,11 +37,12 @@ macro_rules! routes {
 }
 
 mod jobs;
+mod live;
 mod uploads;
 
 /// All routes.
 pub fn all() -> impl Iterator<Item = &'static Route> {
-    uploads::ROUTES.iter().chain(jobs::ROUTES)
+    uploads::ROUTES.iter().chain(jobs::ROUTES).chain(live::ROUTES)
 }
 
 /// A route.
@@ -259,6 +260,11 @@ impl Route {
     /// Whether it only reads.
     pub fn reads(&self) -> bool {
         self.method == "GET"
+    }
+
+    /// Whether it needs no more than the scope to read: it reads, or it opens what only reads.
+    pub fn needs_only_to_read(&self) -> bool {
+        self.reads() || self.operation == Operation::CreateLiveTicket
     }
 
     /// Whether a caller may send only so many requests to it.

@@ -1,5 +1,6 @@
 //! The records of a table's stream: each change of a row, with the row before and after.
 
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::PortError;
 use serde::Deserialize;
@@ -39,6 +40,14 @@ impl RowChange {
     /// Its position in the stream. After a failure the stream is read again from there.
     pub fn sequence_number(&self) -> &str {
         &self.dynamodb.sequence_number
+    }
+
+    /// The job whose row it is. None if the key names no job.
+    pub fn job_guid(&self) -> Option<JobGuid> {
+        match self.dynamodb.keys.get("jobId") {
+            Some(AttributeValue::S(job)) => job.parse().ok(),
+            _ => None,
+        }
     }
 
     /// The change of a job. None if it changes another row, or deletes the job row.
@@ -90,6 +99,7 @@ mod tests {
     fn a_change_has_the_job_before_and_after_it() {
         let change = change("job", Some(image("waiting")), Some(image("running")));
         assert_eq!(change.sequence_number(), "4421584500000000017450439091");
+        assert_eq!(change.job_guid().unwrap().to_string(), "01890a5d-ac96-774b-bcce-b302099a8057");
         let JobChange { before, after } = change.job().unwrap().unwrap();
         assert_eq!((before.unwrap().status, after.status), (Status::Waiting, Status::Running));
         assert_eq!((after.data_bytes, after.moved_at.as_millisecond()), (u64::MAX, 1_750_000_000_123));

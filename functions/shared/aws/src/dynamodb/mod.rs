@@ -24,13 +24,21 @@
 //! | `uploads#<owner>` | `uploads` and `bytes`, the announced uploads that are not completed and their length together; for each of them `u<fileGuid>` with its `bytes` and `until` |
 //! | `block#<principal>` | `at` and `reason`: see [`rowmill_api::blocks`] |
 //!
+//! The connections table has the keys `scope` and `entry`. Every row has `until`, and `expiresAt` from it:
+//!
+//! | row | attributes |
+//! |---|---|
+//! | `ticket#<digest>`, `ticket` | `owner`; the digest is the SHA-256 of the ticket |
+//! | `connection#<id>`, `connection` | `owner` |
+//! | `watch#<owner>`, `<connection id>` | `topics`, a string set of job GUIDs and `mine`: what the connection watches |
+//!
 //! | where | attributes live in |
 //! |---|---|
 //! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
 //! | `job_store/slots.rs`, `admissions.rs` | the counters and the idempotency keys |
 //! | `quotas/` | the other rows of the admission table |
-//! | `upload_store.rs`, `record_statements.rs` | the uploads and records tables |
+//! | `upload_store.rs`, `record_statements.rs`, `live.rs` | the uploads, records and connections tables |
 //!
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 
@@ -39,6 +47,7 @@ mod batch_get;
 mod change;
 mod errors;
 mod job_store;
+mod live;
 mod quotas;
 mod record_pages;
 mod record_statements;
@@ -49,6 +58,7 @@ mod write;
 
 pub use change::{JobChange, RowChange};
 pub use job_store::DynamoDbJobStore;
+pub use live::DynamoDbLive;
 pub use quotas::DynamoDbQuotas;
 pub use record_statements::bucket_of;
 pub use record_store::DynamoDbRecordStore;

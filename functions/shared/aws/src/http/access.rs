@@ -62,7 +62,7 @@ impl Access {
         let owner = subject.as_deref().and_then(Owner::of_name).ok_or_else(|| {
             Problem::unauthorized("The token has no usable `sub` claim. Send a token that names its subject.")
         })?;
-        let needed = if route.reads() { &self.read_scope } else { &self.write_scope };
+        let needed = if route.needs_only_to_read() { &self.read_scope } else { &self.write_scope };
         if !needed.is_empty() && !claims.scopes.iter().any(|scope| scope == needed) {
             let detail = format!("The token does not have the scope `{needed}`. Ask its issuer for one that has it.");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
@@ -207,6 +207,7 @@ mod tests {
         };
         let (read, write) = (Operation::ListJobs, Operation::CreateJob);
         let reader = json!({"sub": "a", "scope": "openid rowmill/read"});
+        assert_eq!(status(reader.clone(), Operation::CreateLiveTicket), 200, "to watch is to read");
         assert_eq!((status(reader.clone(), read), status(reader, write)), (200, 403));
         let writer = json!({"sub": "a", "scp": "[rowmill/write]"});
         assert_eq!((status(writer.clone(), read), status(writer, write)), (403, 200));

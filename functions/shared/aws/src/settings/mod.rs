@@ -26,6 +26,7 @@
 
 mod files;
 mod jobs;
+mod live;
 mod quotas;
 mod resources;
 mod targets;
@@ -34,9 +35,10 @@ mod value;
 
 pub use files::{FileLimits, Links};
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
+pub use live::{ConnectionLimits, SubscriptionLimits};
 pub use resources::{
-    ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE, ITEMS_QUEUE, JOBS_QUEUE,
-    JOBS_TABLE, RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
+    ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, CONNECTIONS_TABLE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE, ITEMS_QUEUE,
+    JOBS_QUEUE, JOBS_TABLE, LIVE_URL, RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
 };
 pub use targets::JobTargets;
 pub use times::{CompleteTimes, VISIBILITY_TIMEOUTS};

@@ -37,6 +37,10 @@ resources! {
     UPLOADS_TABLE = "ROWMILL_UPLOADS_TABLE", "the name of the uploads table";
     /// Imported records.
     RECORDS_TABLE = "ROWMILL_RECORDS_TABLE", "the name of the records table";
+    /// Tickets, live connections and what they watch.
+    CONNECTIONS_TABLE = "ROWMILL_CONNECTIONS_TABLE", "the name of the connections table";
+    /// Where clients open live connections. Empty in a stack without an HTTP API.
+    LIVE_URL = "ROWMILL_LIVE_URL", "the address of the WebSocket API";
     /// Uploads and results.
     BUCKET = "ROWMILL_BUCKET", "the name of the bucket";
     /// Jobs to split.

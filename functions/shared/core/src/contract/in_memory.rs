@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Client, Listener, Operator, Outsider, Receiver, Records};
 use crate::in_memory::{
-    InMemoryEvents, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas, InMemoryRecordStore,
-    InMemoryUploadStore,
+    InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
+    InMemoryRecordStore, InMemoryUploadStore,
 };
 use crate::model::messages::ChunkMessage;
 use crate::ports::{Block, Objects, PresignedRequest};
@@ -104,4 +104,9 @@ async fn the_in_memory_queue_keeps_the_contract() {
 #[tokio::test]
 async fn the_in_memory_events_keep_the_contract() {
     super::events(async || InMemoryEvents::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_live_connections_keep_the_contract() {
+    super::live(async || InMemoryLive::default()).await;
 }

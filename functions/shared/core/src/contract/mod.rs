@@ -6,6 +6,7 @@
 mod direct_transfers;
 mod events;
 mod job_store;
+mod live;
 mod objects;
 mod queue;
 mod quotas;
@@ -18,6 +19,7 @@ mod in_memory;
 pub use direct_transfers::{Client, direct_transfers};
 pub use events::{Listener, events};
 pub use job_store::job_store;
+pub use live::live;
 pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use quotas::{Operator, blocks, outstanding_uploads, request_counts};

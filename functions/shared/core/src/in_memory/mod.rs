@@ -3,6 +3,7 @@
 mod batch_runner;
 mod events;
 mod job_store;
+mod live;
 mod objects;
 mod queue;
 mod quotas;
@@ -13,6 +14,7 @@ mod world;
 pub use batch_runner::InlineBatchRunner;
 pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
+pub use live::{InMemoryLive, InMemorySender};
 pub use objects::InMemoryObjects;
 pub use queue::{InMemoryDeliveries, InMemoryQueue};
 pub use quotas::InMemoryQuotas;

@@ -9,6 +9,7 @@ mod events;
 mod item;
 mod item_watch;
 pub mod job_store;
+mod live;
 mod objects;
 mod outstanding_uploads;
 pub mod processor;
@@ -30,6 +31,7 @@ pub use job_store::{
     CreateError, Created, DeadLetters, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage, JobStore, Jobs, Leased,
     Leases, NewAttempt, NewJob, RedriveError, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
 };
+pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };

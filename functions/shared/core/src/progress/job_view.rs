@@ -10,6 +10,7 @@ use crate::model::job::Job;
 use crate::model::states::Status;
 use crate::model::tally::{Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
+use crate::progress::view_version::version;
 
 /// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
 /// less than a second request.
@@ -134,6 +135,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         items_failed: counts.failed,
         items_skipped: counts.skipped,
         attempt: job.attempt,
+        version: version(job, counters),
         created_at: job.created_at,
         started_at: job.started_at,
         heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),

@@ -3,9 +3,12 @@
 pub mod blocked;
 pub mod committer;
 pub mod job_view;
+pub mod job_views;
 pub mod lease;
+pub mod live_sender;
 pub mod split_end;
 pub mod stop;
+pub mod view_version;
 pub mod window;
 
 use std::sync::Arc;

@@ -1,26 +1,28 @@
-//! Shows a job with its counters, and lists the jobs of an owner.
+//! The jobs of an owner as the API and the live messages show them: the same code for both, so that they never differ.
 
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_api::job::JobPage;
-use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Clock, JobFilter, JobStore, PortError};
-use rowmill_core::progress::job_view::{self, JobView};
+use rowmill_api::job::{JobPage, JobView};
+
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::job::Job;
+use crate::ports::{Clock, JobFilter, JobStore, PortError};
+use crate::progress::job_view;
 
 /// How many jobs' counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
 
-/// The use case and the ports it works through.
-pub struct Jobs {
+/// Shows a job with its counters, and lists the jobs of an owner.
+#[derive(Clone)]
+pub struct JobViews {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-impl Jobs {
+impl JobViews {
     /// The owner's job of this name.
     ///
     /// # Errors

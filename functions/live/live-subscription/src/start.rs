@@ -1,0 +1,33 @@
+//! Start-up: reads the settings and builds the adapters once, then serves messages.
+
+use std::sync::Arc;
+
+use rowmill_aws::settings::{SettingsGroup, SubscriptionLimits};
+use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::live_sender::LiveSender;
+
+use crate::handler;
+use crate::subscribe::Subscriber;
+
+/// Runs `live-subscription`.
+///
+/// # Errors
+/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
+pub async fn start() -> Result<(), lambda_runtime::Error> {
+    let runtime = rowmill_aws::start("live-subscription").await?;
+    let (live, clock) = (runtime.live_store()?, runtime.clock());
+    let subscriber = Arc::new(Subscriber {
+        views: JobViews { jobs: runtime.job_store()?, clock: clock.clone() },
+        sender: LiveSender { connections: live.clone(), sender: runtime.connection_sender()?, clock: clock.clone() },
+        connections: live.clone(),
+        subscriptions: live,
+        clock,
+        per_connection: SubscriptionLimits::from_env()?.per_connection,
+    });
+    runtime
+        .serve_live(move |event| {
+            let subscriber = Arc::clone(&subscriber);
+            async move { handler::handle(&subscriber, event).await }
+        })
+        .await
+}

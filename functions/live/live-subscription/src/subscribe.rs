@@ -1,0 +1,195 @@
+//! Subscribes connections to jobs: checks the owner, stores the subscription, then reads the state and sends it.
+//!
+//! The order is what matters. A change before the read is in the snapshot. A change after it finds the subscription. So
+//! nothing falls between, and what is sent twice has the same version.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_api::ids::JobGuid;
+use rowmill_api::job::JobView;
+use rowmill_api::live::{LiveAction, LiveErrorCode, LiveJobs, LiveMessage, LiveMessageType, LiveRequest};
+use rowmill_core::model::live::{Connection, ConnectionId, Topic};
+use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
+use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::live_sender::LiveSender;
+
+/// How many jobs a subscription to all jobs shows at its beginning: the newest ones.
+const SNAPSHOTS: usize = 20;
+
+/// How many snapshots are sent at once.
+const SNAPSHOTS_AT_ONCE: usize = 4;
+
+/// The use case and the ports it works through.
+pub struct Subscriber {
+    /// The jobs.
+    pub views: JobViews,
+    /// The connections.
+    pub connections: Arc<dyn Connections>,
+    /// The subscriptions.
+    pub subscriptions: Arc<dyn Subscriptions>,
+    /// What sends the answers.
+    pub sender: LiveSender,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How many subscriptions a connection may have.
+    pub per_connection: usize,
+}
+
+impl Subscriber {
+    /// Answers a message of a connection.
+    ///
+    /// # Errors
+    /// `Unavailable`: the client was told so, if it could be reached.
+    pub async fn answer(&self, id: &ConnectionId, text: &str) -> Result<(), PortError> {
+        let connection = match self.connections.connection(id, self.clock.now()).await {
+            Ok(connection) => connection,
+            // Removed while the message was on its way. The client opens another connection.
+            Err(PortError::NotFound) => return self.sender.give_up(id).await,
+            Err(error) => return Err(error),
+        };
+        let request = match request(text) {
+            Ok(request) => request,
+            Err(expected) => {
+                return self.send(id, &LiveMessage::error(LiveErrorCode::InvalidMessage, expected)).await;
+            }
+        };
+        let answered = match request {
+            Request::Ping => self.send(id, &LiveMessage::of(LiveMessageType::Pong)).await,
+            Request::Subscribe(Topic::Job(job)) => self.subscribe_to_job(&connection, job).await,
+            Request::Subscribe(Topic::Mine) => self.subscribe_to_all(&connection).await,
+            Request::Unsubscribe(topic) => self.unsubscribe(&connection, topic).await,
+        };
+        if let Err(error) = answered {
+            let detail = "A service that Rowmill needs is unavailable. Send the message again.";
+            let message = LiveMessage::error(LiveErrorCode::Unavailable, detail);
+            self.send(id, &with_topic(message, request.topic())).await?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    async fn subscribe_to_job(&self, connection: &Connection, job_guid: JobGuid) -> Result<(), PortError> {
+        let topic = Topic::Job(job_guid);
+        match self.views.owned(&connection.owner, job_guid).await {
+            Ok(_) => {}
+            Err(PortError::NotFound) => return self.no_such_job(connection, job_guid).await,
+            Err(error) => return Err(error),
+        }
+        if !self.store(connection, topic).await? {
+            return Ok(());
+        }
+        let view = match self.views.owned(&connection.owner, job_guid).await {
+            Ok(job) => self.views.show(&job).await?,
+            Err(PortError::NotFound) => return self.no_such_job(connection, job_guid).await,
+            Err(error) => return Err(error),
+        };
+        self.send(&connection.id, &with_topic(LiveMessage::of(LiveMessageType::Subscribed), Some(topic))).await?;
+        self.send_snapshot(connection, view).await
+    }
+
+    async fn subscribe_to_all(&self, connection: &Connection) -> Result<(), PortError> {
+        if !self.store(connection, Topic::Mine).await? {
+            return Ok(());
+        }
+        let filter = JobFilter { limit: SNAPSHOTS, ..JobFilter::default() };
+        let page = self.views.list(&connection.owner, &filter).await?;
+        let subscribed = with_topic(LiveMessage::of(LiveMessageType::Subscribed), Some(Topic::Mine));
+        self.send(&connection.id, &subscribed).await?;
+        let snapshots = page.jobs.into_iter().map(|view| self.send_snapshot(connection, view));
+        stream::iter(snapshots.collect::<Vec<_>>()).buffered(SNAPSHOTS_AT_ONCE).try_collect().await
+    }
+
+    /// Stores a subscription. Returns whether it is there; if not, the client was told why.
+    async fn store(&self, connection: &Connection, topic: Topic) -> Result<bool, PortError> {
+        match self.subscriptions.subscribe(connection, topic, self.per_connection).await {
+            Ok(Subscribed::Yes) => Ok(true),
+            Ok(Subscribed::Full) => {
+                let detail = format!(
+                    "This connection has {} subscriptions, which is the limit. Unsubscribe from others, or open another \
+                     connection.",
+                    self.per_connection
+                );
+                let message = LiveMessage::error(LiveErrorCode::TooManySubscriptions, detail);
+                self.send(&connection.id, &with_topic(message, Some(topic))).await?;
+                Ok(false)
+            }
+            // Closed since it was read.
+            Err(PortError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn unsubscribe(&self, connection: &Connection, topic: Topic) -> Result<(), PortError> {
+        self.subscriptions.unsubscribe(connection, topic).await?;
+        let message = with_topic(LiveMessage::of(LiveMessageType::Unsubscribed), Some(topic));
+        self.send(&connection.id, &message).await
+    }
+
+    /// A job of another owner looks like none.
+    async fn no_such_job(&self, connection: &Connection, job_guid: JobGuid) -> Result<(), PortError> {
+        let detail = format!("There is no job {job_guid}, or it has expired.");
+        let message = LiveMessage::error(LiveErrorCode::NotFound, detail);
+        self.send(&connection.id, &with_topic(message, Some(Topic::Job(job_guid)))).await
+    }
+
+    async fn send_snapshot(&self, connection: &Connection, view: JobView) -> Result<(), PortError> {
+        self.send(&connection.id, &LiveMessage::of_job(LiveMessageType::Snapshot, view)).await
+    }
+
+    /// A client that does not get its answer finds its connection closed.
+    async fn send(&self, to: &ConnectionId, message: &LiveMessage) -> Result<(), PortError> {
+        self.sender.send(to, &message.text()).await.map(|_| ())
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Request {
+    Subscribe(Topic),
+    Unsubscribe(Topic),
+    Ping,
+}
+
+impl Request {
+    const fn topic(self) -> Option<Topic> {
+        match self {
+            Self::Subscribe(topic) | Self::Unsubscribe(topic) => Some(topic),
+            Self::Ping => None,
+        }
+    }
+}
+
+/// Reads a message. The error is for the client.
+fn request(text: &str) -> Result<Request, String> {
+    let request: LiveRequest = serde_json::from_str(text).map_err(|error| {
+        let what = if error.is_data() { error.to_string() } else { "it is not JSON".to_owned() };
+        format!("The message is not understood: {what}. Send an object with `action` and `jobGuid` or `jobs`.")
+    })?;
+    let topic = match (request.job_guid, request.jobs) {
+        (Some(job), None) => Some(Topic::Job(job)),
+        (None, Some(LiveJobs::Mine)) => Some(Topic::Mine),
+        (None, None) => None,
+        (Some(_), Some(_)) => return Err("The message has `jobGuid` and `jobs`. Send one of them.".to_owned()),
+    };
+    match (request.action, topic) {
+        (LiveAction::Subscribe, Some(topic)) => Ok(Request::Subscribe(topic)),
+        (LiveAction::Unsubscribe, Some(topic)) => Ok(Request::Unsubscribe(topic)),
+        (LiveAction::Ping, None) => Ok(Request::Ping),
+        (LiveAction::Ping, Some(_)) => {
+            Err("A `ping` is about no job. Send it without `jobGuid` and `jobs`.".to_owned())
+        }
+        (action, None) => {
+            let action = action.as_str();
+            Err(format!("`{action}` needs the job's `jobGuid`, or `jobs` with the value `mine`."))
+        }
+    }
+}
+
+fn with_topic(message: LiveMessage, topic: Option<Topic>) -> LiveMessage {
+    match topic {
+        Some(Topic::Job(job_guid)) => LiveMessage { job_guid: Some(job_guid), ..message },
+        Some(Topic::Mine) => LiveMessage { jobs: Some(LiveJobs::Mine.into()), ..message },
+        None => message,
+    }
+}

@@ -1,0 +1,46 @@
+//! From the HTTP request to the use case and back.
+
+use std::time::Duration;
+
+use lambda_http::{Body, Response};
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::routes::Operation;
+use rowmill_aws::http::{Call, Problem, json_response};
+
+use crate::issue::{TicketError, TicketOffice};
+
+/// When to try again if there are too many connections. A closed one is forgotten at once.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Answers `POST /api/live/tickets`. A stack without a WebSocket API has no office.
+///
+/// # Errors
+/// The problem to answer.
+pub async fn handle(office: Option<&TicketOffice>, call: &Call) -> Result<Response<Body>, Problem> {
+    match call.operation {
+        Operation::CreateLiveTicket => create(office, call).await,
+        _ => Err(Problem::no_such_route()),
+    }
+}
+
+async fn create(office: Option<&TicketOffice>, call: &Call) -> Result<Response<Body>, Problem> {
+    let office = office.ok_or_else(|| {
+        let detail = "This stack has no live connections. Poll the job with GET instead.";
+        Problem::new(ProblemCode::LiveUnavailable, detail)
+    })?;
+    let ticket = office.issue(call.owner()?).await.map_err(problem)?;
+    let mut response = json_response(201, &ticket);
+    // It lets in whoever has it.
+    response.headers_mut().insert("cache-control", lambda_http::http::HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn problem(error: TicketError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        TicketError::TooManyConnections(_) => {
+            Problem::new(ProblemCode::TooManyConnections, detail).retry_after(RETRY_AFTER)
+        }
+        TicketError::Port(error) => error.into(),
+    }
+}

@@ -1,0 +1,57 @@
+//! Issues a ticket: stores its digest with its owner, and gives the ticket itself to the caller only.
+
+use std::sync::Arc;
+
+use rowmill_api::live::LiveTicketView;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::live::{TICKET_LIFETIME, TicketDigest};
+use rowmill_core::ports::{Clock, Connections, Entropy, PortError, Tickets, expiry};
+
+/// The use case and the ports it works through.
+pub struct TicketOffice {
+    /// Where the tickets are.
+    pub tickets: Arc<dyn Tickets>,
+    /// The open connections.
+    pub connections: Arc<dyn Connections>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness of the tickets.
+    pub entropy: Arc<dyn Entropy>,
+    /// Where connections are opened.
+    pub url: String,
+    /// How many connections an owner may have.
+    pub per_owner: usize,
+}
+
+/// Why there is no ticket. The texts are the problem details that the client reads.
+#[derive(Debug, thiserror::Error)]
+pub enum TicketError {
+    /// The owner has too many connections.
+    #[error("You have {0} live connections or more, which is the limit. Close some of them, then try again.")]
+    TooManyConnections(usize),
+    /// A port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl TicketOffice {
+    /// Issues a ticket to this owner.
+    ///
+    /// The limit is checked here and not when the connection is opened, because here the caller can be told why. Tickets
+    /// that are given out at the same moment may exceed it a little.
+    ///
+    /// # Errors
+    /// See [`TicketError`].
+    pub async fn issue(&self, owner: &Owner) -> Result<LiveTicketView, TicketError> {
+        let now = self.clock.now();
+        if self.connections.count(owner, self.per_owner, now).await? >= self.per_owner {
+            return Err(TicketError::TooManyConnections(self.per_owner));
+        }
+        // Two random UUIDs: 244 bits from the operating system's generator.
+        let halves = [self.entropy.file_guid(), self.entropy.file_guid()];
+        let ticket = halves.map(|half| half.0.simple().to_string()).concat();
+        let expires_at = expiry(now, TICKET_LIFETIME);
+        self.tickets.issue(&TicketDigest::of(&ticket), owner, expires_at).await?;
+        Ok(LiveTicketView { ticket, url: self.url.clone(), expires_at })
+    }
+}

@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use rowmill_core::in_memory::{CountingEntropy, InMemoryLive, ManualClock};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::live::{Connection, ConnectionId, TICKET_LIFETIME, TicketDigest};
+use rowmill_core::ports::{Clock, Connections, Tickets};
+
+use crate::issue::{TicketError, TicketOffice};
+
+fn office() -> (TicketOffice, Arc<InMemoryLive>, Arc<ManualClock>) {
+    let (live, clock) = (Arc::new(InMemoryLive::default()), Arc::new(ManualClock::default()));
+    let office = TicketOffice {
+        tickets: live.clone(),
+        connections: live.clone(),
+        clock: clock.clone(),
+        entropy: Arc::new(CountingEntropy::default()),
+        url: "wss://live".to_owned(),
+        per_owner: 2,
+    };
+    (office, live, clock)
+}
+
+fn me() -> Owner {
+    Owner("me".into())
+}
+
+#[tokio::test]
+async fn a_ticket_is_of_its_owner_and_stored_as_a_digest_only() {
+    let (office, live, clock) = office();
+    let view = office.issue(&me()).await.unwrap();
+    assert_eq!((view.url.as_str(), view.ticket.len()), ("wss://live", 64));
+    assert_eq!(view.expires_at, clock.now() + TICKET_LIFETIME);
+    let digest = TicketDigest::of(&view.ticket);
+    assert_ne!(digest.as_str(), view.ticket);
+    assert_eq!(live.redeem(&digest, clock.now()).await.unwrap(), Some(me()));
+    assert_ne!(office.issue(&me()).await.unwrap().ticket, view.ticket);
+}
+
+#[tokio::test]
+async fn an_owner_with_too_many_connections_gets_no_ticket() {
+    let (office, live, clock) = office();
+    for number in 0..2 {
+        office.issue(&me()).await.unwrap();
+        let id = ConnectionId(format!("c{number}"));
+        live.open(&Connection { id, owner: me(), until: clock.now() + TICKET_LIFETIME }).await.unwrap();
+    }
+    let refused = office.issue(&me()).await;
+    assert!(matches!(refused, Err(TicketError::TooManyConnections(2))), "{refused:?}");
+    office.issue(&Owner("you".into())).await.unwrap();
+}

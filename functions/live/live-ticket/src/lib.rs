@@ -1,0 +1,17 @@
+//! `live-ticket`: gives out tickets for live connections.
+//!
+//! Behind `POST /api/live/tickets`. A ticket stands in for the caller's token, which must not be in an address.
+//! [`issue`] is the use case, [`handler`] maps the HTTP request to it and its result to the response, [`mod@start`] builds
+//! the adapters.
+
+#![warn(missing_docs)]
+
+pub mod handler;
+pub mod issue;
+pub mod start;
+
+#[cfg(test)]
+mod issue_tests;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "live-ticket";

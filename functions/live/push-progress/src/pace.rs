@@ -1,0 +1,60 @@
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_core::model::ids::{JobGuid, Owner};
+
+use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
+
+/// What the process remembers of jobs. All of it can be lost: it is read again, or a message comes a little earlier.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Jobs>);
+
+#[derive(Debug, Default)]
+struct Jobs {
+    owners: HashMap<JobGuid, Owner>,
+    told: HashMap<JobGuid, Timestamp>,
+}
+
+impl Memory {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose job it is, if that is known. An owner never changes.
+    pub fn owner(&self, job: JobGuid) -> Option<Owner> {
+        self.jobs().owners.get(&job).cloned()
+    }
+
+    /// Keeps in mind whose job it is.
+    pub fn keep_owner(&self, job: JobGuid, owner: Owner) {
+        let mut jobs = self.jobs();
+        if jobs.owners.len() >= JOBS_REMEMBERED {
+            jobs.owners.clear();
+        }
+        jobs.owners.insert(job, owner);
+    }
+
+    /// How long to wait before the next `progress` of a job.
+    pub fn wait(&self, job: JobGuid, now: Timestamp) -> Duration {
+        let Some(told) = self.jobs().told.get(&job).copied() else { return Duration::ZERO };
+        // A clock that was set back must not make anybody wait longer.
+        let since = Duration::try_from(now.duration_since(told)).unwrap_or(PROGRESS_EVERY);
+        PROGRESS_EVERY.saturating_sub(since)
+    }
+
+    /// Notes that a `progress` of this job is about to be sent.
+    ///
+    /// The seconds of a busy job follow each other without a gap, so that the time that a message takes does not add up: a
+    /// job that changes all the time has one message in each.
+    pub fn tell(&self, job: JobGuid, now: Timestamp) {
+        let mut jobs = self.jobs();
+        let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);
+        let now = next.filter(|next| *next <= now && now < *next + PROGRESS_EVERY).unwrap_or(now);
+        if jobs.told.len() >= JOBS_REMEMBERED {
+            jobs.told.clear();
+        }
+        jobs.told.insert(job, now);
+    }
+}

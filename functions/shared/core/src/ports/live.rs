@@ -1,0 +1,112 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::model::ids::Owner;
+use crate::model::live::{Connection, ConnectionId, TicketDigest, Topic, Watcher};
+use crate::ports::PortError;
+
+/// The tickets that open live connections.
+#[async_trait]
+pub trait Tickets: Send + Sync {
+    /// Stores a ticket of this owner.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError>;
+
+    /// Uses a ticket up. Returns its owner; none if there is no such ticket, if it has expired by `now`, or if it was used.
+    /// Of several calls at once with one ticket at most one gets the owner.
+    ///
+    /// # Errors
+    /// `Unavailable`: the ticket may be used up.
+    async fn redeem(&self, ticket: &TicketDigest, now: Timestamp) -> Result<Option<Owner>, PortError>;
+}
+
+/// The open live connections.
+#[async_trait]
+pub trait Connections: Send + Sync {
+    /// Stores a connection, without subscriptions. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn open(&self, connection: &Connection) -> Result<(), PortError>;
+
+    /// Reads a connection.
+    ///
+    /// # Errors
+    /// `NotFound` if it was not opened, is closed, or is forgotten by `now`.
+    async fn connection(&self, id: &ConnectionId, now: Timestamp) -> Result<Connection, PortError>;
+
+    /// Removes a connection and its subscriptions. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`: a part may be left. It expires by itself.
+    async fn close(&self, id: &ConnectionId) -> Result<(), PortError>;
+
+    /// How many connections the owner has, counted up to `most`. It may be a little behind.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn count(&self, owner: &Owner, most: usize, now: Timestamp) -> Result<usize, PortError>;
+}
+
+/// What the live connections watch.
+#[async_trait]
+pub trait Subscriptions: Send + Sync {
+    /// Adds a subscription, unless the connection has `most` others. Idempotent. One write.
+    ///
+    /// Any later call of [`watchers`](Self::watchers) includes it.
+    ///
+    /// # Errors
+    /// `NotFound` if the connection is closed.
+    async fn subscribe(&self, connection: &Connection, topic: Topic, most: usize) -> Result<Subscribed, PortError>;
+
+    /// Removes a subscription, if it is there. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn unsubscribe(&self, connection: &Connection, topic: Topic) -> Result<(), PortError>;
+
+    /// The owner's connections that have subscriptions, except those forgotten by `now`. One request, unless there are
+    /// thousands.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
+}
+
+/// Whether a subscription was added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subscribed {
+    /// It is there.
+    Yes,
+    /// The connection has too many.
+    Full,
+}
+
+/// Sends messages to live connections.
+#[async_trait]
+pub trait ConnectionSender: Send + Sync {
+    /// Sends a text. One request, without a retry.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    async fn send(&self, to: &ConnectionId, text: &str) -> Result<(), SendError>;
+
+    /// Closes the connection, so that its client notices. Idempotent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn hang_up(&self, connection: &ConnectionId) -> Result<(), PortError>;
+}
+
+/// Why a text was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The connection is closed.
+    #[error("the connection is closed")]
+    Gone,
+    /// It may or may not have arrived.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}

@@ -1,0 +1,84 @@
+//! The WebSocket API, and the stream that feeds it.
+
+use std::collections::BTreeMap;
+
+use rowmill_core::model::live::CONNECTION_LIFETIME;
+use serde_json::{Value, json};
+
+use crate::http_api::routes_of;
+use crate::{properties, target, template};
+
+#[test]
+fn every_route_of_the_web_socket_api_leads_to_its_function_and_is_deployed() {
+    let template = template();
+    let mut functions = BTreeMap::new();
+    for (name, route) in routes_of(&template, "LiveApi") {
+        let stage = &template.document()["Resources"]["LiveStage"];
+        assert!(stage["DependsOn"].as_array().unwrap().contains(&json!(name)), "{name} comes before the stage");
+        let route = &route["Properties"];
+        let integration = route["Target"]["Fn::Sub"].as_str().unwrap();
+        let integration = integration.trim_start_matches("integrations/${").trim_end_matches('}');
+        let uri = properties(&template, integration)["IntegrationUri"]["Fn::Sub"].as_str().unwrap();
+        let function = uri.split("${").find_map(|part| part.split_once("Function.Arn}")).unwrap().0;
+        functions.insert(route["RouteKey"].as_str().unwrap(), function.to_owned());
+    }
+    let expected =
+        [("$connect", "LiveConnection"), ("$disconnect", "LiveConnection"), ("$default", "LiveSubscription")];
+    assert_eq!(functions, expected.map(|(key, function)| (key, function.to_owned())).into());
+    assert_eq!(properties(&template, "LiveStage")["AutoDeploy"], true);
+    let log = properties(&template, "LiveStage")["AccessLogSettings"]["Format"].as_str().unwrap();
+    assert!(!log.contains("query") && !log.contains("path"), "the address has the ticket");
+}
+
+/// Whether a record passes a filter: a value, or a beginning of it.
+fn fits(pattern: &Value, record: &Value) -> bool {
+    match pattern {
+        Value::Object(fields) => fields.iter().all(|(name, pattern)| fits(pattern, &record[name])),
+        Value::Array(allowed) => allowed.iter().any(|allowed| match allowed["prefix"].as_str() {
+            Some(prefix) => record.as_str().is_some_and(|text| text.starts_with(prefix)),
+            None => allowed == record,
+        }),
+        other => panic!("{other} in a pattern"),
+    }
+}
+
+#[test]
+fn the_rows_that_a_view_is_made_of_invoke_push_progress() {
+    let template = template();
+    let source = properties(&template, "PushesEventSource");
+    assert_eq!(target(&source["FunctionName"]), "PushProgressFunction");
+    assert_eq!(source["EventSourceArn"], json!({ "Fn::GetAtt": ["JobsTable", "StreamArn"] }));
+    let filters = source["FilterCriteria"]["Filters"].as_array().unwrap();
+    let patterns: Vec<Value> =
+        filters.iter().map(|filter| serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap()).collect();
+    let passes = |event: &str, row: &str| {
+        let record = json!({ "eventName": event, "dynamodb": { "Keys": { "row": { "S": row } } } });
+        patterns.iter().any(|pattern| fits(pattern, &record))
+    };
+    for (event, row) in [("INSERT", "job"), ("MODIFY", "job"), ("MODIFY", "tally#1#0")] {
+        assert!(passes(event, row), "{event} {row}");
+    }
+    // A job counts the tally before it shows in its view; totals repeat what tallies said.
+    for (event, row) in [
+        ("REMOVE", "job"),
+        ("INSERT", "tally#1#0"),
+        ("REMOVE", "tally#1#0"),
+        ("INSERT", "spec"),
+        ("MODIFY", "totals#1"),
+        ("MODIFY", "ledger#1#0#0"),
+    ] {
+        assert!(!passes(event, row), "{event} {row}");
+    }
+}
+
+#[test]
+fn a_message_is_tried_as_long_as_a_connection_can_live() {
+    let template = template();
+    let source = properties(&template, "PushesEventSource");
+    assert_eq!(source["MaximumRecordAgeInSeconds"], CONNECTION_LIFETIME.as_secs());
+    assert_eq!(source["MaximumRetryAttempts"], -1);
+    assert_eq!(source["MaximumBatchingWindowInSeconds"], 1);
+    let alarm = properties(&template, "PushesBehind");
+    assert_eq!(target(&alarm["Dimensions"][0]["Value"]), "PushProgressFunction");
+    assert_eq!((&alarm["MetricName"], &alarm["Threshold"]), (&json!("IteratorAge"), &json!(300_000)));
+}
