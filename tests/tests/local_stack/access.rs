@@ -5,8 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    AUDIENCE, ApiRequest, Issuer, LiveClient, LocalStack, WRITE_SCOPE, alone, answer, http_client, options,
-    python_environment, refused, rowmill, ticket,
+    AUDIENCE, Issuer, LiveClient, LocalStack, WRITE_SCOPE, answer, http_client, options, refused, rowmill, ticket,
 };
 use reqwest::{Method, StatusCode};
 use rowmill_api::routes;

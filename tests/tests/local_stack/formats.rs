@@ -1,7 +1,5 @@
 //! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
 
-use std::fmt::Write as _;
-
 use acceptance::files::{self, gzip};
 use acceptance::local_stack::{LocalStack, answer, refused, rowmill};
 use reqwest::StatusCode;
