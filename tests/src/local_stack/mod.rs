@@ -5,6 +5,7 @@ mod bucket;
 mod counters;
 mod documented;
 mod event_listener;
+mod issuer;
 mod job_watch;
 mod messages;
 mod processes;
@@ -30,6 +31,7 @@ use tokio::sync::OnceCell;
 
 pub use api::{ApiAnswer, ApiRequest, answer, refused};
 pub use event_listener::EventListener;
+pub use issuer::{AUDIENCE, Issuer, WRITE_SCOPE};
 pub use job_watch::JobWatch;
 pub use processes::kill;
 pub use python_environment::{alone, output, python_environment};
@@ -132,8 +134,13 @@ impl LocalStack {
 
     /// The same stack, called through a gateway instead of its HTTP API. The gateway runs in this process.
     pub async fn through_a_gateway(&self, method: Method, path: &str) -> ApiRequest {
-        let url = self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await;
+        let url = self.gateway_url().await;
         ApiRequest::new(self.http.request(method.clone(), format!("{url}{path}")), method, path)
+    }
+
+    /// The URL of that gateway.
+    pub async fn gateway_url(&self) -> &str {
+        self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await
     }
 
     /// Has what a killed function held come back this soon. In the template a queue hides a message for six times the

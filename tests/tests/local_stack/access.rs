@@ -5,59 +5,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    ApiRequest, LocalStack, alone, answer, http_client, options, python_environment, refused, rowmill,
+    AUDIENCE, ApiRequest, Issuer, LocalStack, WRITE_SCOPE, answer, options, refused, rowmill,
 };
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-
-/// The audience of good tokens.
-const AUDIENCE: &str = "rowmill-tests";
-
-/// The scope that a token needs to change anything.
-const WRITE_SCOPE: &str = "rowmill/write";
-
-/// An OpenID provider: see `tests/oidc/issuer.py`.
-struct Issuer {
-    url: String,
-    http: Client,
-    _process: Child,
-}
-
-impl Issuer {
-    async fn start(folder: &Path) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("oidc");
-        let programs = python_environment(&folder.join("venv"), &source.join("requirements.txt")).await;
-        let mut command = Command::new(programs.join("python"));
-        alone(&mut command);
-        command.arg(source.join("issuer.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().expect("it runs");
-        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        let url = lines.next_line().await.expect("text").expect("its URL");
-        Self { url, http: http_client(), _process: process }
-    }
-
-    /// A token with these claims beside good ones. A claim that is null is left out.
-    async fn token(&self, claims: Value) -> String {
-        self.signed(claims, "own", json!({})).await
-    }
-
-    async fn signed(&self, claims: Value, key: &str, header: Value) -> String {
-        let now = jiff::Timestamp::now().as_second();
-        let mut all = json!({
-            "iss": self.url, "aud": AUDIENCE, "sub": "alice", "scope": WRITE_SCOPE, "iat": now, "exp": now + 600,
-        });
-        for (name, value) in claims.as_object().expect("claims") {
-            all[name] = value.clone();
-        }
-        all.as_object_mut().expect("claims").retain(|_, value| !value.is_null());
-        let request = self.http.post(format!("{}/sign", self.url));
-        let answer = request.json(&json!({ "claims": all, "key": key, "header": header })).send().await;
-        answer.expect("the issuer answers").error_for_status().expect("a token").text().await.expect("text")
-    }
-}
 
 trait WithToken {
     fn token(self, token: &str) -> Self;

@@ -106,6 +106,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
         Case::get("/api/openapi.json"),
+        Case::get("/api/client-config"),
         Case::get("/api/nothing"),
         Case::post("/api/openapi.json", "", ""),
     ]

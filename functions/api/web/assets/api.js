@@ -102,6 +102,12 @@ export const get = async (path, signal) => (await call("GET", path, { signal }))
 export const post = async (path, json, headers) => (await call("POST", path, { json, headers })).json();
 
 /**
+ * Whether the same request may succeed a little later.
+ * @param {unknown} error
+ */
+export const isPassing = (error) => error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500);
+
+/**
  * Why something failed, for a person.
  * @param {unknown} error
  */

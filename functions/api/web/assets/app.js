@@ -23,6 +23,8 @@ const MODES = { live: "Live", polling: "Polling", lost: "No connection" };
 class RowmillPage extends HTMLElement {
   /** @type {ClientConfig | null} */
   #config = null;
+  /** @type {any} */
+  #newJob = null;
   #mode = h("span", { class: "mode", title: "How this page follows the jobs" });
   #person = h("span", { class: "person" });
   #signOut = h("button", { type: "button", class: "quiet", text: "Sign out", hidden: true, on: { click: () => this.#leave() } });
@@ -70,7 +72,7 @@ class RowmillPage extends HTMLElement {
   #route(moved) {
     const [, view = "", name = ""] = location.hash.split("/");
     if (!this.#config) return;
-    const shown = view === "jobs" && name ? h("job-page", { guid: name }) : view === "new" ? h("new-job") : h("job-list");
+    const shown = view === "jobs" && name ? h("job-page", { guid: name }) : view === "new" ? this.#keptNewJob() : h("job-list");
     if ("configure" in shown) shown.configure(this.#config);
     this.#links.forEach((link, index) => {
       const current = (index === 1) === (view === "new") && view !== "jobs";
@@ -80,6 +82,12 @@ class RowmillPage extends HTMLElement {
     this.#main.replaceChildren(shown);
     scrollTo(0, 0);
     if (moved) this.#focus();
+  }
+
+  /** The view of new jobs: the one that was left, if its files are still on their way. */
+  #keptNewJob() {
+    if (!this.#newJob?.busy) this.#newJob = h("new-job");
+    return this.#newJob;
   }
 
   #focus() {
@@ -103,6 +111,7 @@ class RowmillPage extends HTMLElement {
   #askToSignIn() {
     const was = session.person();
     session.end();
+    live.disconnect();
     this.#showPerson();
     if (session.isPossible()) this.#refuse(was ? "Your sign-in has ended. Sign in again to go on." : "Sign in to see your jobs.", "Sign in");
     else this.#refuse("The API asks for a token, and this stack lets nobody sign in on the page: its parameter PageClientId is empty.", "");
@@ -110,6 +119,8 @@ class RowmillPage extends HTMLElement {
 
   #leave() {
     session.end();
+    live.disconnect();
+    this.#newJob = null;
     this.#showPerson();
     this.#refuse("You are signed out.", "Sign in again", true);
   }

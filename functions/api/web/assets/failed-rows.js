@@ -114,7 +114,9 @@ class FailedRows extends HTMLElement {
       this.#notice.say("");
       this.#show();
     } catch (error) {
-      if (run === this.#loading) this.#notice.say(api.reason(error));
+      if (run !== this.#loading) return;
+      this.#notice.say(api.reason(error));
+      if (api.isPassing(error)) setTimeout(() => this.isConnected && run === this.#loading && this.#load(), RELOAD_MS);
     }
   }
 
@@ -171,7 +173,7 @@ class FailedRows extends HTMLElement {
     const values = this.#corrected.get(item.row) ?? cellsOf;
     names.forEach((name, index) => {
       const bad = name === item.column && name !== "";
-      row.append(this.#editing ? this.#input(item, index, name, values[index] ?? "", bad) : this.#cell(values[index], bad));
+      row.append(this.#editing ? this.#input(item, index, name, values[index] ?? "", bad) : this.#cell(values[index], bad, item.column));
     });
     if (this.#columns && cellsOf.length > names.length) {
       what.append(h("span", { class: "hint", text: ` Surplus: ${cellsOf.slice(names.length).join(", ")}` }));
@@ -185,8 +187,12 @@ class FailedRows extends HTMLElement {
     return this.#columns ? cells(item.raw, this.#table?.delimiter ?? ",") : [item.raw];
   }
 
-  /** @param {string | undefined} text @param {boolean} bad */
-  #cell(text, bad) {
+  /** @param {string | undefined} text @param {boolean} bad @param {string} [column] what is wrong in JSON */
+  #cell(text, bad, column) {
+    if (!this.#columns && text && column) {
+      const [name, at] = [JSON.stringify(column), text.indexOf(JSON.stringify(column))];
+      if (at >= 0) return h("td", { class: "text" }, text.slice(0, at), h("mark", { text: name }), text.slice(at + name.length));
+    }
     const missing = text === undefined && this.#columns !== null;
     return h("td", { class: `${this.#columns ? "cell" : "text"}${bad ? " bad" : ""}${missing ? " missing" : ""}` },
       bad && h("span", { class: "unseen", text: "Wrong: " }), missing ? "(no cell)" : text);

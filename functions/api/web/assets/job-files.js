@@ -7,6 +7,7 @@ import { hasEnded, Notice } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
+const RELOAD_MS = 3000;
 const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output" };
 
 /** The files of the results, with links. */
@@ -41,6 +42,7 @@ class JobFiles extends HTMLElement {
     } catch (error) {
       this.#list.replaceChildren();
       this.#notice.say(api.reason(error), "warn");
+      if (api.isPassing(error)) setTimeout(() => this.isConnected && this.#load(), RELOAD_MS);
     }
   }
 

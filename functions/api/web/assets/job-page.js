@@ -29,6 +29,9 @@ class JobPage extends HTMLElement {
   #bar = h("job-bar", { class: "large" });
   #plot = h("rate-plot", { hidden: true });
   #figures = new Map(FIGURES.map((name) => [name, h("dd", { text: "–" })]));
+  #labels = new Map(FIGURES.map((name) => [name, h("dt", { text: name })]));
+  #fileName = "";
+  #factsShown = "";
   #notice = new Notice();
   #error = new Notice();
   #warnings = h("div", { class: "warnings" });
@@ -56,7 +59,7 @@ class JobPage extends HTMLElement {
       this.#notice,
       h("section", { class: "panel progress-panel", "aria-label": "Progress" },
         this.#message, this.#bar,
-        h("dl", { class: "figures" }, FIGURES.map((name) => h("div", { class: name.toLowerCase().replaceAll(" ", "-") }, h("dt", { text: name }), this.#figures.get(name)))),
+        h("dl", { class: "figures" }, FIGURES.map((name) => h("div", { class: name.toLowerCase().replaceAll(" ", "-") }, this.#labels.get(name), this.#figures.get(name)))),
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
@@ -90,17 +93,18 @@ class JobPage extends HTMLElement {
   #take(job) {
     if (!isNewer(this.#job, job)) return;
     const before = this.#job;
+    if (!before) void this.#askForName(job);
     this.#job = job;
     this.#meter.add(job, Date.now());
     this.#show(job);
-    if (before && (before.status !== job.status || before.attempt !== job.attempt)) announce(`${title(job)}: ${job.message}`);
+    if (before && (before.status !== job.status || before.attempt !== job.attempt)) announce(`${this.#title(job)}: ${job.message}`);
   }
 
   /** @param {JobView} job */
   #show(job) {
     const ended = hasEnded(job);
-    document.title = `${ended ? state(job).word : `${job.percent}%`} · ${title(job)} – Rowmill`;
-    setText(this.#heading, title(job));
+    document.title = `${ended ? state(job).word : `${job.percent}%`} · ${this.#title(job)} – Rowmill`;
+    setText(this.#heading, this.#title(job));
     this.#badge.update(job);
     setText(this.#message, job.message);
     this.#bar.update(job);
@@ -115,11 +119,31 @@ class JobPage extends HTMLElement {
     if (this.#warnings.childElementCount !== job.warnings.length) {
       this.#warnings.replaceChildren(...job.warnings.map(({ message }) => h("p", { class: "notice warn", text: message })));
     }
-    this.#facts.replaceChildren(...this.#factsOf(job).flatMap(([name, text]) => [h("dt", { text: name }), h("dd", { text })]));
+    const facts = this.#factsOf(job);
+    if (this.#factsShown !== String(facts)) {
+      this.#factsShown = String(facts);
+      this.#facts.replaceChildren(...facts.flatMap(([name, text]) => [h("dt", { text: name }), h("dd", { text })]));
+    }
     this.#rows.update(job, this);
     this.#files.update(job);
     this.#letters.update(job);
     this.#tick();
+  }
+
+  /** A job of another client may not note what its file is called, but the upload does. @param {JobView} job */
+  async #askForName(job) {
+    if (!job.fileGuid || job.metadata?.fileName) return;
+    try {
+      this.#fileName = (await api.get(`/api/uploads/${job.fileGuid}`)).fileName ?? "";
+      if (this.#job) this.#show(this.#job);
+    } catch {
+      // The upload has expired, or was dropped into the bucket. The job has a name without it.
+    }
+  }
+
+  /** @param {JobView} job */
+  #title(job) {
+    return this.#fileName || title(job);
   }
 
   /** @param {JobView} job @returns {[string, string][]} */
@@ -144,11 +168,13 @@ class JobPage extends HTMLElement {
     if (!ended && live.currentMode() !== "lost") this.#meter.add(job, Date.now());
     const took = (Date.parse(job.finishedAt ?? "") - Date.parse(job.startedAt ?? "")) / 1000;
     set("Items per second", ended ? (job.attempt === 1 ? rate(job.itemProgress / took) : "–") : rate(this.#meter.rate));
-    set("Time left", ended ? (took >= 0 ? `took ${span(took)}` : "–") : span(this.#meter.left(job)));
-    set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)).replace(/^/, "ended ") : until(job.deadlineAt));
+    set("Time left", ended ? span(took) : span(this.#meter.left(job)));
+    set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)) : until(job.deadlineAt));
+    setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? "Took" : "Time left");
+    setText(/** @type {Element} */ (this.#labels.get("Deadline")), ended ? "Ended" : "Deadline");
     const plotted = !ended || this.#meter.points.length > 1;
     show(this.#plot, plotted);
-    if (plotted) this.#plot.update(this.#meter);
+    if (plotted) this.#plot.update(this.#meter, ended);
   }
 
   #confirm() {

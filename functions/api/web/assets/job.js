@@ -54,8 +54,8 @@ export function isNewer(shown, view) {
 
 /** The state in a word, and its colour. @param {JobView} job */
 export function state(job) {
-  if (job.status === "completed" && job.outcome === "partial") return { word: "completed, some failed", tone: "warn" };
-  if (job.status === "completed" && job.outcome === "failed") return { word: "completed, all failed", tone: "bad" };
+  if (job.status === "completed" && job.outcome === "partial") return { word: "some failed", tone: "warn" };
+  if (job.status === "completed" && job.outcome === "failed") return { word: "all failed", tone: "bad" };
   const tones = { waiting: "idle", running: "busy", cancelling: "busy", completed: "good", failed: "bad", cancelled: "idle" };
   return { word: job.status, tone: tones[job.status] ?? "idle" };
 }

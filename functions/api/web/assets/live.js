@@ -39,6 +39,16 @@ export function configure(live) {
   pushes = live;
 }
 
+/** Ends the connection: it is that of whoever was signed in. */
+export function disconnect() {
+  const closed = socket;
+  socket = null;
+  clearInterval(pinging);
+  for (const topic of topics) topic.subscribed = false;
+  closed?.close();
+  update();
+}
+
 /** How jobs are followed now. */
 export const currentMode = () => mode;
 
@@ -61,6 +71,7 @@ export function follow(subject, onView, poll) {
       topics.delete(topic);
       clearTimeout(topic.timer);
       send({ action: "unsubscribe", ...subject });
+      update();
     },
     refresh: () => ask(topic),
   };

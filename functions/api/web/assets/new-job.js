@@ -78,15 +78,20 @@ class NewJob extends HTMLElement {
   #starting = false;
   /** @type {number | undefined} */
   #asking;
+  #leaving = (/** @type {Event} */ event) => {
+    if (this.busy) event.preventDefault();
+  };
 
   /** @param {import("./app.js").ClientConfig} config */
   configure(config) {
+    if (!this.#config) this.#form.configure(config.jobTypes);
     this.#config = config;
-    this.#form.configure(config.jobTypes);
   }
 
   connectedCallback() {
     document.title = "New job – Rowmill";
+    addEventListener("beforeunload", this.#leaving);
+    if (this.childElementCount > 0) return;
     this.replaceChildren(h("h1", { text: "New job" }),
       h("div", { class: "new-job" },
         h("section", { class: "panel files-panel", "aria-label": "Files" }, this.#drop, this.#list, this.#preview),
@@ -101,8 +106,13 @@ class NewJob extends HTMLElement {
   }
 
   disconnectedCallback() {
-    clearTimeout(this.#asking);
-    for (const { upload } of this.#files) upload.pause();
+    // The files go on while another view is shown, but nobody needs to be asked before the page is left without any.
+    if (!this.busy) removeEventListener("beforeunload", this.#leaving);
+  }
+
+  /** Whether files are on their way. */
+  get busy() {
+    return this.#files.some(({ upload, jobGuid }) => !jobGuid && upload.state !== "ready");
   }
 
   /** @param {Event} event @param {boolean} over */
@@ -212,7 +222,8 @@ class NewJob extends HTMLElement {
 
   /** @param {string} jobGuid */
   async #open(jobGuid) {
-    location.hash = jobGuid ? `#/jobs/${jobGuid}` : "#/";
+    // Whoever went to another view stays there.
+    if (this.isConnected) location.hash = jobGuid ? `#/jobs/${jobGuid}` : "#/";
   }
 }
 

@@ -6,6 +6,8 @@ import { rate as perSecond, span } from "./format.js";
 /** @typedef {import("./job.js").JobView} JobView */
 
 const POINTS_MAX = 120;
+/** A plot with fewer points begins further right. */
+const SHORT = 30;
 const STEP_MS = 1000;
 /** The speed that is told is that of the last so many milliseconds. */
 const WINDOW_MS = 6000;
@@ -73,30 +75,34 @@ export class RatePlot extends HTMLElement {
   #line = svg("path", { class: "line" });
   #top = h("span", { class: "top" });
   #from = h("span", { class: "from" });
+  #to = h("span", { class: "to" });
   #image = svg(
     "svg", { viewBox: `0 0 ${POINTS_MAX} 40`, preserveAspectRatio: "none", role: "img", "aria-label": "Items per second over time" },
     svg("line", { class: "grid", x1: 0, y1: 20, x2: POINTS_MAX, y2: 20 }), this.#area, this.#line,
   );
 
   connectedCallback() {
-    this.replaceChildren(h("span", { class: "caption", text: "Items per second" }), this.#top, this.#image, this.#from, h("span", { class: "to", text: "now" }));
+    this.replaceChildren(h("span", { class: "caption", text: "Items per second" }), this.#top, this.#image, this.#from, this.#to);
   }
 
-  /** @param {Meter} meter */
-  update(meter) {
+  /** @param {Meter} meter @param {boolean} ended */
+  update(meter, ended) {
     const points = meter.points;
     const highest = Math.max(1, ...points);
     setText(this.#top, points.length ? `highest ${perSecond(highest)}` : "");
-    setText(this.#from, points.length ? `${span((points.length * meter.step) / 1000)} ago` : "");
+    setText(this.#from, points.length ? `${span((points.length * meter.step) / 1000)} before` : "");
+    setText(this.#to, ended ? "end" : "now");
     if (points.length < 2) {
       this.#line.removeAttribute("d");
       this.#area.removeAttribute("d");
       return;
     }
-    const width = POINTS_MAX / (points.length - 1);
-    const line = points.map((value, index) => `${(index * width).toFixed(1)},${(38 - (value / highest) * 36).toFixed(1)}`);
+    // The newest point is at the right edge. A short plot does not fill the width.
+    const width = POINTS_MAX / (Math.max(points.length, SHORT) - 1);
+    const first = POINTS_MAX - (points.length - 1) * width;
+    const line = points.map((value, index) => `${(first + index * width).toFixed(1)},${(38 - (value / highest) * 36).toFixed(1)}`);
     this.#line.setAttribute("d", `M${line.join("L")}`);
-    this.#area.setAttribute("d", `M0,40L${line.join("L")}L${POINTS_MAX},40Z`);
+    this.#area.setAttribute("d", `M${first.toFixed(1)},40L${line.join("L")}L${POINTS_MAX},40Z`);
   }
 }
 

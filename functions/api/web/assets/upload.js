@@ -200,6 +200,7 @@ export class Upload extends EventTarget {
         part = view.parts?.find((/** @type {Part} */ one) => one.partNumber === number) ?? part;
       };
       await this.#tried(run, () => /** @type {Part} */ (part), this.file.slice(from, from + part.size), sign);
+      if (run !== this.#run) return;
       this.#stored += part.size;
     }
   }

@@ -85,3 +85,77 @@ fn config(web: &Web, request: &Request) -> Response<Body> {
     let etag = etag_of(answer.body());
     with_etag(request, answer, &etag)
 }
+
+#[cfg(test)]
+mod tests {
+    use rowmill_api::client_config::ClientLimits;
+    use rowmill_aws::http::{Access, Api};
+
+    use super::*;
+    use crate::files::VERSION;
+    use crate::policy::Origins;
+
+    /// The answer of a stack that has an issuer, to a request without a token.
+    async fn answered(path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        let config = ClientConfig {
+            live: false,
+            sign_in: None,
+            bucket_origin: "https://bucket.example".to_owned(),
+            limits: ClientLimits { direct_max_bytes: 1, upload_max_bytes: 2 },
+            job_types: vec!["import".to_owned()],
+        };
+        let web = Web { policy: Origins::of(["https://bucket.example/x"]).policy(), config };
+        let access = Access { issuer: "https://issuer.example".to_owned(), ..Access::default() };
+        let api = Api { function: crate::NAME, access, guard: None };
+        let proxy = path.strip_prefix("/assets/").map(|proxy| serde_json::json!({ "proxy": proxy }));
+        let headers: serde_json::Map<_, _> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        let event = serde_json::json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "", "headers": headers,
+            "isBase64Encoded": false, "pathParameters": proxy,
+            "requestContext": {
+                "accountId": "1", "apiId": "a", "domainName": "d", "requestId": "r", "stage": "$default", "timeEpoch": 1,
+                "http": {"method": "GET", "path": path, "protocol": "HTTP/1.1", "sourceIp": "::1", "userAgent": ""},
+            },
+        });
+        let request = lambda_http::request::from_str(&event.to_string()).unwrap();
+        api.answer(request, |call| async move { handle(&web, &call).await }).await
+    }
+
+    fn text<'a>(answer: &'a Response<Body>, name: &str) -> &'a str {
+        answer.headers().get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_page_needs_no_token_and_says_what_it_may_do() {
+        let answer = answered("/", &[]).await;
+        assert_eq!((answer.status().as_u16(), text(&answer, "content-type")), (200, "text/html; charset=utf-8"));
+        assert!(text(&answer, "content-security-policy").contains("connect-src 'self' https://bucket.example;"));
+        assert_eq!((text(&answer, "referrer-policy"), text(&answer, "cache-control")), ("no-referrer", "no-cache"));
+        assert_eq!(answer.body().as_ref(), File::page().plain);
+        let again = answered("/", &[("if-none-match", text(&answer, "etag"))]).await;
+        assert_eq!((again.status().as_u16(), again.body().as_ref().len()), (304, 0));
+    }
+
+    #[tokio::test]
+    async fn an_asset_is_kept_for_ever_and_compressed_for_who_accepts_that() {
+        let path = format!("/assets/{VERSION}/app.js");
+        let plain = answered(&path, &[("accept-encoding", "br")]).await;
+        let packed = answered(&path, &[("accept-encoding", "br;q=1.0, gzip;q=0.8")]).await;
+        assert_eq!((text(&plain, "content-encoding"), text(&packed, "content-encoding")), ("", "gzip"));
+        assert_ne!(text(&plain, "etag"), text(&packed, "etag"));
+        assert!(packed.body().as_ref().len() < plain.body().as_ref().len() / 2);
+        assert_eq!((text(&plain, "cache-control"), text(&plain, "x-content-type-options")), (FOR_EVER, "nosniff"));
+        assert_eq!(text(&plain, "content-type"), "text/javascript; charset=utf-8");
+        for unknown in ["/assets/0000000000000000/app.js".to_owned(), format!("/assets/{VERSION}/index.html")] {
+            assert_eq!(answered(&unknown, &[]).await.status().as_u16(), 404, "{unknown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_configuration_needs_no_token() {
+        let answer = answered("/api/client-config", &[]).await;
+        let config: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
+        assert_eq!((answer.status().as_u16(), &config["bucketOrigin"]), (200, &"https://bucket.example".into()));
+    }
+}
