@@ -16,6 +16,8 @@ import { Notice } from "./job.js";
  * @property {{row: number, cells?: string[], value?: any, problem?: {code: string, message: string}}[]} rows
  * @property {boolean} complete
  * @property {{code: string, message: string}[]} warnings
+ * @property {number} [columnCount]
+ * @property {{field: string, detail: string} | null} [paramsProblem]
  */
 
 const ROWS = 20;
@@ -63,13 +65,9 @@ export class FilePreview extends HTMLElement {
     try {
       const preview = await api.post(`/api/uploads/${fileGuid}/preview`, { jobType, params, rows: ROWS });
       if (asked !== this.#asked) return;
-      this.#notice.say("");
       this.#fill(name, preview, canTakeSchema);
     } catch (error) {
       if (asked !== this.#asked) return;
-      // A form that is half filled in is no news: the rows stay as they were.
-      const field = error instanceof api.ApiError ? error.field : "";
-      if (["params.dataset", "params.key"].includes(field)) return;
       this.#table.replaceChildren();
       this.#facts.textContent = "";
       show(this.#schema, false);
@@ -85,9 +83,12 @@ export class FilePreview extends HTMLElement {
     setText(this.#title, `First rows of ${name}`);
     const delimiter = preview.delimiter && `${DELIMITERS[/** @type {keyof typeof DELIMITERS} */ (preview.delimiter)] ?? preview.delimiter}s`;
     const header = preview.headerRow === 0 ? "no header" : "";
-    const facts = [preview.format, preview.packing, preview.encoding, delimiter, `${count(preview.columns.length)} columns`, header,
+    const facts = [preview.format, preview.packing, preview.encoding, delimiter, `${count(preview.columnCount ?? preview.columns.length)} columns`, header,
       preview.complete ? `all ${count(preview.rows.length)} rows` : ""];
     setText(this.#facts, facts.filter(Boolean).join(" · "));
+    // A dataset that is not named yet is no news to who is filling in the form.
+    const problem = preview.paramsProblem;
+    this.#notice.say(problem && problem.field !== "params.dataset" ? problem.detail : "", "warn");
     this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
     show(this.#schema, canTakeSchema && preview.columns.length > 0);
     const columns = preview.columns;
