@@ -201,6 +201,12 @@ impl Tab {
         self.page.execute(conditions).await.expect("a network");
     }
 
+    /// Lets the page send no more than so many bytes a second.
+    pub async fn slow(&self, bytes_per_second: f64) {
+        let conditions = EmulateNetworkConditionsParams::new(false, 0.0, -1.0, bytes_per_second);
+        self.page.execute(conditions).await.expect("a network");
+    }
+
     /// Bytes that the page's scripts hold.
     pub async fn heap_bytes(&self) -> f64 {
         self.page.execute(CollectGarbageParams::default()).await.expect("a collection");
