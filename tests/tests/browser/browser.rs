@@ -1,9 +1,10 @@
 //! A headless Chromium, and its tabs as a person uses them.
 
+#![expect(deprecated, reason = "older versions of Chromium do not have the successor of `emulateNetworkConditions`")]
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use chromiumoxide::cdp::browser_protocol::browser::BrowserContextId;
 use chromiumoxide::cdp::browser_protocol::dom::SetFileInputFilesParams;
 use chromiumoxide::cdp::browser_protocol::emulation::{
     MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
@@ -11,7 +12,7 @@ use chromiumoxide::cdp::browser_protocol::emulation::{
 use chromiumoxide::cdp::browser_protocol::input::InsertTextParams;
 use chromiumoxide::cdp::browser_protocol::network::EmulateNetworkConditionsParams;
 use chromiumoxide::cdp::browser_protocol::page::SetBypassCspParams;
-use chromiumoxide::cdp::browser_protocol::target::{CreateBrowserContextParams, CreateTargetParams};
+use chromiumoxide::cdp::browser_protocol::target::CreateTargetParams;
 use chromiumoxide::cdp::js_protocol::heap_profiler::CollectGarbageParams;
 use chromiumoxide::cdp::js_protocol::runtime::{EvaluateParams, GetHeapUsageParams};
 use chromiumoxide::page::ScreenshotParams;
@@ -23,7 +24,10 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 /// How long anything on the page may take.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often the library looks for commands at least.
+const AWAKE: Duration = Duration::from_millis(20);
 
 /// The names of the executable, in the order of preference.
 const EXECUTABLES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
@@ -61,26 +65,30 @@ impl Chromium {
     pub async fn launch(executable: &Path) -> Self {
         let profile = tempfile::tempdir().expect("a folder");
         let config = BrowserConfig::builder().chrome_executable(executable).user_data_dir(profile.path());
-        let config = config.new_headless_mode().viewport(None).request_timeout(PATIENCE).arg("disable-dev-shm-usage");
+        let config = config.request_timeout(Duration::from_secs(60)).arg("disable-dev-shm-usage");
         // Chromium refuses its own sandbox to root, as in a container.
         let config = if rustix::process::geteuid().is_root() { config.no_sandbox() } else { config };
         let (browser, mut events) = Browser::launch(config.build().expect("a configuration")).await.expect("it starts");
-        let handler = tokio::spawn(async move { while events.next().await.is_some() {} });
+        // The library misses a command now and then until something else wakes it.
+        let handler =
+            tokio::spawn(async move { while !matches!(tokio::time::timeout(AWAKE, events.next()).await, Ok(None)) {} });
         Self { browser, handler, _profile: profile }
     }
 
-    /// A tab that shares nothing with the others, as that of another person.
+    /// A tab. All tabs of a browser are those of one person.
     pub async fn tab(&self, url: &str) -> Tab {
-        let context = self.browser.create_browser_context(CreateBrowserContextParams::default()).await;
-        self.tab_in(context.expect("a context"), url).await
-    }
-
-    async fn tab_in(&self, context: BrowserContextId, url: &str) -> Tab {
-        let target = CreateTargetParams::builder().url("about:blank").browser_context_id(context).build();
-        let page = self.browser.new_page(target.expect("a target")).await.expect("a tab");
+        // `new_page` and `goto` may wait for ever for an event that has passed.
+        let target = self.browser.execute(CreateTargetParams::new(url)).await.expect("a tab").result.target_id;
+        let started = Instant::now();
+        let page = loop {
+            match self.browser.get_page(target.clone()).await {
+                Ok(page) => break page,
+                Err(error) => assert!(started.elapsed() < PATIENCE, "{url}: {error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
         let tab = Tab { page };
         tab.resize(1280, 860).await;
-        tab.go(url).await;
         tab
     }
 }
@@ -97,8 +105,10 @@ pub struct Tab {
 }
 
 impl Tab {
+    /// Goes to another address, which is not a part of this page.
     pub async fn go(&self, url: &str) {
-        self.page.goto(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
+        let _: Value = self.value(&format!("window.leaving = true, location.assign({}), null", quoted(url))).await;
+        self.until("!window.leaving && document.readyState === 'complete'").await;
     }
 
     /// The value of an expression, awaited.

@@ -56,7 +56,8 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
 #[test]
 fn a_long_job_is_watched_in_bounded_memory() {
     on_the_stack("a_long_job_is_watched_in_bounded_memory", async |stack, chromium| {
-        let count = std::env::var("ROWMILL_BROWSER_ROWS").map_or(100_000, |text| text.parse().expect("a number"));
+        let count: usize =
+            std::env::var("ROWMILL_BROWSER_ROWS").map_or(100_000, |text| text.parse().expect("a number"));
         // Every tenth row fails, so that there is something to list.
         let text = "id,name\n".to_owned()
             + &(0..count)

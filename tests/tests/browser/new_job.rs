@@ -82,7 +82,8 @@ fn a_big_file_goes_in_parts_and_goes_on_after_a_pause() {
         // So that there is time to pause.
         tab.slow(10e6).await;
         tab.choose_files(&[&path]).await;
-        tab.until("Number(document.querySelector('.file [role=progressbar]')?.getAttribute('aria-valuenow')) > 10").await;
+        tab.until("Number(document.querySelector('.file [role=progressbar]')?.getAttribute('aria-valuenow')) > 10")
+            .await;
         tab.press("Pause").await;
         tab.sees("paused, ").await;
         let at_pause: u8 =

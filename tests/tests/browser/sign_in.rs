@@ -44,8 +44,8 @@ fn two_owners_sign_in_side_by_side_and_see_their_own_jobs_only() {
         ];
         assert_ne!(WRITE_SCOPE, "", "the issuer's ID tokens have no scopes, so the stack asks for none");
         let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
-        let chromium = Chromium::launch(&executable).await;
-        let (alice, bob) = (chromium.tab(&page(&stack)).await, chromium.tab(&page(&stack)).await);
+        let browsers = (Chromium::launch(&executable).await, Chromium::launch(&executable).await);
+        let (alice, bob) = (browsers.0.tab(&page(&stack)).await, browsers.1.tab(&page(&stack)).await);
         alice.sees("Sign in to see your jobs.").await;
         signs_in(&alice, "alice").await;
         signs_in(&bob, "bob").await;
