@@ -168,7 +168,7 @@ impl Tab {
         let (find, value) = (labelled(label), quoted(value));
         self.until(&find).await;
         let change = format!(
-            "{find}.value = {value}, {find}.dispatchEvent(new Event('change', {{bubbles: true}})), {find}.value === {value}"
+            "(list => (list.value = {value}, list.dispatchEvent(new Event('change', {{bubbles: true}})), list.value === {value}))({find})"
         );
         assert!(self.value::<bool>(&change).await, "{label} has no option {value}");
     }
@@ -236,6 +236,8 @@ impl Tab {
             return;
         }
         let _: Value = self.value("scrollTo(0, 0), document.activeElement?.blur(), null").await;
+        // What moves has come to rest.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let bytes = self.page.screenshot(ScreenshotParams::builder().build()).await.expect("a picture");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images").join(name);
         std::fs::write(path, bytes).expect("a file");

@@ -1,18 +1,19 @@
 // The results of an ended job, and its dead letters.
 
 import * as api from "./api.js";
-import { h, show } from "./elements.js";
+import { h } from "./elements.js";
 import { count, date, size } from "./format.js";
 import { hasEnded, Notice } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
 const RELOAD_MS = 3000;
+const WAITING = "They are here when the job has ended.";
 const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output" };
 
 /** The files of the results, with links. */
 class JobFiles extends HTMLElement {
-  #shown = "";
+  #shown = "?";
   #expires = 0;
   #list = h("ul", { class: "files" });
   #notice = new Notice();
@@ -26,9 +27,9 @@ class JobFiles extends HTMLElement {
   /** @param {JobView} job */
   update(job) {
     this.#job = job;
-    show(this, hasEnded(job));
     const key = hasEnded(job) ? `${job.jobGuid} ${job.attempt} ${job.status}` : "";
     if (key && key !== this.#shown) void this.#load();
+    else if (!key && this.#shown !== key) this.#list.replaceChildren(h("li", { class: "hint", text: WAITING }));
     this.#shown = key;
   }
 

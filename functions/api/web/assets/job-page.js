@@ -39,7 +39,7 @@ class JobPage extends HTMLElement {
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
   #facts = h("dl", { class: "facts" });
   #rows = h("failed-rows");
-  #files = h("job-files", { hidden: true });
+  #files = h("job-files");
   #letters = h("dead-letters");
   #sure = h("dialog", { "aria-labelledby": "sure" },
     h("h2", { id: "sure", text: "Cancel this job?" }),
@@ -95,7 +95,7 @@ class JobPage extends HTMLElement {
     const before = this.#job;
     if (!before) void this.#askForName(job);
     this.#job = job;
-    this.#meter.add(job, Date.now());
+    if (!hasEnded(job) || (before && !hasEnded(before))) this.#meter.add(job, Date.now());
     this.#show(job);
     if (before && (before.status !== job.status || before.attempt !== job.attempt)) announce(`${this.#title(job)}: ${job.message}`);
   }
@@ -172,7 +172,7 @@ class JobPage extends HTMLElement {
     set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)) : until(job.deadlineAt));
     setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? "Took" : "Time left");
     setText(/** @type {Element} */ (this.#labels.get("Deadline")), ended ? "Ended" : "Deadline");
-    const plotted = !ended || this.#meter.points.length > 1;
+    const plotted = !ended || this.#meter.points.some((point) => point > 0);
     show(this.#plot, plotted);
     if (plotted) this.#plot.update(this.#meter, ended);
   }
