@@ -39,6 +39,8 @@ class FailedRows extends HTMLElement {
   /** @type {string | null} */
   #next = null;
   #editing = false;
+  /** Whether the rows are those of the ended job. Before, a page that comes late would take away what is written. */
+  #final = false;
   /** The corrected rows: their cells. @type {Map<number, string[]>} */
   #corrected = new Map();
   #loadedFor = "";
@@ -85,7 +87,8 @@ class FailedRows extends HTMLElement {
     [this.#job, this.#page] = [job, page];
     show(this.#panel, job.itemsFailed > 0 || this.#items.length > 0);
     setText(this.#count, count(job.itemsFailed));
-    show(this.#edit, hasEnded(job) && !this.#editing);
+    if (!hasEnded(job)) this.#final = false;
+    show(this.#edit, this.#final && !this.#editing);
     if (!hasEnded(job) && this.#editing) this.#setEditing(false);
     // What is written is not taken away by a new page.
     const key = `${job.attempt} ${job.itemsFailed} ${hasEnded(job)}`;
@@ -96,7 +99,7 @@ class FailedRows extends HTMLElement {
   }
 
   async #load() {
-    const run = ++this.#loading;
+    const run = ++this.#loading, final = this.#job !== null && hasEnded(this.#job);
     this.#loadedAt = Date.now();
     try {
       /** @type {FailedItem[]} */
@@ -112,6 +115,8 @@ class FailedRows extends HTMLElement {
       if (run !== this.#loading) return;
       [this.#items, this.#next, this.#table] = [items, page.next, page.table];
       this.#notice.say("");
+      this.#final = final;
+      show(this.#edit, final && !this.#editing);
       this.#show();
     } catch (error) {
       if (run !== this.#loading) return;
@@ -132,7 +137,7 @@ class FailedRows extends HTMLElement {
     this.#editing = editing;
     this.#corrected.clear();
     show(this.#tools, editing);
-    show(this.#edit, !editing && this.#job !== null && hasEnded(this.#job));
+    show(this.#edit, !editing && this.#final);
     this.#show();
     if (editing) /** @type {HTMLElement | null} */ (this.#body.querySelector("[aria-invalid]") ?? this.#body.querySelector("input, textarea"))?.focus();
   }
