@@ -43,6 +43,12 @@ def main():
     app = oidc_provider_mock.app()
     another = jose.RSAKey.generate_key(is_private=True)
 
+    @app.after_request
+    def allow_pages(response):
+        # A page on another origin reads where to sign in, and gets its token.
+        response.headers["Access-Control-Allow-Origin"] = "*"
+        return response
+
     @app.post("/sign")
     def sign():
         wanted = flask.request.get_json()

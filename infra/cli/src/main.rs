@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, preview, redrive, results,
+    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, preview, redrive, results,
     run, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
@@ -31,6 +31,7 @@ enum Command {
     DeadLetters(dead_letters::DeadLettersArgs),
     Bench(bench::BenchArgs),
     Gateway(gateway::GatewayArgs),
+    Open(open::OpenArgs),
     Login(login::LoginArgs),
     Logout(login::LogoutArgs),
     Block(block::BlockArgs),
@@ -57,6 +58,7 @@ async fn main() -> ExitCode {
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
         Command::Gateway(args) => exit_code_of(gateway::execute(args).await),
+        Command::Open(args) => exit_code_of(open::execute(args).await),
         Command::Login(args) => exit_code_of(login::execute(args).await),
         Command::Logout(args) => exit_code_of(login::execute_logout(args).await),
         Command::Bench(args) => exit_code_of(bench::execute(args).await),

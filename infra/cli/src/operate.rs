@@ -148,10 +148,13 @@ impl Up {
 /// Prints the address of the API, or says how to use a stack without one.
 fn print_api(record: &Record, progress: Progress) -> Result<(), OperateError> {
     match &record.api_url {
-        Some(url) => print_line(url),
+        Some(url) => {
+            progress.line(format_args!("The page is at {}", stack::page_url(url)));
+            print_line(url)
+        }
         None => {
             progress
-                .line("The stack has no HTTP API: commands invoke its functions. `rowmill gateway` serves the API.");
+                .line("The stack has no HTTP API: commands invoke its functions. `rowmill gateway` serves the API and the page.");
             Ok(())
         }
     }

@@ -136,8 +136,13 @@ impl LocalStack {
 
     /// The same stack, called through a gateway instead of its HTTP API. The gateway runs in this process.
     pub async fn through_a_gateway(&self, method: Method, path: &str) -> ApiRequest {
-        let url = self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await;
+        let url = self.gateway_url().await;
         ApiRequest::new(self.http.request(method.clone(), format!("{url}{path}")), method, path)
+    }
+
+    /// The URL of that gateway.
+    pub async fn gateway_url(&self) -> &str {
+        self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await
     }
 
     /// Has what a killed function held come back this soon. In the template a queue hides a message for six times the

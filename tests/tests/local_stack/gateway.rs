@@ -117,6 +117,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
         Case::post("/api/live/tickets", "", ""),
         Case::get("/api/openapi.json"),
+        Case::get("/api/client-config"),
         Case::get("/api/nothing"),
         Case::post("/api/openapi.json", "", ""),
     ]

@@ -35,6 +35,7 @@ fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retentio
         "split-job",
         "sweep",
         "upload",
+        "web",
     ];
     assert_eq!(packages, BTreeSet::from(expected));
     for function in &functions {

@@ -40,6 +40,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<split_job::limits::SplitLimits>(),
         group::<sweep::limits::SweepLimits>(),
         group::<upload::limits::UploadLimits>(),
+        group::<web::limits::PageSettings>(),
     ];
     groups.into()
 }

@@ -9,13 +9,12 @@ use rowmill_api::item::{FailedItemPage, SkippedItemPage};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Call, Problem, header, json_response, path_parameter, query_parameter, response, to_be_polled,
+    Call, Problem, etag_of, json_response, path_parameter, query_parameter, response, to_be_polled, with_etag,
 };
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{JobFilter, PortError};
 use rowmill_core::progress::job_views::JobViews;
-use sha2::{Digest, Sha256};
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
@@ -85,24 +84,6 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
 }
 
-/// The ETag of a body.
-fn etag_of(body: &[u8]) -> String {
-    let digest: String = Sha256::digest(body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{digest}\"")
-}
-
-/// Adds the ETag of the body to the answer. If the client has this body already, answers 304 without it.
-fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> Response<Body> {
-    let known = header(request, "if-none-match").unwrap_or_default();
-    if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag) {
-        return response(304, [("etag", etag.to_owned())], Body::Empty);
-    }
-    if let Ok(etag) = HeaderValue::try_from(etag) {
-        answer.headers_mut().insert("etag", etag);
-    }
-    answer
-}
-
 async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let status = match query_parameter::<String>(request, "status", "a status")? {
         None => None,
@@ -135,7 +116,8 @@ async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     let next = |row: Option<u64>| row.map(|row| row.to_string());
     if failed {
         let page = pages.items.failed(&job, after, limit).await?;
-        return Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next) }));
+        let table = pages.items.table(&job).await?;
+        return Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next), table }));
     }
     let page = pages.items.skipped(&job, after, limit).await?;
     Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use rowmill_api::item::SkippedItem;
+use rowmill_api::item::{ItemTable, SkippedItem};
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::skipped::SkippedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::results::failed_rows_columns;
 use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::spec::Source;
 use rowmill_core::ports::{JobStore, Objects, PortError};
+use rowmill_core::text::Format;
 
 /// The longest page, in bytes of its JSON. A Lambda response has at most 6 MB. It holds this JSON as a string, in which
 /// each quote is escaped again.
@@ -72,6 +75,32 @@ impl ItemPages {
         rows.truncate(limit);
         let next = rows.last().copied().filter(|_| !is_last);
         Ok(ItemsPage { items: rows.into_iter().map(SkippedItem::of).collect(), next })
+    }
+
+    /// How the text of the job's items is read. `None` if it reads a dataset.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn table(&self, job: &Job) -> Result<Option<ItemTable>, PortError> {
+        let spec = self.jobs.spec(job.job_guid).await?;
+        if matches!(spec.source, Source::Dataset { .. }) {
+            return Ok(None);
+        }
+        let (head, own) = (&spec.head, spec.head.own_header());
+        Ok(Some(match head.dialect.format {
+            Format::Csv => ItemTable {
+                format: "csv".to_owned(),
+                delimiter: Some(char::from(head.dialect.delimiter).to_string()),
+                columns: head.columns.clone(),
+                corrected_header: own.iter().chain(failed_rows_columns(own).first()).cloned().collect(),
+            },
+            Format::Jsonl => ItemTable {
+                format: "jsonl".to_owned(),
+                delimiter: None,
+                columns: Vec::new(),
+                corrected_header: Vec::new(),
+            },
+        }))
     }
 
     const fn stored<'a>(&'a self, job: &'a Job) -> StoredJob<'a> {

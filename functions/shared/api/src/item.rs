@@ -56,6 +56,23 @@ pub struct FailedItemPage {
     pub items: Vec<FailedItem>,
     /// Where the next page begins: send it as `after`. Null if there are no more items so far.
     pub next: Option<String>,
+    /// How to read the text of the items, and how to write them into a corrected file. Null for a job over a dataset.
+    #[serde(default)]
+    pub table: Option<ItemTable>,
+}
+
+/// The form of a job's items.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemTable {
+    /// `csv` or `jsonl`. Workbooks are read as CSV, Parquet files as JSON lines.
+    pub format: String,
+    /// The character between two cells of CSV; null for JSON lines.
+    pub delimiter: Option<String>,
+    /// The names of the columns, in the order of the cells; `column` of an item is one of them. Empty for JSON lines.
+    pub columns: Vec<String>,
+    /// The header of a corrected file: the columns as the file names them, then that of the row number. Empty for JSON lines.
+    pub corrected_header: Vec<String>,
 }
 
 /// A page of skipped items, in row order.

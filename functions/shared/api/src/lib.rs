@@ -10,6 +10,7 @@
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
 
 pub mod blocks;
+pub mod client_config;
 pub mod dead_letter;
 pub mod document;
 pub mod ids;

@@ -1,5 +1,5 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
-//! `gateway`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
+//! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
 //! `webhook-key`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
@@ -21,6 +21,7 @@ pub mod gateway;
 pub mod job;
 pub mod jobs;
 pub mod login;
+pub mod open;
 pub mod preview;
 pub mod redrive;
 pub mod results;

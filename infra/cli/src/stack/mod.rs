@@ -158,6 +158,11 @@ pub async fn client(record: &Record) -> Result<Option<ApiClient>, ApiError> {
     Ok(Some(ApiClient::invoking(gateway(record).await)))
 }
 
+/// The address of the page of an API. Its own addresses are relative, so it needs the slash.
+pub fn page_url(api_url: &str) -> String {
+    format!("{}/", api_url.trim_end_matches('/'))
+}
+
 /// A gateway to the stack's functions.
 pub async fn gateway(record: &Record) -> Gateway {
     let target = Target::Emulator { endpoint_url: record.endpoint.clone() };

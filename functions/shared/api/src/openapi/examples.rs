@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
-use crate::item::{FailedItem, FailedItemPage, SkippedItem, SkippedItemPage};
+use crate::item::{FailedItem, FailedItemPage, ItemTable, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning};
 use crate::live::LiveTicketView;
 use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
@@ -51,6 +52,7 @@ examples! {
     DeadLetterList => dead_letters(),
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
+    ClientConfig => client_config(),
     ProblemView => ProblemCode::NotFound.problem(ProblemCode::NotFound.meaning()),
 }
 
@@ -231,7 +233,13 @@ fn failed_items() -> FailedItemPage {
         raw: Some("7,too few".to_owned()),
         raw_base64: None,
     };
-    FailedItemPage { items: vec![item], next: None }
+    let table = ItemTable {
+        format: "csv".to_owned(),
+        delimiter: Some(",".to_owned()),
+        columns: ["id", "name", "age"].map(str::to_owned).to_vec(),
+        corrected_header: ["id", "name", "age", "row"].map(str::to_owned).to_vec(),
+    };
+    FailedItemPage { items: vec![item], next: None, table: Some(table) }
 }
 
 fn skipped_items() -> SkippedItemPage {
@@ -243,6 +251,22 @@ fn live_ticket() -> LiveTicketView {
         ticket: "9f2c…".to_owned(),
         url: "wss://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/live".to_owned(),
         expires_at: at(60),
+    }
+}
+
+fn client_config() -> ClientConfig {
+    let sign_in = SignIn {
+        issuer: "https://issuer.example".to_owned(),
+        client_id: "rowmill-page".to_owned(),
+        scope: "openid".to_owned(),
+        audience: "rowmill".to_owned(),
+    };
+    ClientConfig {
+        live: true,
+        sign_in: Some(sign_in),
+        bucket_origin: "https://bucket.s3.eu-central-1.amazonaws.com".to_owned(),
+        limits: ClientLimits { direct_max_bytes: 5_000_000, upload_max_bytes: 107_374_182_400 },
+        job_types: ["export", "import", "transform", "validate"].map(str::to_owned).to_vec(),
     }
 }
 

@@ -36,13 +36,25 @@ macro_rules! routes {
     };
 }
 
+mod client;
 mod jobs;
 mod live;
+mod page;
 mod uploads;
 
-/// All routes.
+/// All routes of the API.
 pub fn all() -> impl Iterator<Item = &'static Route> {
-    uploads::ROUTES.iter().chain(jobs::ROUTES).chain(live::ROUTES)
+    uploads::ROUTES.iter().chain(jobs::ROUTES).chain(live::ROUTES).chain(client::ROUTES)
+}
+
+/// The routes of the page, which the OpenAPI document leaves out.
+pub fn of_the_page() -> impl Iterator<Item = &'static Route> {
+    page::ROUTES.iter()
+}
+
+/// The routes of the API and of the page.
+pub fn all_and_the_page() -> impl Iterator<Item = &'static Route> {
+    all().chain(of_the_page())
 }
 
 /// A route.
@@ -202,7 +214,7 @@ impl Operation {
     /// # Panics
     /// Never: an entry defines it.
     pub fn route(self) -> &'static Route {
-        all().find(|route| route.operation == self).expect("an operation is the name of a route")
+        all_and_the_page().find(|route| route.operation == self).expect("an operation is the name of a route")
     }
 
     /// The route by which this function got a request of this method and path.
@@ -212,30 +224,40 @@ impl Operation {
         let path: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         let leads_to = |route: &&Route| {
             let template: Vec<&str> = route.path.trim_start_matches('/').split('/').collect();
+            let fits = |path: &[&str]| {
+                let mut segments = path.iter().zip(&template);
+                segments.all(|(segment, expected)| expected.starts_with('{') || segment == expected)
+            };
             route.function == function
                 && route.method == method
                 && template.len() <= path.len()
-                && (path[path.len() - template.len()..].iter())
-                    .zip(&template)
-                    .all(|(segment, expected)| expected.starts_with('{') || segment == expected)
+                && match route.is_greedy() {
+                    false => fits(&path[path.len() - template.len()..]),
+                    true => path.windows(template.len()).any(fits),
+                }
         };
-        all().find(leads_to).map(|route| route.operation)
+        all_and_the_page().find(leads_to).map(|route| route.operation)
     }
 }
 
 /// The route of a request, with the decoded parameters of its path. `None` if no route has this method and path.
 pub fn find(method: &str, path: &str) -> Option<(&'static Route, Vec<(&'static str, String)>)> {
-    all().filter(|route| route.method == method).find_map(|route| Some((route, route.parameters_in(path)?)))
+    all_and_the_page()
+        .filter(|route| route.method == method)
+        .find_map(|route| Some((route, route.parameters_in(path)?)))
 }
 
 impl Route {
     /// The parameters of a path that this route answers, decoded. `None` if it does not answer this path.
     fn parameters_in(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
-        let (mut segments, mut parameters) = (path.split('/'), Vec::new());
+        // A greedy parameter takes the rest of the path.
+        let parts = if self.is_greedy() { self.path.split('/').count() } else { usize::MAX };
+        let (mut segments, mut parameters) = (path.splitn(parts, '/'), Vec::new());
         for expected in self.path.split('/') {
             let segment = segments.next()?;
             match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) if !segment.is_empty() => {
+                    let name = name.strip_suffix('+').unwrap_or(name);
                     parameters.push((name, percent_decode_str(segment).decode_utf8_lossy().into_owned()));
                 }
                 None if segment == expected => {}
@@ -248,6 +270,16 @@ impl Route {
     /// The names of the parameters of its path.
     pub fn path_parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+
+    /// Whether its last parameter takes the rest of the path.
+    fn is_greedy(&self) -> bool {
+        self.path.ends_with("+}")
+    }
+
+    /// Whether API Gateway asks nobody for a token here, also where the stack has an issuer.
+    pub fn is_public(&self) -> bool {
+        self.function == "web"
     }
 
     /// Every problem it can answer.
@@ -279,8 +311,12 @@ mod tests {
 
     #[test]
     fn every_request_finds_its_route() {
-        for route in all() {
-            let path = route.path.replace("{jobGuid}", "x").replace("{fileGuid}", "y");
+        for route in all_and_the_page() {
+            let path = route.path.replace("{jobGuid}", "x").replace("{fileGuid}", "y").replace("{proxy+}", "1f/app.js");
+            if path == "/" {
+                assert_eq!(Operation::of(route.function, "GET", "/"), Some(route.operation));
+                continue;
+            }
             for path in [path.clone(), format!("{path}/"), format!("/stage{path}")] {
                 let found = Operation::of(route.function, route.method, &path);
                 assert_eq!(found, Some(route.operation), "{path}");
@@ -294,6 +330,10 @@ mod tests {
     fn a_path_leads_to_its_route_and_its_parameters() {
         let found = |method, path| find(method, path).map(|(route, parameters)| (route.operation, parameters));
         assert_eq!(found("GET", "/api/jobs"), Some((Operation::ListJobs, vec![])));
+        assert_eq!(found("GET", "/"), Some((Operation::ShowPage, vec![])));
+        let asset = vec![("proxy", "1f/app.js".to_owned())];
+        assert_eq!(found("GET", "/assets/1f/app.js"), Some((Operation::ShowAsset, asset)));
+        assert_eq!(found("GET", "/assets/"), None);
         let job = vec![("jobGuid", "a/b".to_owned())];
         assert_eq!(found("POST", "/api/jobs/a%2fb/cancel"), Some((Operation::CancelJob, job)));
         for (method, path) in [

@@ -12,4 +12,4 @@ pub use api::{Api, Call};
 pub use guard::Guard;
 pub use problem::Problem;
 pub use read::{JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json, read_json_if_any};
-pub use write::{json_response, no_content, response, to_be_polled};
+pub use write::{etag_of, json_response, no_content, response, to_be_polled, with_etag};

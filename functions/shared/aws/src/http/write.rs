@@ -1,8 +1,9 @@
 use lambda_http::http::HeaderValue;
-use lambda_http::{Body, Response};
+use lambda_http::{Body, Request, Response};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
-use super::Problem;
+use super::{Problem, header};
 
 /// An answer in JSON. Further headers go into the response it gives.
 pub fn json_response(status: u16, body: &impl Serialize) -> Response<Body> {
@@ -39,5 +40,23 @@ pub fn response(
 /// The same answer, with the advice to look again in a second.
 pub fn to_be_polled(mut answer: Response<Body>) -> Response<Body> {
     answer.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
+    answer
+}
+
+/// The ETag of a body.
+pub fn etag_of(body: &[u8]) -> String {
+    let digest: String = Sha256::digest(body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digest}\"")
+}
+
+/// Adds the ETag of the body to the answer. If the client has this body already, answers 304 without it.
+pub fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> Response<Body> {
+    let known = header(request, "if-none-match").unwrap_or_default();
+    if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag) {
+        return response(304, [("etag", etag.to_owned())], Body::Empty);
+    }
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        answer.headers_mut().insert("etag", etag);
+    }
     answer
 }

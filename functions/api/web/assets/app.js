@@ -1,0 +1,139 @@
+// The frame of the page: who is signed in, which view is shown, how jobs are followed.
+
+import * as api from "./api.js";
+import { h, setText, show } from "./elements.js";
+import { Notice } from "./job.js";
+import * as live from "./live.js";
+import * as session from "./sign-in.js";
+import "./job-list.js";
+import "./job-page.js";
+import "./new-job.js";
+
+/**
+ * @typedef {object} ClientConfig
+ * @property {boolean} live
+ * @property {import("./sign-in.js").SignIn | null} signIn
+ * @property {string} bucketOrigin
+ * @property {{directMaxBytes: number, uploadMaxBytes: number}} limits
+ * @property {string[]} jobTypes
+ */
+
+const MODES = { live: "Live", polling: "Polling", lost: "No connection" };
+
+class RowmillPage extends HTMLElement {
+  /** @type {ClientConfig | null} */
+  #config = null;
+  /** @type {any} */
+  #newJob = null;
+  #mode = h("span", { class: "mode", title: "How this page follows the jobs" });
+  #person = h("span", { class: "person" });
+  #signOut = h("button", { type: "button", class: "quiet", text: "Sign out", hidden: true, on: { click: () => this.#leave() } });
+  #lost = h("div", { class: "lost", role: "status", hidden: true, text: "The connection is lost. What you see may be old; the page tries again by itself." });
+  #main = h("main", { id: "content" });
+  #links = [
+    h("a", { href: "#/", text: "Jobs" }),
+    h("a", { href: "#/new", text: "New job" }),
+  ];
+
+  connectedCallback() {
+    this.append(
+      h("a", { class: "skip-link", href: "#content", text: "Skip to the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); this.#focus(); } } }),
+      h("header", {},
+        h("a", { class: "brand", href: "#/", "aria-label": "Rowmill, all jobs" }, h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 22, height: 22 }), h("span", { text: "Rowmill" })),
+        h("nav", { "aria-label": "Views" }, this.#links),
+        h("div", { class: "status" }, this.#mode, this.#person, this.#signOut)),
+      this.#lost, this.#main,
+      h("div", { id: "announcements", class: "unseen", role: "status", "aria-live": "polite" }),
+    );
+    addEventListener("hashchange", () => this.#route(true));
+    live.events.addEventListener("mode", () => this.#showMode());
+    api.events.addEventListener("reachable", () => this.#showMode());
+    api.events.addEventListener("unauthorized", () => this.#askToSignIn());
+    this.#showMode();
+    void this.#begin();
+  }
+
+  async #begin() {
+    try {
+      this.#config = /** @type {ClientConfig} */ (await api.get("/api/client-config"));
+      session.configure(this.#config.signIn);
+      live.configure(this.#config.live);
+      await session.finish();
+    } catch (error) {
+      this.#refuse(api.reason(error), this.#config ? "Sign in" : "");
+      if (!this.#config) setTimeout(() => this.#begin(), 3000);
+      return;
+    }
+    this.#showPerson();
+    this.#route(false);
+  }
+
+  /** @param {boolean} moved whether the person went to another view, and the focus goes with them */
+  #route(moved) {
+    const [, view = "", name = ""] = location.hash.split("/");
+    if (!this.#config) return;
+    const shown = view === "jobs" && name ? h("job-page", { guid: name }) : view === "new" ? this.#keptNewJob() : h("job-list");
+    if ("configure" in shown) shown.configure(this.#config);
+    this.#links.forEach((link, index) => {
+      const current = (index === 1) === (view === "new") && view !== "jobs";
+      if (current) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+    this.#main.replaceChildren(shown);
+    scrollTo(0, 0);
+    if (moved) this.#focus();
+  }
+
+  /** The view of new jobs: the one that was left, if its files are still on their way. */
+  #keptNewJob() {
+    if (!this.#newJob?.busy) this.#newJob = h("new-job");
+    return this.#newJob;
+  }
+
+  #focus() {
+    const heading = this.#main.querySelector("h1");
+    heading?.setAttribute("tabindex", "-1");
+    heading?.focus({ preventScroll: true });
+  }
+
+  #showMode() {
+    const mode = live.currentMode();
+    setText(this.#mode, MODES[mode]);
+    this.#mode.className = `mode ${mode}`;
+    show(this.#lost, mode === "lost");
+  }
+
+  #showPerson() {
+    setText(this.#person, session.person());
+    show(this.#signOut, session.person() !== "");
+  }
+
+  #askToSignIn() {
+    const was = session.person();
+    session.end();
+    live.disconnect();
+    this.#showPerson();
+    if (session.isPossible()) this.#refuse(was ? "Your sign-in has ended. Sign in again to go on." : "Sign in to see your jobs.", "Sign in");
+    else this.#refuse("The API asks for a token, and this stack lets nobody sign in on the page: its parameter PageClientId is empty.", "");
+  }
+
+  #leave() {
+    session.end();
+    live.disconnect();
+    this.#newJob = null;
+    this.#showPerson();
+    this.#refuse("You are signed out.", "Sign in again", true);
+  }
+
+  /** @param {string} text @param {string} action @param {boolean} [again] */
+  #refuse(text, action, again = false) {
+    const notice = new Notice();
+    const start = () => session.start(again).catch((error) => notice.say(api.reason(error)));
+    this.#main.replaceChildren(h("section", { class: "gate" },
+      h("h1", { text: "Rowmill" }), h("p", { text }), notice,
+      action && session.isPossible() && h("button", { type: "button", class: "primary", text: action, on: { click: start } })));
+  }
+}
+
+customElements.define("rowmill-page", RowmillPage);
+document.body.append(h("rowmill-page"));

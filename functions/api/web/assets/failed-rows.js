@@ -1,0 +1,279 @@
+// The failed rows of a job, a page at a time. Once the job has ended they can be corrected in place and run again.
+
+import * as api from "./api.js";
+import { announce, field, h, setText, show } from "./elements.js";
+import { count } from "./format.js";
+import { hasEnded, Notice } from "./job.js";
+import { cells, correctedFile } from "./records.js";
+
+/** @typedef {import("./job.js").JobView} JobView */
+/** @typedef {import("./records.js").ItemTable} ItemTable */
+/**
+ * @typedef {object} FailedItem
+ * @property {number} row
+ * @property {string} code
+ * @property {string} message
+ * @property {string} [column]
+ * @property {string} [raw]
+ */
+
+const PAGE = 50;
+/** While the job runs, rows are asked for at most this often. */
+const RELOAD_MS = 3000;
+/** More columns than this are not shown as columns. */
+const COLUMNS_MAX = 200;
+
+class FailedRows extends HTMLElement {
+  /** @type {JobView | null} */
+  #job = null;
+  /** @type {any} */
+  #page = null;
+  /** @type {ItemTable | null} */
+  #table = null;
+  /** @type {FailedItem[]} */
+  #items = [];
+  /** Where the shown page begins, and the ones before it. */
+  #after = "";
+  /** @type {string[]} */
+  #before = [];
+  /** @type {string | null} */
+  #next = null;
+  #editing = false;
+  /** Whether the rows are those of the ended job. Before, a page that comes late would take away what is written. */
+  #final = false;
+  /** The corrected rows: their cells. @type {Map<number, string[]>} */
+  #corrected = new Map();
+  #loadedFor = "";
+  #loadedAt = 0;
+  #loading = 0;
+  #count = h("span", { class: "count" });
+  #edit = h("button", { type: "button", text: "Correct rows", on: { click: () => this.#setEditing(true) } });
+  #notice = new Notice();
+  #head = h("thead");
+  #body = h("tbody");
+  #previous = h("button", { type: "button", text: "Previous", on: { click: () => this.#turn(-1) } });
+  #following = h("button", { type: "button", text: "Next", on: { click: () => this.#turn(1) } });
+  #shown = h("span", { class: "hint" });
+  #changed = h("span", { role: "status" });
+  #run = h("button", { type: "button", class: "primary", text: "Redrive with corrections", on: { click: () => this.#redrive() } });
+  #column = h("select");
+  #value = h("input", { type: "text" });
+  #fill = h("div", { class: "fill" },
+    field("Set column", this.#column), field("to", this.#value),
+    h("button", { type: "button", text: "Set in the rows shown", on: { click: () => this.#fillColumn() } }));
+  #tools = h("div", { class: "tools", hidden: true }, this.#fill,
+    h("div", { class: "actions" }, this.#changed,
+      h("button", { type: "button", text: "Discard corrections", on: { click: () => this.#setEditing(false) } }), this.#run));
+  #panel = h("section", { class: "panel", hidden: true },
+    h("div", { class: "title-line" }, h("h2", {}, "Failed rows ", this.#count), h("div", { class: "actions" }, this.#edit)),
+    this.#notice,
+    h("div", { class: "scroll", role: "region", "aria-label": "Failed rows", tabindex: 0 }, h("table", { class: "rows" }, this.#head, this.#body)),
+    h("div", { class: "pages" }, this.#previous, this.#following, this.#shown), this.#tools);
+  #leaving = (/** @type {Event} */ event) => {
+    if (this.#corrected.size > 0) event.preventDefault();
+  };
+
+  connectedCallback() {
+    this.replaceChildren(this.#panel);
+    addEventListener("beforeunload", this.#leaving);
+  }
+
+  disconnectedCallback() {
+    removeEventListener("beforeunload", this.#leaving);
+  }
+
+  /** @param {JobView} job @param {any} page the element that can redrive the job */
+  update(job, page) {
+    [this.#job, this.#page] = [job, page];
+    show(this.#panel, job.itemsFailed > 0 || this.#items.length > 0);
+    setText(this.#count, count(job.itemsFailed));
+    if (!hasEnded(job)) this.#final = false;
+    show(this.#edit, this.#final && !this.#editing);
+    if (!hasEnded(job) && this.#editing) this.#setEditing(false);
+    // What is written is not taken away by a new page.
+    const key = `${job.attempt} ${job.itemsFailed} ${hasEnded(job)}`;
+    const due = hasEnded(job) || Date.now() - this.#loadedAt > RELOAD_MS;
+    if (key === this.#loadedFor || this.#editing || !due || (job.itemsFailed === 0 && this.#items.length === 0)) return;
+    this.#loadedFor = key;
+    void this.#load();
+  }
+
+  async #load() {
+    const run = ++this.#loading, final = this.#job !== null && hasEnded(this.#job);
+    this.#loadedAt = Date.now();
+    try {
+      /** @type {FailedItem[]} */
+      const items = [];
+      let after = this.#after, page;
+      // A page may have fewer items than it could, and more may follow all the same.
+      do {
+        const query = new URLSearchParams({ outcome: "failed", limit: String(PAGE - items.length), after });
+        page = await api.get(`/api/jobs/${this.#job?.jobGuid}/items?${query}`);
+        items.push(...page.items);
+        after = page.next ?? "";
+      } while (page.next && items.length < PAGE);
+      if (run !== this.#loading) return;
+      [this.#items, this.#next, this.#table] = [items, page.next, page.table];
+      this.#notice.say("");
+      this.#final = final;
+      show(this.#edit, final && !this.#editing);
+      this.#show();
+    } catch (error) {
+      if (run !== this.#loading) return;
+      this.#notice.say(api.reason(error));
+      if (api.isPassing(error)) setTimeout(() => this.isConnected && run === this.#loading && this.#load(), RELOAD_MS);
+    }
+  }
+
+  /** @param {1 | -1} step */
+  #turn(step) {
+    if (step === 1 && this.#next) this.#before.push(this.#after);
+    this.#after = step === 1 ? (this.#next ?? this.#after) : (this.#before.pop() ?? "");
+    void this.#load();
+  }
+
+  /** @param {boolean} editing */
+  #setEditing(editing) {
+    this.#editing = editing;
+    this.#corrected.clear();
+    show(this.#tools, editing);
+    show(this.#edit, !editing && this.#final);
+    this.#show();
+    if (editing) /** @type {HTMLElement | null} */ (this.#body.querySelector("[aria-invalid]") ?? this.#body.querySelector("input, textarea"))?.focus();
+  }
+
+  get #columns() {
+    return this.#table?.format === "csv" && this.#table.columns.length <= COLUMNS_MAX ? this.#table.columns : null;
+  }
+
+  #show() {
+    const columns = this.#columns;
+    const names = columns ?? ["Text"];
+    const th = (/** @type {string} */ text, kind = "") => h("th", { scope: "col", class: kind, text });
+    this.#head.replaceChildren(h("tr", {}, th("Row", "number"), th("What is wrong"), names.map((name) => th(name, columns ? "cell" : ""))));
+    this.#body.replaceChildren(...this.#items.map((item) => this.#row(item)));
+    const { row: first } = this.#items[0] ?? { row: 0 }, { row: last } = this.#items.at(-1) ?? { row: 0 };
+    setText(this.#shown, this.#items.length ? `Rows ${count(first)} to ${count(last)}` : "");
+    this.#previous.disabled = this.#after === "";
+    this.#following.disabled = this.#next === null;
+    show(/** @type {HTMLElement} */ (this.#previous.parentElement), this.#after !== "" || this.#next !== null);
+    show(this.#fill, columns !== null);
+    this.#column.replaceChildren(...(columns ?? []).map((name, index) => h("option", { value: index, text: name })));
+    const wrong = columns?.indexOf(this.#items.find((item) => item.column)?.column ?? "") ?? -1;
+    if (wrong >= 0) this.#column.value = String(wrong);
+    this.#showChanged();
+  }
+
+  /** @param {FailedItem} item */
+  #row(item) {
+    const what = h("td", { class: "what" }, h("code", { text: item.code }), " ", item.message);
+    const cellsOf = this.#cellsOf(item);
+    const row = h("tr", { "data-row": item.row }, h("th", { scope: "row", class: "number", text: count(item.row) }), what);
+    if (!cellsOf) {
+      const span = this.#columns?.length ?? 1;
+      row.append(h("td", { colspan: span, class: "hint", text: "Its text cannot be shown here. It is in the results, if it is not too long." }));
+      return row;
+    }
+    const names = this.#columns ?? [""];
+    const values = this.#corrected.get(item.row) ?? cellsOf;
+    names.forEach((name, index) => {
+      const bad = name === item.column && name !== "";
+      row.append(this.#editing ? this.#input(item, index, name, values[index] ?? "", bad) : this.#cell(values[index], bad, item.column));
+    });
+    if (this.#columns && cellsOf.length > names.length) {
+      what.append(h("span", { class: "hint", text: ` Surplus: ${cellsOf.slice(names.length).join(", ")}` }));
+    }
+    return row;
+  }
+
+  /** The cells of an item, or its text as the only one; `null` if the API does not tell it. @param {FailedItem} item */
+  #cellsOf(item) {
+    if (item.raw === undefined) return null;
+    return this.#columns ? cells(item.raw, this.#table?.delimiter ?? ",") : [item.raw];
+  }
+
+  /** @param {string | undefined} text @param {boolean} bad @param {string} [column] what is wrong in JSON */
+  #cell(text, bad, column) {
+    if (!this.#columns && text && column) {
+      const [name, at] = [JSON.stringify(column), text.indexOf(JSON.stringify(column))];
+      if (at >= 0) return h("td", { class: "text" }, text.slice(0, at), h("mark", { text: name }), text.slice(at + name.length));
+    }
+    const missing = text === undefined && this.#columns !== null;
+    return h("td", { class: `${this.#columns ? "cell" : "text"}${bad ? " bad" : ""}${missing ? " missing" : ""}` },
+      bad && h("span", { class: "unseen", text: "Wrong: " }), missing ? "(no cell)" : text);
+  }
+
+  /** @param {FailedItem} item @param {number} index @param {string} name @param {string} value @param {boolean} bad */
+  #input(item, index, name, value, bad) {
+    const label = `${name || "Text"}, row ${item.row}`;
+    const props = { "aria-label": label, "aria-invalid": bad ? "true" : null, spellcheck: "false", "data-index": index,
+      class: this.#corrected.has(item.row) ? "changed" : "" };
+    const input = this.#columns ? h("input", { type: "text", ...props }) : h("textarea", { rows: 2, ...props });
+    input.value = value;
+    input.addEventListener("input", () => this.#correct(item, index, input.value));
+    input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.#move(event, index));
+    return h("td", { class: `editable${bad ? " bad" : ""}` }, input);
+  }
+
+  /** @param {FailedItem} item @param {number} index @param {string} value */
+  #correct(item, index, value) {
+    const original = this.#cellsOf(item) ?? [];
+    const names = this.#columns ?? [""];
+    const row = this.#corrected.get(item.row) ?? names.map((_, at) => original[at] ?? "");
+    row[index] = value;
+    const same = original.length === row.length && row.every((cell, at) => cell === original[at]);
+    if (same) this.#corrected.delete(item.row);
+    else this.#corrected.set(item.row, row);
+    for (const input of this.#body.querySelectorAll(`[data-row="${item.row}"] [data-index]`)) input.classList.toggle("changed", !same);
+    this.#showChanged();
+  }
+
+  /** Enter and the arrows go to the same column of the next row or the one before, as in a spreadsheet. @param {KeyboardEvent} event @param {number} index */
+  #move(event, index) {
+    const step = { Enter: event.shiftKey ? -1 : 1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || event.isComposing || (event.target instanceof HTMLTextAreaElement && event.key !== "Enter")) return;
+    event.preventDefault();
+    let row = /** @type {HTMLElement} */ (event.target).closest("tr");
+    do row = /** @type {any} */ (step === 1 ? row?.nextElementSibling : row?.previousElementSibling); while (row && !row.querySelector("[data-index]"));
+    const next = /** @type {HTMLInputElement | null | undefined} */ (row?.querySelector(`[data-index="${index}"]`));
+    next?.focus();
+    next?.select();
+  }
+
+  #fillColumn() {
+    const index = Number(this.#column.value);
+    for (const item of this.#items) {
+      if (this.#cellsOf(item)) this.#correct(item, index, this.#value.value);
+    }
+    this.#show();
+  }
+
+  #showChanged() {
+    const rows = this.#corrected.size;
+    setText(this.#changed, rows === 0 ? "Nothing is corrected yet." : `${count(rows)} of ${count(this.#job?.itemsFailed ?? 0)} failed rows corrected`);
+    this.#run.disabled = rows === 0;
+  }
+
+  /** Stores the corrected rows as a file, and starts the next attempt with it. */
+  async #redrive() {
+    if (!this.#table) return;
+    this.#run.disabled = true;
+    try {
+      const body = correctedFile(this.#table, this.#corrected);
+      const answer = await api.call("POST", "/api/uploads?fileName=corrected-rows", { body, headers: { "content-type": "application/octet-stream" } });
+      const { fileGuid } = await answer.json();
+      const rows = this.#corrected.size;
+      if (await this.#page.redrive(fileGuid)) {
+        this.#setEditing(false);
+        [this.#after, this.#before] = ["", []];
+        announce(`The job runs again with ${count(rows)} corrected rows.`);
+      }
+    } catch (error) {
+      this.#notice.say(api.reason(error));
+    } finally {
+      this.#showChanged();
+    }
+  }
+}
+
+customElements.define("failed-rows", FailedRows);

@@ -1,0 +1,121 @@
+// The first rows of a file, as the server reads them.
+
+import * as api from "./api.js";
+import { h, setText, show } from "./elements.js";
+import { count } from "./format.js";
+import { Notice } from "./job.js";
+
+/**
+ * @typedef {object} Preview
+ * @property {string} format
+ * @property {string | null} packing
+ * @property {string | null} delimiter
+ * @property {string | null} encoding
+ * @property {number | null} headerRow
+ * @property {{name: string, type: string}[]} columns
+ * @property {{row: number, cells?: string[], value?: any, problem?: {code: string, message: string}}[]} rows
+ * @property {boolean} complete
+ * @property {{code: string, message: string}[]} warnings
+ * @property {number} [columnCount]
+ * @property {{field: string, detail: string} | null} [paramsProblem]
+ */
+
+const ROWS = 20;
+const DELIMITERS = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" };
+
+export class FilePreview extends HTMLElement {
+  /** The upload that is shown. */
+  fileGuid = "";
+  #asked = 0;
+  #title = h("h2", { text: "First rows" });
+  #facts = h("p", { class: "hint" });
+  #notice = new Notice();
+  #warnings = new Notice();
+  #table = h("table", { class: "rows" });
+  #schema = h("button", { type: "button", text: "Make a schema of the types", on: { click: () => this.#makeSchema() } });
+  /** @type {Preview["columns"]} */
+  #columns = [];
+  #setSchema;
+  #suggest;
+
+  /** @param {(schema: object) => void} setSchema @param {(columns: string[]) => void} suggest */
+  constructor(setSchema, suggest) {
+    super();
+    this.#setSchema = setSchema;
+    this.#suggest = suggest;
+  }
+
+  connectedCallback() {
+    this.hidden = true;
+    this.replaceChildren(h("div", { class: "title-line" }, this.#title, this.#schema), this.#facts, this.#notice, this.#warnings,
+      h("div", { class: "scroll", role: "region", "aria-label": "First rows", tabindex: 0 }, this.#table));
+  }
+
+  /**
+   * @param {string} fileGuid the upload; empty shows nothing
+   * @param {string} name
+   * @param {string} jobType
+   * @param {object} params
+   * @param {boolean} canTakeSchema
+   */
+  async show(fileGuid, name, jobType, params, canTakeSchema) {
+    const asked = ++this.#asked;
+    this.fileGuid = fileGuid;
+    if (!fileGuid) return show(this, false);
+    try {
+      const preview = await api.post(`/api/uploads/${fileGuid}/preview`, { jobType, params, rows: ROWS });
+      if (asked !== this.#asked) return;
+      this.#fill(name, preview, canTakeSchema);
+    } catch (error) {
+      if (asked !== this.#asked) return;
+      this.#table.replaceChildren();
+      this.#facts.textContent = "";
+      show(this.#schema, false);
+      this.#notice.say(`The first rows cannot be shown: ${api.reason(error)}`, "warn");
+    }
+    show(this, true);
+  }
+
+  /** @param {string} name @param {Preview} preview @param {boolean} canTakeSchema */
+  #fill(name, preview, canTakeSchema) {
+    this.#columns = preview.columns;
+    this.#suggest(preview.columns.map((column) => column.name));
+    setText(this.#title, `First rows of ${name}`);
+    const delimiter = preview.delimiter && `${DELIMITERS[/** @type {keyof typeof DELIMITERS} */ (preview.delimiter)] ?? preview.delimiter}s`;
+    const header = preview.headerRow === 0 ? "no header" : "";
+    const facts = [preview.format, preview.packing, preview.encoding, delimiter, `${count(preview.columnCount ?? preview.columns.length)} columns`, header,
+      preview.complete ? `all ${count(preview.rows.length)} rows` : ""];
+    setText(this.#facts, facts.filter(Boolean).join(" · "));
+    // A dataset that is not named yet is no news to who is filling in the form.
+    const problem = preview.paramsProblem;
+    this.#notice.say(problem && problem.field !== "params.dataset" ? problem.detail : "", "warn");
+    this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
+    show(this.#schema, canTakeSchema && preview.columns.length > 0);
+    const columns = preview.columns;
+    const head = columns.map(({ name: column, type }) => h("th", { scope: "col", class: "cell" }, column, h("span", { class: "hint type", text: type })));
+    this.#table.replaceChildren(
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "number", text: "Row" }), head)),
+      h("tbody", {}, preview.rows.map((row) => h("tr", {}, h("th", { scope: "row", class: "number", text: count(row.row) }), this.#cells(row)))));
+  }
+
+  /** @param {Preview["rows"][number]} row */
+  #cells({ cells, value, problem }) {
+    if (problem) return h("td", { class: "bad", colspan: Math.max(this.#columns.length, 1) }, h("code", { text: problem.code }), ` ${problem.message}`);
+    if (cells) return cells.map((text) => h("td", { class: "cell", text }));
+    return this.#columns.map(({ name }) => h("td", { class: "cell", text: written(value?.[name]) }));
+  }
+
+  #makeSchema() {
+    /** @type {Record<string, object>} */
+    const properties = {};
+    for (const { name, type } of this.#columns) if (type !== "null") properties[name] = { type };
+    this.#setSchema({ type: "object", properties });
+  }
+}
+
+/** @param {any} value */
+function written(value) {
+  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
+
+customElements.define("file-preview", FilePreview);

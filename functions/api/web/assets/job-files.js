@@ -1,0 +1,101 @@
+// The results of an ended job, and its dead letters.
+
+import * as api from "./api.js";
+import { h } from "./elements.js";
+import { count, date, size } from "./format.js";
+import { hasEnded, Notice } from "./job.js";
+
+/** @typedef {import("./job.js").JobView} JobView */
+
+const RELOAD_MS = 3000;
+const WAITING = "They are here when the job has ended.";
+const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output" };
+
+/** The files of the results, with links. */
+class JobFiles extends HTMLElement {
+  #shown = "?";
+  #expires = 0;
+  #list = h("ul", { class: "files" });
+  #notice = new Notice();
+  /** @type {JobView | null} */
+  #job = null;
+
+  connectedCallback() {
+    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Results" }), this.#notice, this.#list));
+  }
+
+  /** @param {JobView} job */
+  update(job) {
+    this.#job = job;
+    const key = hasEnded(job) ? `${job.jobGuid} ${job.attempt} ${job.status}` : "";
+    if (key && key !== this.#shown) void this.#load();
+    else if (!key && this.#shown !== key) this.#list.replaceChildren(h("li", { class: "hint", text: WAITING }));
+    this.#shown = key;
+  }
+
+  async #load() {
+    try {
+      const results = await api.get(`/api/jobs/${this.#job?.jobGuid}/results`);
+      this.#expires = Date.parse(results.expiresAt);
+      const manifest = { ...results.manifest, kind: "", items: undefined };
+      this.#list.replaceChildren(...[...results.files, manifest].map((file) => this.#file(file)));
+      this.#notice.say(results.leftOut.map((/** @type {any} */ one) => `${one.file}: ${one.message}`).join(" "), "warn");
+    } catch (error) {
+      this.#list.replaceChildren();
+      this.#notice.say(api.reason(error), "warn");
+      if (api.isPassing(error)) setTimeout(() => this.isConnected && this.#load(), RELOAD_MS);
+    }
+  }
+
+  /** @param {any} file */
+  #file(file) {
+    const items = file.items === undefined ? "" : `${count(file.items)} rows, `;
+    const kind = KINDS[/** @type {keyof typeof KINDS} */ (file.kind)] ?? file.kind;
+    const click = async (/** @type {Event} */ event) => {
+      if (Date.now() < this.#expires - 5000) return;
+      // Links live for an hour.
+      event.preventDefault();
+      await this.#load();
+      /** @type {HTMLAnchorElement | null} */ (this.querySelector(`a[data-name="${CSS.escape(file.name)}"]`))?.click();
+    };
+    return h("li", {}, h("a", { href: file.url, download: file.fileName, "data-name": file.name, text: file.name, on: { click } }),
+      h("span", { class: "hint", text: `${kind ? `${kind}, ` : ""}${items}${size(file.bytes)}` }));
+  }
+}
+
+/** The messages of a job that a queue gave up on. They are asked for when somebody wants to see them. */
+class DeadLetters extends HTMLElement {
+  #guid = "";
+  #body = h("div", { class: "scroll" });
+  #details = h("details", { class: "panel", on: { toggle: () => this.#details.open && this.#load() } },
+    h("summary", {}, h("h2", { text: "Dead letters" })), this.#body);
+
+  connectedCallback() {
+    this.replaceChildren(this.#details);
+  }
+
+  /** @param {JobView} job */
+  update(job) {
+    this.#guid = job.jobGuid;
+  }
+
+  async #load() {
+    try {
+      const { deadLetters } = await api.get(`/api/jobs/${this.#guid}/dead-letters`);
+      this.#body.replaceChildren(deadLetters.length === 0 ? h("p", { text: "No queue gave up on a message of this job." }) : table(deadLetters));
+    } catch (error) {
+      this.#body.replaceChildren(h("p", { text: api.reason(error) }));
+    }
+  }
+}
+
+/** @param {any[]} letters */
+function table(letters) {
+  const columns = ["Recorded", "About", "Attempt", "First row", "Rows"];
+  return h("table", {}, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col", text })))),
+    h("tbody", {}, letters.map(({ at, about, attempt, chunk }) => h("tr", {},
+      [date(at), about, attempt, chunk ? count(chunk.firstRow) : "–", chunk ? count(chunk.items) : "–"].map((text) => h("td", { text }))))));
+}
+
+customElements.define("job-files", JobFiles);
+customElements.define("dead-letters", DeadLetters);

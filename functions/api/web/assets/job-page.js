@@ -1,0 +1,215 @@
+// One job: how far it is, how fast, what failed, and what can be done.
+
+import * as api from "./api.js";
+import { announce, h, setText, show } from "./elements.js";
+import { ago, count, date, rate, span, until } from "./format.js";
+import { hasEnded, isNewer, Notice, state, title } from "./job.js";
+import * as live from "./live.js";
+import { Meter } from "./rate.js";
+import "./failed-rows.js";
+import "./job-files.js";
+
+/** @typedef {import("./job.js").JobView} JobView */
+
+/** The figures below the bar, in this order. */
+const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Attempt", "Deadline"];
+
+class JobPage extends HTMLElement {
+  /** @type {JobView | null} */
+  #job = null;
+  #etag = "";
+  #meter = new Meter();
+  /** @type {ReturnType<typeof live.follow> | null} */
+  #following = null;
+  /** @type {number | undefined} */
+  #ticking;
+  #heading = h("h1", { text: "Job" });
+  #badge = h("state-badge");
+  #message = h("p", { class: "message" });
+  #bar = h("job-bar", { class: "large" });
+  #plot = h("rate-plot", { hidden: true });
+  #figures = new Map(FIGURES.map((name) => [name, h("dd", { text: "–" })]));
+  #labels = new Map(FIGURES.map((name) => [name, h("dt", { text: name })]));
+  #fileName = "";
+  #factsShown = "";
+  #notice = new Notice();
+  #error = new Notice();
+  #warnings = h("div", { class: "warnings" });
+  #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#confirm() } });
+  #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
+  #facts = h("dl", { class: "facts" });
+  #rows = h("failed-rows");
+  #files = h("job-files");
+  #letters = h("dead-letters");
+  #sure = h("dialog", { "aria-labelledby": "sure" },
+    h("h2", { id: "sure", text: "Cancel this job?" }),
+    h("p", { text: "What runs comes to its end, what is queued is skipped. Rows that are done stay done." }),
+    h("form", { method: "dialog", class: "actions" },
+      h("button", { value: "", text: "Go on with the job" }), h("button", { value: "cancel", class: "danger filled", text: "Cancel job" })));
+
+  get guid() {
+    return this.getAttribute("guid") ?? "";
+  }
+
+  connectedCallback() {
+    document.title = "Job – Rowmill";
+    this.replaceChildren(
+      h("p", { class: "crumbs" }, h("a", { href: "#/", text: "Jobs" }), h("span", { "aria-hidden": "true", text: " / " }), h("code", { text: this.guid })),
+      h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#cancel)),
+      this.#notice,
+      h("section", { class: "panel progress-panel", "aria-label": "Progress" },
+        this.#message, this.#bar,
+        h("dl", { class: "figures" }, FIGURES.map((name) => h("div", { class: name.toLowerCase().replaceAll(" ", "-") }, this.#labels.get(name), this.#figures.get(name)))),
+        this.#plot),
+      this.#error, this.#warnings, this.#files, this.#rows,
+      h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
+      this.#letters, this.#sure,
+    );
+    this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#cancelJob());
+    this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
+    this.#ticking = setInterval(() => this.#tick(), 1000);
+  }
+
+  disconnectedCallback() {
+    this.#following?.stop();
+    clearInterval(this.#ticking);
+  }
+
+  /** Asks for the job; after how long to ask again. */
+  async #load() {
+    try {
+      const answer = await api.call("GET", `/api/jobs/${this.guid}`, { headers: this.#etag ? { "if-none-match": this.#etag } : {} });
+      this.#etag = answer.headers.get("etag") ?? "";
+      if (answer.status !== 304) this.#take(await answer.json());
+      const seconds = Number(answer.headers.get("retry-after"));
+      return seconds > 0 ? seconds * 1000 : null;
+    } catch (error) {
+      if (error instanceof api.ApiError && error.status >= 400 && error.status < 500 && error.status !== 401) this.#notice.say(error.message);
+      throw error;
+    }
+  }
+
+  /** @param {JobView} job */
+  #take(job) {
+    if (!isNewer(this.#job, job)) return;
+    const before = this.#job;
+    if (!before) void this.#askForName(job);
+    this.#job = job;
+    if (!hasEnded(job) || (before && !hasEnded(before))) this.#meter.add(job, Date.now());
+    this.#show(job);
+    if (before && (before.status !== job.status || before.attempt !== job.attempt)) announce(`${this.#title(job)}: ${job.message}`);
+  }
+
+  /** @param {JobView} job */
+  #show(job) {
+    const ended = hasEnded(job);
+    document.title = `${ended ? state(job).word : `${job.percent}%`} · ${this.#title(job)} – Rowmill`;
+    setText(this.#heading, this.#title(job));
+    this.#badge.update(job);
+    setText(this.#message, job.message);
+    this.#bar.update(job);
+    const figures = {
+      Items: `${count(job.itemProgress)} of ${count(job.itemCount)}${job.itemCountFinal ? "" : "+"}`,
+      Succeeded: count(job.itemsSucceeded), Failed: count(job.itemsFailed), Skipped: count(job.itemsSkipped), Attempt: count(job.attempt),
+    };
+    for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
+    show(this.#cancel, !ended && job.status !== "cancelling");
+    show(this.#redrive, ended && job.itemsFailed > 0);
+    this.#error.say(job.error ? `${job.error.message}${job.error.row ? ` (row ${count(job.error.row)})` : ""} – ${job.error.code}` : "");
+    if (this.#warnings.childElementCount !== job.warnings.length) {
+      this.#warnings.replaceChildren(...job.warnings.map(({ message }) => h("p", { class: "notice warn", text: message })));
+    }
+    const facts = this.#factsOf(job);
+    if (this.#factsShown !== String(facts)) {
+      this.#factsShown = String(facts);
+      this.#facts.replaceChildren(...facts.flatMap(([name, text]) => [h("dt", { text: name }), h("dd", { text })]));
+    }
+    this.#rows.update(job, this);
+    this.#files.update(job);
+    this.#letters.update(job);
+    this.#tick();
+  }
+
+  /** A job of another client may not note what its file is called, but the upload does. @param {JobView} job */
+  async #askForName(job) {
+    if (!job.fileGuid || job.metadata?.fileName) return;
+    try {
+      this.#fileName = (await api.get(`/api/uploads/${job.fileGuid}`)).fileName ?? "";
+      if (this.#job) this.#show(this.#job);
+    } catch {
+      // The upload has expired, or was dropped into the bucket. The job has a name without it.
+    }
+  }
+
+  /** @param {JobView} job */
+  #title(job) {
+    return this.#fileName || title(job);
+  }
+
+  /** @param {JobView} job @returns {[string, string][]} */
+  #factsOf(job) {
+    const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    /** @type {[string, string][]} */
+    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+      ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
+    if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
+    if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);
+    if (notes.length) facts.push(["Notes", notes.join(", ")]);
+    return facts;
+  }
+
+  /** Writes what changes with time. */
+  #tick() {
+    const job = this.#job;
+    if (!job) return;
+    const ended = hasEnded(job);
+    const set = (/** @type {string} */ name, /** @type {string} */ text) => setText(/** @type {Element} */ (this.#figures.get(name)), text);
+    // Between two views nothing is known to have changed.
+    if (!ended && live.currentMode() !== "lost") this.#meter.add(job, Date.now());
+    const took = (Date.parse(job.finishedAt ?? "") - Date.parse(job.startedAt ?? "")) / 1000;
+    set("Items per second", ended ? (job.attempt === 1 ? rate(job.itemProgress / took) : "–") : rate(this.#meter.rate));
+    set("Time left", ended ? span(took) : span(this.#meter.left(job)));
+    set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)) : until(job.deadlineAt));
+    setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? "Took" : "Time left");
+    setText(/** @type {Element} */ (this.#labels.get("Deadline")), ended ? "Ended" : "Deadline");
+    const plotted = !ended || this.#meter.points.some((point) => point > 0);
+    show(this.#plot, plotted);
+    if (plotted) this.#plot.update(this.#meter, ended);
+  }
+
+  #confirm() {
+    this.#sure.showModal();
+  }
+
+  async #cancelJob() {
+    await this.#do(this.#cancel, async () => this.#take(await api.post(`/api/jobs/${this.guid}/cancel`)));
+  }
+
+  /**
+   * Starts the next attempt.
+   * @param {string | null} fileGuid the upload of a corrected file
+   */
+  async redrive(fileGuid) {
+    return this.#do(this.#redrive, async () => {
+      this.#take(await api.post(`/api/jobs/${this.guid}/redrive`, fileGuid ? { fileGuid } : {}));
+      this.#following?.refresh();
+    });
+  }
+
+  /** @param {HTMLButtonElement} button @param {() => Promise<void>} work */
+  async #do(button, work) {
+    button.disabled = true;
+    try {
+      await work();
+      this.#notice.say("");
+      return true;
+    } catch (error) {
+      this.#notice.say(api.reason(error));
+      return false;
+    } finally {
+      button.disabled = false;
+    }
+  }
+}
+
+customElements.define("job-page", JobPage);

@@ -1,0 +1,175 @@
+// What a job type is to do: the form of its params, and the request that follows from it.
+
+import { field, h, show } from "./elements.js";
+
+/** Params of a type in the order of its form. `json` ones are written as JSON, `list` ones with commas. */
+const PARAMS = {
+  validate: ["schema"],
+  import: ["dataset", "key", "schema"],
+  transform: ["mapping", "outputFormat", "columns"],
+  export: ["dataset", "format", "columns", "keyColumn", "compress", "filter"],
+};
+/** What says how a file is read. */
+const READING = ["delimiter", "encoding", "headerRow", "skipRows", "sheet", "readAs"];
+
+const list = (/** @type {string} */ text) => {
+  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+  return parts.length ? parts : undefined;
+};
+const one = (/** @type {string} */ text) => text.trim() || undefined;
+const number = (/** @type {string} */ text) => (text.trim() === "" ? undefined : Number(text));
+const json = (/** @type {string} */ text, /** @type {string} */ label) => {
+  if (!text.trim()) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${label} is not JSON: ${/** @type {Error} */ (error).message}`);
+  }
+};
+const select = (/** @type {string[][]} */ options) => () => h("select", {}, options.map(([value, text]) => h("option", { value, text })));
+const text = (/** @type {Record<string, any>} */ props = {}) => () => h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
+const area = (/** @type {string} */ placeholder) => () => h("textarea", { rows: 5, spellcheck: "false", placeholder });
+
+/** @type {Record<string, {label: string, hint?: string, control: () => any, read: (text: string, label: string) => any, name?: string}>} */
+const FIELDS = {
+  dataset: { label: "Dataset", control: text({ required: true, maxlength: 128, pattern: "[A-Za-z0-9._\\-]+" }), read: one, hint: "Letters, digits, hyphen, underscore and dot" },
+  key: { label: "Key", control: text({ list: "columns" }), read: (value) => { const keys = list(value); return keys?.length === 1 ? keys[0] : keys; }, hint: "A column, or several with commas. Empty: the number of the row" },
+  schema: { label: "Schema", control: area('{"type": "object", "properties": {"age": {"type": "integer"}}}'), read: json, hint: "A JSON Schema for each row. Empty: every well-formed row is good" },
+  mapping: { label: "Mapping", control: area('[{"rename": "old", "to": "new"}, {"drop": "column"}]'), read: json, hint: "A list of steps: rename, drop, set" },
+  outputFormat: { label: "Output", control: select([["", "as the input"], ["csv", "CSV"], ["jsonl", "JSON lines"]]), read: one },
+  columns: { label: "Columns", control: text({ list: "columns" }), read: list, hint: "In this order, with commas. Empty: all" },
+  format: { label: "Format", control: select([["jsonl", "JSON lines"], ["csv", "CSV"]]), read: one },
+  keyColumn: { label: "Column for the key", control: text(), read: one, hint: "Empty: none" },
+  compress: { label: "Compression", control: select([["", "none"], ["gzip", "gzip"]]), read: one },
+  filter: { label: "Filter", control: area('{"properties": {"country": {"const": "NL"}}}'), read: json, hint: "A JSON Schema; records that do not match are left out" },
+  delimiter: { label: "Delimiter", control: select([["", "detected"], [",", "comma"], [";", "semicolon"], ["\\t", "tab"], ["|", "bar"]]), read: one },
+  encoding: { label: "Charset", control: text({ list: "charsets", placeholder: "detected" }), read: one },
+  headerRow: { label: "Header row", control: text({ inputmode: "numeric", pattern: "[0-9]*", placeholder: "1" }), read: number, hint: "0: there is none" },
+  skipRows: { label: "Rows to skip", control: text({ inputmode: "numeric", pattern: "[0-9]*", placeholder: "0" }), read: number },
+  sheet: { label: "Sheet", control: text({ placeholder: "the first" }), read: one },
+  readAs: { label: "File format", name: "format", control: select([["", "detected"], ["csv", "CSV"], ["jsonl", "JSON lines"], ["xlsx", "workbook"], ["parquet", "Parquet"]]), read: one },
+  params: { label: "Params", control: area('{"name": "value"}'), read: json, hint: "A JSON object that the type's target gets" },
+};
+
+const WIDE = new Set(["schema", "mapping", "filter", "params"]);
+
+/** The form of a job. Fires `change` when the job would be another one. */
+export class JobParams extends HTMLElement {
+  /** @type {Map<string, HTMLInputElement>} */
+  #controls = new Map();
+  #type = h("select", { name: "jobType" });
+  #params = h("div", { class: "grid" });
+  #reading = h("details", { class: "more" });
+  #columns = h("datalist", { id: "columns" });
+  #dryRun = h("input", { type: "checkbox", id: "dry-run" });
+  /** @type {Record<string, HTMLInputElement>} */
+  #limits = {
+    count: text({ inputmode: "numeric", pattern: "[0-9]*" })(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(),
+    maxConcurrency: text({ inputmode: "numeric", pattern: "[0-9]*" })(), deadlineSeconds: text({ inputmode: "numeric", pattern: "[0-9]*" })(),
+  };
+
+  /** @param {string[]} types */
+  configure(types) {
+    const preferred = types.includes("import") ? "import" : types[0];
+    this.#type.replaceChildren(...types.map((value) => h("option", { value, text: value })));
+    this.#type.value = preferred;
+  }
+
+  connectedCallback() {
+    const reading = READING.map((name) => this.#field(name));
+    this.#reading.replaceChildren(h("summary", { text: "How the file is read" }), h("div", { class: "grid" }, reading));
+    const { count, percent, maxConcurrency, deadlineSeconds } = this.#limits;
+    this.replaceChildren(
+      h("div", { class: "grid" }, field("Type", this.#type)), this.#params, this.#columns,
+      h("datalist", { id: "charsets" }, ["utf-8", "windows-1252", "windows-1250", "utf-16le", "shift_jis", "gb18030"].map((value) => h("option", { value }))),
+      this.#reading,
+      h("details", { class: "more" }, h("summary", { text: "Limits" }),
+        h("div", { class: "grid" },
+          field("Failed rows at most", count, "More stop the job"), field("Failed percent at most", percent, "More stop the job"),
+          field("Chunks at once", maxConcurrency, "Empty: as many as there are workers"), field("Deadline in seconds", deadlineSeconds, "Empty: 4 hours")),
+        h("p", { class: "check" }, this.#dryRun, h("label", { for: "dry-run", text: "Only check the rows, change nothing" }))),
+    );
+    this.#type.addEventListener("change", () => this.#showType());
+    this.#showType();
+  }
+
+  get jobType() {
+    return this.#type.value;
+  }
+
+  get readsFile() {
+    return this.jobType !== "export";
+  }
+
+  /** @param {string} name */
+  #field(name) {
+    const { label, hint, control } = FIELDS[name];
+    const made = control();
+    made.name = name;
+    this.#controls.set(name, made);
+    const element = field(label, made, hint);
+    if (WIDE.has(name)) element.classList.add("wide");
+    return element;
+  }
+
+  #showType() {
+    const names = PARAMS[/** @type {keyof typeof PARAMS} */ (this.jobType)] ?? ["params"];
+    for (const name of [...this.#controls.keys()]) if (!READING.includes(name)) this.#controls.delete(name);
+    this.#params.replaceChildren(...names.map((name) => this.#field(name)));
+    show(this.#reading, this.readsFile);
+    this.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  /** What the columns of the file are called. @param {string[]} columns */
+  suggest(columns) {
+    this.#columns.replaceChildren(...columns.map((value) => h("option", { value })));
+  }
+
+  /** Writes a schema, if there is a field for one. @param {object} schema */
+  setSchema(schema) {
+    const control = this.#controls.get("schema");
+    if (!control) return;
+    control.value = JSON.stringify(schema, null, 2);
+    control.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  get hasSchema() {
+    return this.#controls.has("schema");
+  }
+
+  /** The params. @throws {Error} if one is not what it must be */
+  params() {
+    /** @type {Record<string, any>} */
+    let params = {};
+    for (const [name, control] of this.#controls) {
+      if (READING.includes(name) && !this.readsFile) continue;
+      const { label, read } = FIELDS[name];
+      const value = read(control.value, label);
+      if (value === undefined) continue;
+      if (name === "params") params = { ...params, ...value };
+      else params[FIELDS[name].name ?? name] = value;
+    }
+    if (this.#dryRun.checked) params.dryRun = true;
+    return params;
+  }
+
+  /** The request that creates the job, without its file. @throws {Error} if a field is not what it must be */
+  request() {
+    const invalid = /** @type {HTMLInputElement | null} */ (this.querySelector("input:invalid, textarea:invalid"));
+    if (invalid) {
+      invalid.focus();
+      const label = this.querySelector(`label[for="${invalid.id}"]`)?.textContent ?? "A field";
+      throw new Error(`${label}: ${invalid.validationMessage}`);
+    }
+    /** @type {Record<string, any>} */
+    const request = { jobType: this.jobType, params: this.params() };
+    const { count, percent, maxConcurrency, deadlineSeconds } = this.#limits;
+    const tolerance = { count: number(count.value), percent: number(percent.value) };
+    if (tolerance.count !== undefined || tolerance.percent !== undefined) request.tolerance = tolerance;
+    if (maxConcurrency.value) request.maxConcurrency = number(maxConcurrency.value);
+    if (deadlineSeconds.value) request.deadlineSeconds = number(deadlineSeconds.value);
+    return request;
+  }
+}
+
+customElements.define("job-params", JobParams);

@@ -1,0 +1,119 @@
+// A job as the API shows it, and the parts in which the list and the job's own page show it.
+
+import { h, setText, show } from "./elements.js";
+import { count } from "./format.js";
+
+/**
+ * @typedef {object} JobView
+ * @property {string} jobGuid
+ * @property {string} jobType
+ * @property {string | null} fileGuid
+ * @property {"waiting" | "running" | "cancelling" | "completed" | "failed" | "cancelled"} status
+ * @property {"succeeded" | "partial" | "failed" | null} outcome
+ * @property {string} stage
+ * @property {string} message
+ * @property {number} percent
+ * @property {number} itemCount
+ * @property {boolean} itemCountFinal
+ * @property {number} itemProgress
+ * @property {number} itemsSucceeded
+ * @property {number} itemsFailed
+ * @property {number} itemsSkipped
+ * @property {number} attempt
+ * @property {string} createdAt
+ * @property {string | null} startedAt
+ * @property {string} heartbeatAt
+ * @property {string} deadlineAt
+ * @property {string | null} finishedAt
+ * @property {string | null} expiresAt
+ * @property {{code: string, message: string, row: number | null, offset: number | null} | null} error
+ * @property {{code: string, message: string}[]} warnings
+ * @property {{fromRow: number, fromOffset: number} | null} unprocessed
+ * @property {Record<string, any> | null} metadata
+ * @property {number} [version]
+ */
+
+export const STATUSES = ["waiting", "running", "cancelling", "completed", "failed", "cancelled"];
+
+/** @param {JobView} job */
+export const hasEnded = (job) => job.finishedAt !== null;
+
+/** What people call a job: its file, or its type. @param {JobView} job */
+export const title = (job) => (typeof job.metadata?.fileName === "string" ? job.metadata.fileName : `${job.jobType} job`);
+
+/**
+ * Whether a view may replace the one that is shown. What is older comes late at times, by another way.
+ * @param {JobView | null} shown
+ * @param {JobView} view
+ */
+export function isNewer(shown, view) {
+  if (!shown || shown.jobGuid !== view.jobGuid) return true;
+  if (shown.version !== undefined && view.version !== undefined) return view.version >= shown.version;
+  return view.attempt > shown.attempt || (view.attempt === shown.attempt && (!hasEnded(shown) || hasEnded(view)));
+}
+
+/** The state in a word, and its colour. @param {JobView} job */
+export function state(job) {
+  if (job.status === "completed" && job.outcome === "partial") return { word: "some failed", tone: "warn" };
+  if (job.status === "completed" && job.outcome === "failed") return { word: "all failed", tone: "bad" };
+  const tones = { waiting: "idle", running: "busy", cancelling: "busy", completed: "good", failed: "bad", cancelled: "idle" };
+  return { word: job.status, tone: tones[job.status] ?? "idle" };
+}
+
+/** The state of a job as a badge. */
+export class StateBadge extends HTMLElement {
+  /** @param {JobView} job */
+  update(job) {
+    const { word, tone } = state(job);
+    setText(this, word);
+    if (this.className !== `badge ${tone}`) this.className = `badge ${tone}`;
+  }
+}
+
+/** How far a job is: its items in the colours of their outcomes, over the percentage that is done. */
+export class JobBar extends HTMLElement {
+  #parts = ["good", "bad", "skip"].map((tone) => h("span", { class: tone }));
+  #bar = h("div", { class: "bar", role: "progressbar", "aria-label": "Progress", "aria-valuemin": 0, "aria-valuemax": 100 }, this.#parts);
+  #percent = h("span", { class: "percent" });
+
+  connectedCallback() {
+    this.replaceChildren(this.#bar, this.#percent);
+  }
+
+  /** @param {JobView} job */
+  update(job) {
+    const counts = [job.itemsSucceeded, job.itemsFailed, job.itemsSkipped];
+    const all = Math.max(job.itemProgress, 1);
+    // A job that stopped early shows how far it came.
+    const done = hasEnded(job) && job.itemProgress > 0 && job.percent === 0 ? 100 : job.percent;
+    counts.forEach((items, index) => {
+      const width = `${((items / all) * done).toFixed(2)}%`;
+      if (this.#parts[index].style.width !== width) this.#parts[index].style.width = width;
+    });
+    setText(this.#percent, `${job.percent}%`);
+    this.#bar.setAttribute("aria-valuenow", String(job.percent));
+    this.#bar.setAttribute("aria-valuetext", `${job.percent}%, ${count(job.itemsSucceeded)} succeeded, ${count(job.itemsFailed)} failed, ${count(job.itemsSkipped)} skipped`);
+  }
+}
+
+/** A message about the whole job or a request: what is wrong, and what to do. */
+export class Notice extends HTMLElement {
+  #text = h("p");
+
+  connectedCallback() {
+    this.replaceChildren(this.#text);
+    if (!this.#text.textContent) show(this, false);
+  }
+
+  /** @param {string} text @param {"bad" | "warn" | "good"} [tone] */
+  say(text, tone = "bad") {
+    this.className = `notice ${tone}`;
+    this.setAttribute("role", tone === "bad" ? "alert" : "status");
+    setText(this.#text, text);
+    show(this, text !== "");
+  }
+}
+
+customElements.define("state-badge", StateBadge);
+customElements.define("job-bar", JobBar);
+customElements.define("page-notice", Notice);

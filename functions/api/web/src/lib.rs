@@ -1,0 +1,18 @@
+//! `web`: the page, which does in a browser what the API can do.
+//!
+//! Behind `GET /`, `GET /assets/{proxy+}` and `GET /api/client-config`. The page is in `assets/`: native modules and custom
+//! elements, without a build step of their own. [`files`] has them as the build embedded them, [`config`] is what the page
+//! must know of the stack, [`policy`] says what the page may do in a browser, [`handler`] maps the requests to these,
+//! [`limits`] has the settings, [`mod@start`] builds the adapters.
+
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod files;
+pub mod handler;
+pub mod limits;
+pub mod policy;
+pub mod start;
+
+/// The function's name, in the template and in the table of routes.
+pub const NAME: &str = "web";

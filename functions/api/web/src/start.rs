@@ -1,0 +1,56 @@
+//! Start-up: reads the settings once, then serves requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lambda_runtime::Error;
+use rowmill_api::client_config::{ClientConfig, ClientLimits};
+use rowmill_aws::http::Access;
+use rowmill_aws::settings::{FileLimits, JobTargets, SettingsGroup};
+use rowmill_core::job_types::JobTypes;
+use rowmill_core::ports::DirectTransfers;
+use rowmill_targets::Targets;
+use upload::limits::UploadLimits;
+
+use crate::config::sign_in;
+use crate::handler::{self, Web};
+use crate::limits::PageSettings;
+use crate::policy::{Origins, origin};
+
+/// Runs `web` for these job types and those of [`JobTargets`]. A binary with its own job types passes them here.
+///
+/// # Errors
+/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
+pub async fn start(job_types: JobTypes) -> Result<(), Error> {
+    let runtime = rowmill_aws::start(crate::NAME).await?;
+    let (access, page) = (Access::from_env()?, PageSettings::from_env()?);
+    let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
+    let job_types = job_types.with(targets.types());
+    let bucket_origin = bucket_origin(&*runtime.objects()?).await?;
+    let live_url = runtime.live_url();
+    let origins = [&bucket_origin, &access.issuer, &page.token_origin].into_iter().chain(&live_url);
+    let origins = Origins::of(origins.map(String::as_str));
+    let config = ClientConfig {
+        live: live_url.is_some(),
+        sign_in: sign_in(&access, &page),
+        bucket_origin,
+        limits: ClientLimits {
+            direct_max_bytes: UploadLimits::defaults().direct_max_bytes,
+            upload_max_bytes: FileLimits::from_env()?.max_bytes,
+        },
+        job_types: job_types.names().into_iter().map(str::to_owned).collect(),
+    };
+    let web = Arc::new(Web { config, policy: origins.policy() });
+    runtime
+        .serve_api(move |call| {
+            let web = Arc::clone(&web);
+            async move { handler::handle(&web, &call).await }
+        })
+        .await
+}
+
+/// The origin of presigned links: that of one which is signed here and never used. It needs no permission.
+async fn bucket_origin(transfers: &impl DirectTransfers) -> Result<String, Error> {
+    let link = transfers.presign_get("uploads/", "text/plain", "none", Duration::from_secs(60)).await?;
+    origin(&link.url).ok_or_else(|| "presigned links have no origin".into())
+}

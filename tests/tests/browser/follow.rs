@@ -1,0 +1,117 @@
+//! A job as it goes on: cancelled, with a lost connection, and for long.
+
+use serde_json::{Value, json};
+
+use crate::new_job::figures;
+use crate::stack::{job_over, job_page, on_the_stack, page};
+
+/// A file with so many rows.
+fn rows(count: usize) -> String {
+    "id,name\n".to_owned() + &(0..count).map(|id| format!("{id},name {id}\n")).collect::<String>()
+}
+
+#[test]
+fn a_job_is_cancelled_on_the_page() {
+    on_the_stack("a_job_is_cancelled_on_the_page", async |stack, chromium| {
+        let file = stack.upload("text/csv", rows(200_000)).await;
+        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1, "metadata": { "fileName": "long.csv" } });
+        let job = stack.create_from(&body).await;
+        let tab = chromium.tab(&job_page(stack, &job)).await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.press("Cancel job").await;
+        tab.until("document.querySelector('dialog[open]')").await;
+        tab.press("Go on with the job").await;
+        tab.until("!document.querySelector('dialog[open]')").await;
+        tab.press("Cancel job").await;
+        let _: Value = tab.value("document.querySelector('dialog .filled').click()").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'cancelled'").await;
+        let shown = stack.job(&job).await;
+        assert_eq!(shown["status"], "cancelled", "{shown}");
+        // The counts on the page are those of the API.
+        let count = |name: &str| shown[name].as_u64().expect("a number");
+        let of_page: Vec<u64> =
+            figures(&tab).await[1..].iter().map(|text| text.replace(',', "").parse().expect("a number")).collect();
+        assert_eq!(of_page, ["itemsSucceeded", "itemsFailed", "itemsSkipped"].map(count));
+    });
+}
+
+#[test]
+fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
+    on_the_stack("a_page_that_lost_its_connection_goes_on_when_it_is_back", async |stack, chromium| {
+        let file = stack.upload("text/csv", rows(100_000)).await;
+        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 2 })).await;
+        let tab = chromium.tab(&job_page(stack, &job)).await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.offline(true).await;
+        tab.sees("The connection is lost.").await;
+        assert_eq!(tab.value::<String>("document.querySelector('.mode').textContent").await, "No connection");
+        stack.ended(&job).await;
+        tab.offline(false).await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        assert!(!tab.value::<bool>("document.querySelector('.lost').checkVisibility()").await);
+        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+    });
+}
+
+#[test]
+fn a_long_job_is_watched_in_bounded_memory() {
+    on_the_stack("a_long_job_is_watched_in_bounded_memory", async |stack, chromium| {
+        let count: usize =
+            std::env::var("ROWMILL_BROWSER_ROWS").map_or(100_000, |text| text.parse().expect("a number"));
+        // Every tenth row fails, so that there is something to list.
+        let text = "id,name\n".to_owned()
+            + &(0..count)
+                .map(|id| format!("{id},name{}\n", if id % 10 == 0 { ",surplus" } else { "" }))
+                .collect::<String>();
+        let announced = json!({ "fileName": "long.csv", "contentType": "text/csv", "size": text.len() });
+        let upload: Value = stack.post("/api/uploads").json(&announced).send().await.json();
+        let (method, url) = (&upload["upload"]["method"], &upload["upload"]["url"]);
+        let mut request = stack.presigned(method.as_str().expect("a method"), url.as_str().expect("a URL"));
+        for (name, value) in upload["upload"]["headers"].as_object().expect("headers") {
+            request = request.header(name, value.as_str().expect("text"));
+        }
+        assert!(request.body(text).send().await.expect("the bucket answers").status().is_success());
+        let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"], "metadata": { "fileName": "measurements.csv" } });
+        let job = stack.create_from(&body).await;
+
+        let tab = chromium.tab(&job_page(stack, &job)).await;
+        let list = chromium.tab(&page(stack)).await;
+        let mut pictured = false;
+        let ended = "document.querySelector('job-page state-badge')?.textContent === 'some failed'";
+        loop {
+            let heap = tab.heap_bytes().await.max(list.heap_bytes().await);
+            assert!(heap < 100.0 * 1024.0 * 1024.0, "the page holds {heap} bytes");
+            let elements: usize = tab.value("document.querySelectorAll('*').length").await;
+            assert!(elements < 2000, "{elements} elements");
+            let plotted: usize = tab
+                .value("(document.querySelector('rate-plot path.line')?.getAttribute('d') ?? '').split('L').length")
+                .await;
+            assert!(plotted <= 121, "{plotted} points");
+            if !pictured && list.value("document.querySelectorAll('job-list tbody tr').length > 2").await {
+                pictured = true;
+                list.picture("jobs.png").await;
+            }
+            if tab.value(ended).await {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+        assert_eq!(figures(&tab).await[2].replace(',', ""), count.div_ceil(10).to_string());
+        println!("{count} rows, heap {:.1} MB", tab.heap_bytes().await / 1e6);
+    });
+}
+
+#[test]
+fn a_gateway_serves_the_page_too() {
+    on_the_stack("a_gateway_serves_the_page_too", async |stack, chromium| {
+        let tab = chromium.tab(&format!("{}/#/new", stack.gateway_url().await)).await;
+        tab.choose("Type", "validate").await;
+        tab.choose_files(&[&crate::stack::data("unicode.csv")]).await;
+        tab.press("Start job").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        assert_eq!(tab.value::<String>("document.querySelector('.mode').textContent").await, "Polling");
+        let job = job_over(stack, rows(3), "three.csv", "validate", json!({})).await;
+        tab.press("Jobs").await;
+        tab.until(&format!("document.querySelector('job-list a[href=\"#/jobs/{job}\"]')")).await;
+    });
+}
