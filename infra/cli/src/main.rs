@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, preview, redrive, results,
-    run, upload, webhook_key,
+    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, preview, redrive,
+    results, run, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 

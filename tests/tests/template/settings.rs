@@ -211,8 +211,8 @@ fn every_variable_passes_the_parameter_or_resource_of_its_name() {
         for (variable, value) in environment(&function.logical_id) {
             let expected =
                 parameters.get(&variable).map_or_else(|| resource_name(&variable), |name| (*name).to_owned());
-            // Only this function is in stacks without an HTTP API, too.
-            let always = function.package == "live-ticket" && expected == "Live";
+            // Only these functions are in stacks without an HTTP API, too.
+            let always = ["live-ticket", "web"].contains(&function.package.as_str()) && expected == "Live";
             let expected = match always {
                 true => json!({ "Fn::If": ["HasHttpApi", reference(&expected), ""] }),
                 false => reference(&expected),
