@@ -15,7 +15,7 @@ use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::job_view::Counters;
+use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::lease::take_lease;
 
 pub use crate::limits::SweepLimits;

@@ -2,6 +2,7 @@
 
 pub mod blocked;
 pub mod committer;
+pub mod counters;
 pub mod job_view;
 pub mod job_views;
 pub mod lease;

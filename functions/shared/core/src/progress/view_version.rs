@@ -2,7 +2,7 @@
 
 use crate::model::job::Job;
 use crate::model::states::Status;
-use crate::progress::job_view::Counters;
+use crate::progress::counters::Counters;
 
 /// The bits of the attempt, of the phase and of the progress: 53 together, so that every version is exact as a double.
 const ATTEMPT_BITS: u32 = 13;

@@ -1,0 +1,125 @@
+//! The counters of an attempt that is running: its totals and its open tallies.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+
+use crate::model::job::Job;
+use crate::model::tally::{Counts, Tally, Totals};
+use crate::ports::{JobStore, PortError};
+
+/// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
+/// less than a second request.
+const RANGE_GAP: u32 = 16;
+
+/// The counters of a running attempt. They are exact because the totals are read before the tallies: a tally that is
+/// folded between the two reads counts once, as a tally.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counters {
+    /// The sums of the closed tallies.
+    pub totals: Totals,
+    /// The tallies that the totals do not include.
+    pub open: Vec<Tally>,
+}
+
+impl Counters {
+    /// Reads the counters of the job's current attempt.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let totals = jobs.totals(job.job_guid, job.attempt).await?;
+        let mut open = Vec::new();
+        for numbers in open_ranges(&totals, job.split.tallies) {
+            open.extend(jobs.tallies(job.job_guid, job.attempt, numbers).await?);
+        }
+        open.retain(|tally| !totals.closed.contains(&tally.number));
+        Ok(Self { totals, open })
+    }
+
+    /// Items accounted for, by how they ended.
+    pub fn counts(&self) -> Counts {
+        self.open.iter().fold(self.totals.counts, |sum, tally| sum + tally.counts)
+    }
+
+    /// Items of the tallies, accounted for or not.
+    pub fn items(&self) -> u64 {
+        self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
+    }
+
+    /// The progress of the attempt in whole percent: by bytes of the file in the first attempt, by items in a redrive.
+    pub fn percent(&self, job: &Job) -> u8 {
+        match &job.redrive {
+            None => percent(self.bytes(), job.data_bytes),
+            Some(redrive) => percent(self.counts().sum(), redrive.before.failed),
+        }
+    }
+
+    /// Bytes of the committed chunks.
+    pub fn bytes(&self) -> u64 {
+        self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
+    }
+
+    /// When a tally last moved.
+    pub fn last_moved(&self) -> Option<Timestamp> {
+        self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
+    }
+}
+
+/// The open tallies as a few ranges, so that one stuck tally does not make every read include all tallies behind it.
+fn open_ranges(totals: &Totals, tallies: u32) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for number in (0..tallies).filter(|number| !totals.closed.contains(number)) {
+        match ranges.last_mut() {
+            Some(range) if number - range.end < RANGE_GAP => range.end = number + 1,
+            _ => ranges.push(number..number + 1),
+        }
+    }
+    ranges
+}
+
+/// The progress in whole percent, at most 99: only the end of the job is 100.
+///
+/// Within an attempt it never decreases, because `committed` only grows and `whole` never changes.
+fn percent(committed: u64, whole: u64) -> u8 {
+    if whole == 0 {
+        return 0;
+    }
+    let share = u128::from(committed) * 100 / u128::from(whole);
+    u8::try_from(share.min(99)).unwrap_or(99)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_an_ended_job_has_100_percent() {
+        assert_eq!(percent(0, 0), 0);
+        assert_eq!(percent(0, 1000), 0);
+        assert_eq!(percent(9, 1000), 0);
+        assert_eq!(percent(370, 1000), 37);
+        assert_eq!(percent(1000, 1000), 99);
+        assert_eq!(percent(u64::MAX, u64::MAX), 99);
+    }
+
+    proptest! {
+        #[test]
+        fn percent_never_decreases_while_chunks_are_committed(
+            chunks in prop::collection::vec(1..5_000_000_u64, 1..200),
+            order in any::<prop::sample::Index>(),
+        ) {
+            let data_bytes = chunks.iter().sum();
+            let first = order.index(chunks.len());
+            let (mut committed, mut shown) = (0, 0);
+            for bytes in chunks[first..].iter().chain(&chunks[..first]) {
+                committed += bytes;
+                let now = percent(committed, data_bytes);
+                prop_assert!(now >= shown && now <= 99);
+                shown = now;
+            }
+            prop_assert_eq!(shown, 99);
+        }
+    }
+}
