@@ -120,7 +120,8 @@ fn every_permission_was_used_by_a_test_or_is_listed_with_its_reason() {
     let mut document = fs::read_to_string(&path).unwrap();
     let only_on_aws = permissions_in(between(&document, ONLY_ON_AWS), &template);
     if let Some(record) = std::env::var_os(RECORDED) {
-        let used = recorded(&fs::read_to_string(record).unwrap(), &template);
+        // What a run does not always need, such as closing a connection that a busy machine starves, stays where it is listed.
+        let used = &recorded(&fs::read_to_string(record).unwrap(), &template) - &only_on_aws;
         if std::env::var_os(WRITE).is_some() {
             document = with_between(&document, USED, &table(&used));
             fs::write(&path, &document).unwrap();
