@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 const LOOKS: u32 = 10;
 
 /// How long an abandoned batch has to reach an await or its end, before its thread counts as held.
-const GRACE: Duration = Duration::from_secs(1);
+const HELD_AFTER: Duration = Duration::from_secs(1);
 
 /// The batches that nobody waits for, until their thread is known to be free.
 static ABANDONED: Mutex<Vec<Arc<Watch>>> = Mutex::new(Vec::new());
@@ -155,6 +155,11 @@ impl Watch {
         }
     }
 
+    /// Whether the thread counts as held already.
+    fn is_stuck(&self) -> bool {
+        self.held_for() >= HELD_AFTER
+    }
+
     fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
@@ -192,17 +197,21 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// The job and the row of an abandoned batch that still holds its thread after a moment.
+/// The job and the row of an abandoned batch that holds its thread. Waits only for what may still end: while it waits, this
+/// process may be given messages, which end with it.
 async fn held() -> Option<(JobGuid, u64)> {
-    let until = Instant::now() + GRACE;
+    let until = Instant::now() + HELD_AFTER;
     loop {
-        let held = {
+        {
             let mut abandoned = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);
             abandoned.retain(|watch| !watch.has_ended());
-            abandoned.first().map(|watch| (watch.job_guid, watch.row()))
-        };
-        if held.is_none() || Instant::now() >= until {
-            return held;
+            let has_waited = Instant::now() >= until;
+            if let Some(watch) = abandoned.iter().find(|watch| has_waited || watch.is_stuck()) {
+                return Some((watch.job_guid, watch.row()));
+            }
+            if abandoned.is_empty() {
+                return None;
+            }
         }
         sleep(Duration::from_millis(10)).await;
     }

@@ -100,6 +100,16 @@ async fn a_batch_that_nobody_waits_for_ends_at_its_next_await() {
     until(|| !has_thread(job(3))).await;
 }
 
+#[test]
+fn a_thread_that_was_held_for_long_is_not_waited_for() {
+    let watch = Watch { began: Instant::now() - 2 * HELD_AFTER, ..Watch::new(job(4), 2) };
+    assert!(!watch.is_stuck(), "it awaits something");
+    watch.since_ms.store(1, Ordering::Relaxed);
+    assert!(watch.is_stuck());
+    watch.begin();
+    assert!(!watch.is_stuck(), "it has just begun an item");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_an_item_begins_with_the_item_and_not_with_its_batch() {
     /// Each item takes half of the timeout, and the batch more than twice the timeout.
