@@ -14,6 +14,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
+use rowmill_core::progress::refused::RefusalMemory;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -86,7 +87,8 @@ impl Runtime {
         if !routes::all().any(|route| route.function == self.function_name && route.is_limited()) {
             return Ok(None);
         }
-        let (blocked, counts, limits) = (self.block_check()?, self.quotas()?, RequestLimits::from_env()?);
+        let (blocked, limits) = (self.block_check()?, RequestLimits::from_env()?);
+        let counts = Arc::new(RefusalMemory::new(self.quotas()?));
         let (clock, entropy) = (self.clock(), self.entropy());
         Ok(Some(Guard { function: self.function_name, blocked, counts, clock, entropy, limits }))
     }

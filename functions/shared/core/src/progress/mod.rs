@@ -1,4 +1,4 @@
-//! The steps that several functions share: those of a job's progress, and the check whether a caller is blocked.
+//! The steps that several functions share: those of a job's progress, and those that refuse a caller.
 
 pub mod blocked;
 pub mod committer;
@@ -7,6 +7,7 @@ pub mod job_view;
 pub mod job_views;
 pub mod lease;
 pub mod live_sender;
+pub mod refused;
 pub mod split_end;
 pub mod stop;
 pub mod view_version;
