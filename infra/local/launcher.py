@@ -35,6 +35,8 @@ GRACE_SECONDS = 2.0
 STREAM_PAUSE_SECONDS = 0.02
 # The longest wait for a function that has answered and neither asks for the next event nor ends.
 ASKING_SECONDS = 5.0
+# For how long the emulator may remember who calls and what the caller may do.
+PRINCIPAL_SECONDS = 1.0
 # What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
 STACKS_MEBIBYTES = 64
 # Names a file to which each permission that a function used is appended.
@@ -115,6 +117,7 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     from ministack.services import lambda_svc, s3
 
     present_http_as_https(app, iam_evaluator)
+    remember_principals(iam_evaluator)
     if record := os.environ.get(RECORD_VARIABLE):
         record_permissions(iam_evaluator, Path(record))
     authorize_batches_as_single_calls(iam_actions)
@@ -161,6 +164,36 @@ def present_http_as_https(app, iam_evaluator) -> None:
         pin(source_ip, True)
 
     app.pin_request_origin = pin_as_https
+
+
+def remember_principals(iam_evaluator) -> None:
+    """The emulator finds out who calls, and parses the policies of the caller's role, twice for each request. Here it
+    remembers both for a moment. On AWS, too, a change of a policy is effective after a while only."""
+    for name, parameters in (
+        ("resolve_credential", ["access_key_id", "account_id", "session_token"]),
+        ("resolve_principal", ["access_key_id", "account_id", "credential"]),
+    ):
+        resolve = named(iam_evaluator, name)
+        expect_parameters(resolve, parameters)
+        setattr(iam_evaluator, name, remembered(resolve))
+
+
+def remembered(function):
+    """The function, which remembers its answer to the same arguments for `PRINCIPAL_SECONDS`."""
+    answers, until = {}, 0.0
+
+    def answer(*arguments, **named_arguments):
+        nonlocal until
+        now = time.monotonic()
+        if now >= until:
+            answers.clear()
+            until = now + PRINCIPAL_SECONDS
+        key = arguments + tuple(named_arguments.items())
+        if key not in answers:
+            answers[key] = function(*arguments, **named_arguments)
+        return answers[key]
+
+    return answer
 
 
 def record_permissions(iam_evaluator, record: Path) -> None:
