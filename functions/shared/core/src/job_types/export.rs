@@ -182,7 +182,7 @@ impl ItemProcessor for RecordExport {
 
     /// An item takes microseconds.
     fn batch_items(&self) -> usize {
-        64
+        256
     }
 }
 

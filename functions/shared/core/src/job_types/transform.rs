@@ -267,7 +267,7 @@ impl ItemProcessor for Mapping {
 
     /// An item takes microseconds.
     fn batch_items(&self) -> usize {
-        64
+        256
     }
 }
 

@@ -53,7 +53,7 @@ impl ItemProcessor for RowCheck {
 
     /// A check takes microseconds.
     fn batch_items(&self) -> usize {
-        64
+        256
     }
 }
 

@@ -239,6 +239,12 @@ pub(super) fn is_decimal(text: &str) -> bool {
 /// The number with the digits of this text. What JSON does not allow is left out: a plus sign, zeros in front, a point at
 /// either end.
 fn number(text: &str) -> Option<Value> {
+    // Most numbers are small integers, which need no text of their own. Minus zero keeps its sign.
+    if let Ok(integer) = text.parse::<i64>()
+        && (integer != 0 || !text.starts_with('-'))
+    {
+        return Some(Value::Number(integer.into()));
+    }
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
