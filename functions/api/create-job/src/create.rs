@@ -22,6 +22,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
+use crate::chunk_size;
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
@@ -110,12 +111,17 @@ impl Creator {
             return Err(CreateJobError::Full(full));
         }
         let now = self.clock.now();
-        let DetectedSource { source, head, warnings: found, .. } = match job_type.input() {
+        let DetectedSource { source, head, warnings: found, first, .. } = match job_type.input() {
             InputKind::File => self.detector(now).file(owner, request).await?,
             InputKind::Dataset => source::dataset(request)?,
         };
         let mut spec = self.spec(owner, request, source, head, now);
-        spec.output = job_type.prepare(&spec)?.output();
+        let processor = job_type.prepare(&spec)?;
+        spec.output = processor.output();
+        // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
+        if processor.is_fast() && spec.output.is_none() {
+            spec.limits = chunk_size::of_fast_items(spec.limits, &spec.source, &first, self.limits.workers);
+        }
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
             key: key.to_owned(),
             fingerprint,

@@ -12,6 +12,8 @@ rowmill_aws::settings! {
     pub struct CreateLimits {
         /// The limits of a chunk.
         pub chunks: ChunkLimits;
+        /// How many workers process chunks at the same time.
+        pub workers: u32 = 50, "ItemsMaximumConcurrency";
         /// How many jobs may be active at once.
         pub ceilings: Ceilings;
         /// How long the job may take.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{ABANDONED, BatchThreads};
+use super::{ABANDONED, BatchThreads, HELD_AFTER, Watch};
 
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(600);

@@ -180,9 +180,8 @@ impl ItemProcessor for RecordExport {
         self.filter.as_ref().map_or(0, RowSchema::held_bytes)
     }
 
-    /// An item takes microseconds.
-    fn batch_items(&self) -> usize {
-        256
+    fn is_fast(&self) -> bool {
+        true
     }
 }
 

@@ -265,9 +265,8 @@ impl ItemProcessor for Mapping {
         Some(self.rows.output("transformed", false))
     }
 
-    /// An item takes microseconds.
-    fn batch_items(&self) -> usize {
-        256
+    fn is_fast(&self) -> bool {
+        true
     }
 }
 

@@ -51,9 +51,8 @@ impl ItemProcessor for RowCheck {
         self.schema.held_bytes()
     }
 
-    /// A check takes microseconds.
-    fn batch_items(&self) -> usize {
-        256
+    fn is_fast(&self) -> bool {
+        true
     }
 }
 

@@ -12,6 +12,9 @@ pub use super::item::{Item, ItemError, ItemOutcome};
 use super::item_watch::AtItem;
 use crate::model::spec::{OutputFile, Spec};
 
+/// How many fast items a batch has.
+const FAST_BATCH_ITEMS: usize = 256;
+
 /// A kind of job.
 #[async_trait]
 pub trait JobType: Send + Sync {
@@ -99,13 +102,19 @@ pub trait ItemProcessor: Send + Sync {
         1
     }
 
-    /// How many items a batch has. Default: [`concurrency`](Self::concurrency).
+    /// Whether an item takes microseconds: it waits for nothing and computes little. Then chunks and batches have more
+    /// items. Default: no.
+    fn is_fast(&self) -> bool {
+        false
+    }
+
+    /// How many items a batch has. Default: 256 [fast](Self::is_fast) items, or [`concurrency`](Self::concurrency) others.
     ///
     /// Between two batches a run checks its time limit and whether the job was stopped. A batch that is not finished at
     /// the time limit is repeated from its start. So choose small batches if items take long, and large batches if
     /// items take microseconds.
     fn batch_items(&self) -> usize {
-        self.concurrency().max(1)
+        if self.is_fast() { FAST_BATCH_ITEMS } else { self.concurrency().max(1) }
     }
 
     /// Processes a batch and returns one result for each item, in the order of the items. Override this if a whole
