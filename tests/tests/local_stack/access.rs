@@ -35,6 +35,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
     another_owner_finds_nothing(&stack, &issuer, &job, &upload).await;
     a_live_connection_is_of_the_owner_of_its_ticket(&stack, &issuer, &job).await;
     a_change_needs_its_scope(&stack, &issuer).await;
+    a_gateway_passes_the_claims_on(&stack, &issuer, &job).await;
     a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
     changes_are_in_the_log(&stack, &job, &upload);
 }
@@ -129,6 +130,24 @@ async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {
     assert_eq!(status, StatusCode::OK, "{jobs}");
     let change = stack.post("/api/uploads").header("content-type", "text/csv").body("id\n1\n").token(&reader);
     assert_eq!(change.send_undocumented().await.status, StatusCode::FORBIDDEN);
+}
+
+/// The gateway of the command invokes the functions itself, so only they can refuse.
+async fn a_gateway_passes_the_claims_on(stack: &LocalStack, issuer: &Issuer, job: &str) {
+    let through_gateway = async |token: Option<String>| {
+        let mut command = rowmill();
+        command.args(["job", job, "--json", "--stack-name", "rowmill", "--endpoint-url", stack.endpoint()]);
+        command.env_remove("ROWMILL_TOKEN").env("XDG_CONFIG_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"));
+        let output = command.envs(token.map(|token| ("ROWMILL_TOKEN", token))).output().await.expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let (found, shown, problem) = through_gateway(Some(issuer.token(json!({})).await)).await;
+    assert!(found && shown.contains(job), "{shown}{problem}");
+    let (found, _, problem) = through_gateway(None).await;
+    assert!(!found && problem.contains("HTTP 401"), "{problem}");
+    let (found, _, problem) = through_gateway(Some(issuer.token(json!({ "sub": "bob" })).await)).await;
+    assert!(!found && problem.contains("HTTP 404"), "{problem}");
 }
 
 /// Logs in as a browser would, and uses the token.
