@@ -78,7 +78,8 @@ pub struct Route {
     pub body: Option<RequestBody>,
     /// What it answers when all is well.
     pub answers: &'static [Answer],
-    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, and [`POST_PROBLEMS`] if it is limited.
+    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, [`POST_PROBLEMS`] if it is limited, and
+    /// [`BODY_PROBLEMS`] if it takes a body.
     pub problems: &'static [(u16, ProblemCode)],
     /// Whether it reads anything that belongs to an owner.
     pub guarded: bool,
@@ -95,6 +96,15 @@ pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
 /// What every route of an owner that changes something answers beside these: every one but `GET`.
 pub const POST_PROBLEMS: [(u16, ProblemCode); 2] =
     [(403, ProblemCode::OwnerBlocked), (429, ProblemCode::TooManyRequests)];
+
+/// What every route answers that takes a body: one that cannot be read, or says what nobody understands.
+pub const BODY_PROBLEMS: [(u16, ProblemCode); 5] = [
+    (400, ProblemCode::InvalidJson),
+    (400, ProblemCode::InvalidBody),
+    (413, ProblemCode::BodyTooLarge),
+    (415, ProblemCode::UnsupportedMediaType),
+    (422, ProblemCode::InvalidRequest),
+];
 
 /// A parameter of a query or a header.
 #[derive(Clone, Copy, Debug)]
@@ -286,7 +296,8 @@ impl Route {
     pub fn all_problems(&self) -> Vec<(u16, ProblemCode)> {
         let common: &[_] = if self.guarded { &COMMON_PROBLEMS } else { &[] };
         let of_post: &[_] = if self.is_limited() { &POST_PROBLEMS } else { &[] };
-        self.problems.iter().chain(of_post).chain(common).copied().collect()
+        let of_body: &[_] = if self.body.is_some() { &BODY_PROBLEMS } else { &[] };
+        self.problems.iter().chain(of_body).chain(of_post).chain(common).copied().collect()
     }
 
     /// Whether it only reads.
