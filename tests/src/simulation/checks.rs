@@ -70,6 +70,13 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         format!("progress {} of {} items", view.item_progress, view.item_count)
     })?;
     ensure(view.percent < 100 || job.status == Status::Completed, || "100 percent before the end".into())?;
+    let (in_flight, width) = (view.chunks_in_flight, record.width.map_or(u64::MAX, u64::from));
+    ensure(in_flight <= width, || format!("{in_flight} chunks are in flight, more than the window of {width}"))?;
+    ensure(in_flight == 0 || !job.status.is_terminal(), || format!("{in_flight} chunks are in flight after the end"))?;
+    if job.status == Status::Running && job.redrive.is_none() {
+        let open = view.item_count - view.item_progress;
+        ensure((in_flight == 0) == (open == 0), || format!("{in_flight} chunks in flight, but {open} items are open"))?;
+    }
     let shown = Shown {
         attempt: job.attempt,
         progress: view.item_progress,

@@ -19,6 +19,8 @@ fn a_job_is_cancelled_on_the_page() {
         let tab = chromium.tab(&job_page(stack, &job)).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.until("document.querySelector('.mode').textContent === 'Live'").await;
+        let in_flight = |chunks| format!("document.querySelector('.chunks-in-flight dd').textContent === '{chunks}'");
+        tab.until(&in_flight(1)).await;
         tab.press("Cancel job").await;
         tab.until("document.querySelector('dialog[open]')").await;
         tab.press("Go on with the job").await;
@@ -26,6 +28,7 @@ fn a_job_is_cancelled_on_the_page() {
         tab.press("Cancel job").await;
         let _: Value = tab.value("document.querySelector('dialog .filled').click()").await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'cancelled'").await;
+        tab.until(&in_flight(0)).await;
         let shown = stack.job(&job).await;
         assert_eq!(shown["status"], "cancelled", "{shown}");
         // The counts on the page are those of the API.

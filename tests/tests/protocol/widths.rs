@@ -24,12 +24,14 @@ async fn no_more_chunks_are_in_flight_than_max_concurrency() {
         while let Some(message) = in_flight.pop() {
             let distinct: BTreeSet<_> = in_flight.iter().chain([&message]).map(|message| message.address).collect();
             most = most.max(distinct.len());
+            assert_eq!(world.show(job).await.chunks_in_flight, distinct.len() as u64);
             world.process(&message, false).await;
             in_flight.extend(world.chunks.take());
         }
         world.run().await;
         let shown = world.show(job).await;
         assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "width {width}");
+        assert_eq!(shown.chunks_in_flight, 0);
         assert_eq!(most, width, "exactly the limit");
     }
 }

@@ -12,7 +12,7 @@ import "./job-files.js";
 /** @typedef {import("./job.js").JobView} JobView */
 
 /** The figures below the bar, in this order. */
-const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Attempt", "Deadline"];
+const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Chunks in flight", "Attempt", "Deadline"];
 
 class JobPage extends HTMLElement {
   /** @type {JobView | null} */
@@ -110,7 +110,8 @@ class JobPage extends HTMLElement {
     this.#bar.update(job);
     const figures = {
       Items: `${count(job.itemProgress)} of ${count(job.itemCount)}${job.itemCountFinal ? "" : "+"}`,
-      Succeeded: count(job.itemsSucceeded), Failed: count(job.itemsFailed), Skipped: count(job.itemsSkipped), Attempt: count(job.attempt),
+      Succeeded: count(job.itemsSucceeded), Failed: count(job.itemsFailed), Skipped: count(job.itemsSkipped),
+      "Chunks in flight": count(job.chunksInFlight), Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
     show(this.#cancel, !ended && job.status !== "cancelling");

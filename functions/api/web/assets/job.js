@@ -19,6 +19,7 @@ import { count } from "./format.js";
  * @property {number} itemsSucceeded
  * @property {number} itemsFailed
  * @property {number} itemsSkipped
+ * @property {number} chunksInFlight
  * @property {number} attempt
  * @property {string} createdAt
  * @property {string | null} startedAt

@@ -44,6 +44,10 @@ pub struct JobView {
     pub items_failed: u64,
     /// How many items were not processed because the job was stopped.
     pub items_skipped: u64,
+    /// How many chunks are dispatched and not committed yet. 0 before a splitter takes the job, and after its end.
+    #[serde(default)]
+    #[schema(required)]
+    pub chunks_in_flight: u64,
     /// Which attempt this is, counted from 1. A redrive starts the next one.
     #[serde(default = "first_attempt")]
     #[schema(required, minimum = 1)]

@@ -88,6 +88,7 @@ pub fn job() -> JobView {
         items_succeeded: 11_230,
         items_failed: 1,
         items_skipped: 0,
+        chunks_in_flight: 0,
         attempt: 1,
         version: 1_924_145_348_608,
         created_at: at(0),

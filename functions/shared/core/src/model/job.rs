@@ -37,6 +37,8 @@ pub struct Job {
     pub data_bytes: u64,
     /// What the owner should know about the file. One of each kind; those found while the file is split come later.
     pub warnings: Vec<JobWarning>,
+    /// How many of its chunks may be in flight at once, as in its spec. `None` also for a job of an older version.
+    pub max_concurrency: Option<u32>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
@@ -99,6 +101,7 @@ impl Job {
             data_start,
             data_bytes,
             warnings: warnings::of_columns(&spec.head),
+            max_concurrency: spec.max_concurrency,
             metadata: None,
             status: Status::Waiting,
             outcome: None,

@@ -206,6 +206,13 @@ impl Tally {
         self.done == self.expected
     }
 
+    /// The numbers of the chunks that are not committed, ascending.
+    pub fn uncommitted(&self) -> impl Iterator<Item = u64> {
+        let first = u64::from(self.number) * CHUNKS_PER_TALLY as u64;
+        let places = (0..).zip(&self.marks).take(self.expected as usize);
+        places.filter(|(_, mark)| mark.is_none()).map(move |(place, _): (u64, _)| first + place)
+    }
+
     /// The mark of the chunk at this place, if it is committed.
     pub fn mark(&self, index: u8) -> Option<Mark> {
         self.marks.get(usize::from(index)).copied().flatten()

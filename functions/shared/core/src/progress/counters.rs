@@ -1,5 +1,6 @@
 //! The counters of an attempt that is running: its totals and its open tallies.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use jiff::Timestamp;
@@ -60,6 +61,17 @@ impl Counters {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
     }
 
+    /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them is
+    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is.
+    pub fn in_flight(&self, max_concurrency: Option<u32>) -> u64 {
+        let Some(width) = max_concurrency else {
+            return self.open.iter().map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
+        };
+        let lanes: BTreeSet<u64> =
+            self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width)).collect();
+        lanes.len() as u64
+    }
+
     /// When a tally last moved.
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
@@ -92,7 +104,36 @@ fn percent(committed: u64, whole: u64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::RunId;
+    use crate::model::tally::{Mark, MarkKind};
+    use crate::text::{Chunk, ChunkMode, Position};
     use proptest::prelude::*;
+
+    /// A tally of so many chunks of one item, of which these are committed.
+    fn tally(number: u32, chunks: usize, committed: &[usize]) -> Tally {
+        let start = Position { offset: 0, row: 1 };
+        let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items };
+        let mut tally = Tally::of(1, number, start, &vec![chunk; chunks], Timestamp::UNIX_EPOCH);
+        for place in committed {
+            tally.marks[*place] = Some(Mark { kind: MarkKind::Clean, run: RunId::from_bytes([1; 7]) });
+            tally.done += 1;
+        }
+        tally
+    }
+
+    #[test]
+    fn chunks_are_in_flight_until_they_are_committed() {
+        let counters = |open| Counters { totals: Totals::default(), open };
+        assert_eq!(counters(Vec::new()).in_flight(None), 0);
+        let open = counters(vec![tally(0, 64, &[0, 2]), tally(2, 5, &[0, 1, 2, 3])]);
+        assert_eq!(open.in_flight(None), 63);
+        // Chunks 1 and 3 to 63, and chunk 132: those before them in their lane are committed, those behind them wait.
+        assert_eq!(open.in_flight(Some(1)), 1);
+        assert_eq!(open.in_flight(Some(3)), 3);
+        assert_eq!(open.in_flight(Some(1000)), 63);
+        let last = counters(vec![tally(2, 5, &[0, 1, 2, 3])]);
+        assert_eq!((last.in_flight(Some(3)), last.in_flight(None)), (1, 1), "the other lanes have no chunks left");
+    }
 
     #[test]
     fn only_an_ended_job_has_100_percent() {

@@ -51,6 +51,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         items_succeeded: counts.succeeded,
         items_failed: counts.failed,
         items_skipped: counts.skipped,
+        chunks_in_flight: chunks_in_flight(job, counters),
         attempt: job.attempt,
         version: version(job, counters),
         created_at: job.created_at,
@@ -74,6 +75,10 @@ fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
         // The counters are read after the job row, so they may include items that were dispatched in between.
         None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
     }
+}
+
+fn chunks_in_flight(job: &Job, counters: Option<&Counters>) -> u64 {
+    counters.filter(|_| !job.status.is_terminal()).map_or(0, |counters| counters.in_flight(job.max_concurrency))
 }
 
 fn unprocessed(job: &Job) -> Option<Unprocessed> {

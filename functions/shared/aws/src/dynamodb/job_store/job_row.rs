@@ -40,6 +40,8 @@ struct JobRow {
     data_bytes: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<JobWarning>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_concurrency: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     metadata: Option<Map<String, Value>>,
     status: Status,
@@ -173,6 +175,7 @@ mod tests {
             data_start: 9,
             data_bytes: u64::MAX,
             warnings: vec![warnings::trailing_bytes(7)],
+            max_concurrency: Some(3),
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
             outcome: Some(JobOutcome::Partial),
@@ -222,6 +225,7 @@ mod tests {
             warnings: Vec::new(),
             results: None,
             composing: None,
+            max_concurrency: None,
             metadata: None,
             outcome: None,
             lease: None,
