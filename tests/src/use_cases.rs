@@ -24,7 +24,7 @@ use rowmill_core::ports::{
     Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
@@ -187,9 +187,9 @@ impl UseCases {
     }
 
     /// `job-status`: jobs.
-    pub fn status(&self) -> JobViews {
+    pub fn status(&self) -> JobReader {
         let Ports { jobs, clock, .. } = self.ports.clone();
-        JobViews { jobs, clock }
+        JobReader { jobs, clock }
     }
 
     /// `job-status`: failed and skipped items.

@@ -28,7 +28,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, RecordStore};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
@@ -70,7 +70,7 @@ pub struct World {
     /// `complete-job`.
     pub completer: Completer,
     /// `job-status`: jobs.
-    pub status: JobViews,
+    pub status: JobReader,
     /// `job-status`: failed and skipped items.
     pub items: ItemPages,
     /// `job-status`: results.

@@ -14,7 +14,7 @@ use rowmill_aws::http::{
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{JobFilter, PortError};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
@@ -37,7 +37,7 @@ const DEAD_LETTERS_MAX: usize = 1000;
 /// The use cases and the limits of a page.
 pub struct JobPages {
     /// Jobs.
-    pub jobs: JobViews,
+    pub jobs: JobReader,
     /// Failed and skipped items.
     pub items: ItemPages,
     /// Results.

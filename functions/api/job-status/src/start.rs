@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::{Links, SettingsGroup};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
@@ -25,7 +25,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
             clock: runtime.clock(),
             link_expiry: Links::from_env()?.expiry,
         },
-        jobs: JobViews { jobs, clock: runtime.clock() },
+        jobs: JobReader { jobs, clock: runtime.clock() },
         jobs_page_max: JOBS_PAGE_MAX,
         items_page_max: ITEMS_PAGE_MAX,
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::{SettingsGroup, SubscriptionLimits};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::LiveSender;
 
 use crate::handler;
@@ -17,7 +17,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("live-subscription").await?;
     let (live, clock) = (runtime.live_store()?, runtime.clock());
     let subscriber = Arc::new(Subscriber {
-        views: JobViews { jobs: runtime.job_store()?, clock: clock.clone() },
+        reader: JobReader { jobs: runtime.job_store()?, clock: clock.clone() },
         sender: LiveSender { connections: live.clone(), sender: runtime.connection_sender()?, clock: clock.clone() },
         connections: live.clone(),
         subscriptions: live,

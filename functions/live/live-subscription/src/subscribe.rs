@@ -11,7 +11,7 @@ use rowmill_api::job::JobView;
 use rowmill_api::live::{LiveAction, LiveErrorCode, LiveJobs, LiveMessage, LiveMessageType, LiveRequest};
 use rowmill_core::model::live::{Connection, ConnectionId, Topic};
 use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::LiveSender;
 
 /// How many jobs a subscription to all jobs shows at its beginning: the newest ones.
@@ -23,7 +23,7 @@ const SNAPSHOTS_AT_ONCE: usize = 4;
 /// The use case and the ports it works through.
 pub struct Subscriber {
     /// The jobs.
-    pub views: JobViews,
+    pub reader: JobReader,
     /// The connections.
     pub connections: Arc<dyn Connections>,
     /// The subscriptions.
@@ -71,7 +71,7 @@ impl Subscriber {
 
     async fn subscribe_to_job(&self, connection: &Connection, job_guid: JobGuid) -> Result<(), PortError> {
         let topic = Topic::Job(job_guid);
-        match self.views.owned(&connection.owner, job_guid).await {
+        match self.reader.owned(&connection.owner, job_guid).await {
             Ok(_) => {}
             Err(PortError::NotFound) => return self.no_such_job(connection, job_guid).await,
             Err(error) => return Err(error),
@@ -79,8 +79,8 @@ impl Subscriber {
         if !self.store(connection, topic).await? {
             return Ok(());
         }
-        let view = match self.views.owned(&connection.owner, job_guid).await {
-            Ok(job) => self.views.show(&job).await?,
+        let view = match self.reader.owned(&connection.owner, job_guid).await {
+            Ok(job) => self.reader.show(&job).await?,
             Err(PortError::NotFound) => return self.no_such_job(connection, job_guid).await,
             Err(error) => return Err(error),
         };
@@ -93,7 +93,7 @@ impl Subscriber {
             return Ok(());
         }
         let filter = JobFilter { limit: SNAPSHOTS, ..JobFilter::default() };
-        let page = self.views.list(&connection.owner, &filter).await?;
+        let page = self.reader.list(&connection.owner, &filter).await?;
         let subscribed = with_topic(LiveMessage::of(LiveMessageType::Subscribed), Some(Topic::Mine));
         self.send(&connection.id, &subscribed).await?;
         let snapshots = page.jobs.into_iter().map(|view| self.send_snapshot(connection, view));

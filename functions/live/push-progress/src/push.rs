@@ -14,7 +14,7 @@ use rowmill_api::live::{LiveMessage, LiveMessageType};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::ConnectionId;
 use rowmill_core::ports::{PortError, Subscriptions};
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::{LiveSender, SEND_PAUSE, SEND_TRIES, Tried};
 use tokio::sync::Semaphore;
 
@@ -24,7 +24,7 @@ use crate::pace::Memory;
 
 /// The use case and the ports it works through.
 pub struct Pusher {
-    views: JobViews,
+    reader: JobReader,
     subscriptions: Arc<dyn Subscriptions>,
     sender: LiveSender,
     memory: Memory,
@@ -34,8 +34,8 @@ pub struct Pusher {
 
 impl Pusher {
     /// The use case over these ports.
-    pub fn new(views: JobViews, subscriptions: Arc<dyn Subscriptions>, sender: LiveSender) -> Self {
-        Self { views, subscriptions, sender, memory: Memory::default(), slots: Semaphore::new(SENDS_AT_ONCE) }
+    pub fn new(reader: JobReader, subscriptions: Arc<dyn Subscriptions>, sender: LiveSender) -> Self {
+        Self { reader, subscriptions, sender, memory: Memory::default(), slots: Semaphore::new(SENDS_AT_ONCE) }
     }
 
     /// Tells the watchers about these changes.
@@ -76,14 +76,14 @@ impl Pusher {
         }
         let owner = match told {
             Some(owner) => owner.clone(),
-            None => self.views.jobs.job(job).await?.owner,
+            None => self.reader.jobs.job(job).await?.owner,
         };
         self.memory.keep_owner(job, owner.clone());
         Ok(owner)
     }
 
     async fn push_owner(&self, owner: &Owner, jobs: Vec<(JobGuid, Movement)>) -> Result<(), PortError> {
-        let watchers = self.subscriptions.watchers(owner, self.views.clock.now()).await?;
+        let watchers = self.subscriptions.watchers(owner, self.reader.clock.now()).await?;
         let pushed = jobs.into_iter().map(|(job, movement)| {
             let watching: Vec<&ConnectionId> =
                 watchers.iter().filter(|watcher| watcher.watches(job)).map(|watcher| &watcher.connection).collect();
@@ -94,18 +94,18 @@ impl Pusher {
 
     async fn push_job(&self, job: JobGuid, movement: Movement, to: Vec<&ConnectionId>) -> Result<(), PortError> {
         for ended in &movement.ended {
-            let view = self.views.show(ended).await?;
+            let view = self.reader.show(ended).await?;
             self.fan_out(&LiveMessage::of_job(LiveMessageType::Ended, view), to.clone()).await?;
         }
         if !movement.moved {
             return Ok(());
         }
-        let clock = &self.views.clock;
+        let clock = &self.reader.clock;
         let wait = self.memory.wait(job, clock.now());
         if !wait.is_zero() {
             clock.sleep(wait).await;
         }
-        let row = match self.views.jobs.job(job).await {
+        let row = match self.reader.jobs.job(job).await {
             Ok(row) => row,
             Err(PortError::NotFound) => return Ok(()),
             Err(error) => return Err(error),
@@ -114,7 +114,7 @@ impl Pusher {
         if row.status.is_terminal() {
             return Ok(());
         }
-        let view = self.views.show(&row).await?;
+        let view = self.reader.show(&row).await?;
         self.memory.tell(job, clock.now());
         self.fan_out(&LiveMessage::of_job(LiveMessageType::Progress, view), to).await
     }
@@ -142,7 +142,7 @@ impl Pusher {
                 return first_error(results);
             }
             if tried < SEND_TRIES {
-                self.views.clock.sleep(SEND_PAUSE).await;
+                self.reader.clock.sleep(SEND_PAUSE).await;
             }
         }
         for id in open {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_core::progress::job_views::JobViews;
+use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::LiveSender;
 
 use crate::handler;
@@ -15,9 +15,9 @@ use crate::push::Pusher;
 pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("push-progress").await?;
     let (live, clock) = (runtime.live_store()?, runtime.clock());
-    let views = JobViews { jobs: runtime.job_store()?, clock: clock.clone() };
+    let reader = JobReader { jobs: runtime.job_store()?, clock: clock.clone() };
     let sender = LiveSender { connections: live.clone(), sender: runtime.connection_sender()?, clock };
-    let pusher = Arc::new(Pusher::new(views, live, sender));
+    let pusher = Arc::new(Pusher::new(reader, live, sender));
     runtime
         .serve_stream(move |changes| {
             let pusher = Arc::clone(&pusher);

@@ -3,8 +3,8 @@
 pub mod blocked;
 pub mod committer;
 pub mod counters;
+pub mod job_reader;
 pub mod job_view;
-pub mod job_views;
 pub mod lease;
 pub mod live_sender;
 pub mod refused;

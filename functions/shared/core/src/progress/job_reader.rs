@@ -13,16 +13,16 @@ use crate::progress::job_view;
 /// How many jobs' counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
 
-/// Shows a job with its counters, and lists the jobs of an owner.
+/// Reads jobs as views: one with its counters, or a page of an owner's.
 #[derive(Clone)]
-pub struct JobViews {
+pub struct JobReader {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-impl JobViews {
+impl JobReader {
     /// The owner's job of this name.
     ///
     /// # Errors
