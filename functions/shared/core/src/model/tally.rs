@@ -206,10 +206,11 @@ impl Tally {
         self.done == self.expected
     }
 
-    /// The numbers of the chunks that are not committed, ascending.
+    /// The numbers of the chunks that are not committed, ascending. A closed tally has none, also where its rest was
+    /// skipped without marks.
     pub fn uncommitted(&self) -> impl Iterator<Item = u64> {
         let first = u64::from(self.number) * CHUNKS_PER_TALLY as u64;
-        let places = (0..).zip(&self.marks).take(self.expected as usize);
+        let places = (0..).zip(&self.marks).take(if self.is_closed() { 0 } else { self.expected as usize });
         places.filter(|(_, mark)| mark.is_none()).map(move |(place, _): (u64, _)| first + place)
     }
 

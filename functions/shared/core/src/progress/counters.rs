@@ -131,6 +131,9 @@ mod tests {
         assert_eq!(open.in_flight(Some(1)), 1);
         assert_eq!(open.in_flight(Some(3)), 3);
         assert_eq!(open.in_flight(Some(1000)), 63);
+        let mut skipped = tally(0, 64, &[0]);
+        skipped.done = skipped.expected;
+        assert_eq!(counters(vec![skipped]).in_flight(Some(3)), 0, "the rest of a tally is skipped without marks");
         let last = counters(vec![tally(2, 5, &[0, 1, 2, 3])]);
         assert_eq!((last.in_flight(Some(3)), last.in_flight(None)), (1, 1), "the other lanes have no chunks left");
     }
