@@ -111,6 +111,11 @@ impl Tab {
         self.until("!window.leaving && document.readyState === 'complete'").await;
     }
 
+    /// Runs this script before those of every page that this tab goes to from now on.
+    pub async fn before_each_page(&self, script: &str) {
+        self.page.evaluate_on_new_document(script).await.expect("a script");
+    }
+
     /// The value of an expression, awaited.
     pub async fn value<T: DeserializeOwned>(&self, expression: &str) -> T {
         let value = self.try_value(expression).await.unwrap_or_else(|error| panic!("{expression}: {error}"));

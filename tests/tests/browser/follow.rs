@@ -57,11 +57,44 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
     });
 }
 
+/// Keeps the page's live connections, each with the messages that it got, for the tests.
+const KEEP_SOCKETS: &str = "window.sockets = []; window.WebSocket = class extends WebSocket { \
+                            constructor(url) { super(url); this.got = []; window.sockets.push(this); \
+                            this.addEventListener('message', ({data}) => this.got.push(JSON.parse(data))); } };";
+
+#[test]
+fn a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped() {
+    let name = "a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped";
+    on_the_stack(name, async |stack, chromium| {
+        let file = stack.upload("text/csv", rows(100_000)).await;
+        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await;
+        let tab = chromium.tab(&page(stack)).await;
+        tab.until("document.querySelector('job-list')").await;
+        tab.before_each_page(KEEP_SOCKETS).await;
+        tab.go(&format!("{}?again#/jobs/{job}", page(stack))).await;
+        tab.until("document.querySelector('.mode').textContent === 'Live'").await;
+        tab.until("sockets[0].got.some(({type}) => type === 'snapshot')").await;
+        let _: Value = tab.value("sockets[0].close(), null").await;
+        tab.until("sockets[1].got.some(({type}) => type === 'progress')").await;
+        assert_eq!(tab.value::<String>("document.querySelector('.mode').textContent").await, "Live");
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        // A message that was on its way for long.
+        let late = "(late => (sockets[1].dispatchEvent(new MessageEvent('message', {data: JSON.stringify(late)})), late.job.version))\
+                    (sockets[0].got.find(({type}) => type === 'snapshot'))";
+        assert!(tab.value::<u64>(late).await < stack.job(&job).await["version"].as_u64().expect("a version"));
+        assert_eq!(
+            tab.value::<String>("document.querySelector('job-page state-badge').textContent").await,
+            "completed"
+        );
+        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+    });
+}
+
 #[test]
 fn a_long_job_is_watched_in_bounded_memory() {
     on_the_stack("a_long_job_is_watched_in_bounded_memory", async |stack, chromium| {
         let count: usize =
-            std::env::var("ROWMILL_BROWSER_ROWS").map_or(100_000, |text| text.parse().expect("a number"));
+            std::env::var("ROWMILL_BROWSER_ROWS").map_or(1_000_000, |text| text.parse().expect("a number"));
         // Every tenth row fails, so that there is something to list.
         let text = "id,name\n".to_owned()
             + &(0..count)

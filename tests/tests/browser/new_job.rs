@@ -1,8 +1,10 @@
 //! Uploads and new jobs.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
-use serde_json::Value;
+use acceptance::local_stack::answer;
+use serde_json::{Value, json};
 
 use crate::browser::Tab;
 use crate::stack::{data, folder, on_the_stack, page};
@@ -66,18 +68,24 @@ fn a_field_that_is_wrong_is_told_and_nothing_is_started() {
     });
 }
 
+/// A file of 70,000 rows that goes in parts.
+fn big_file(name: &str) -> PathBuf {
+    std::fs::create_dir_all(folder()).expect("a folder");
+    let path = folder().join(name);
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
+    writeln!(file, "id,text").expect("a disk");
+    let text = "x".repeat(1000);
+    for id in 0..70_000 {
+        writeln!(file, "{id},{text}").expect("a disk");
+    }
+    file.flush().expect("a disk");
+    path
+}
+
 #[test]
 fn a_big_file_goes_in_parts_and_goes_on_after_a_pause() {
     on_the_stack("a_big_file_goes_in_parts_and_goes_on_after_a_pause", async |stack, chromium| {
-        std::fs::create_dir_all(folder()).expect("a folder");
-        let path = folder().join("big.csv");
-        let mut file = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
-        writeln!(file, "id,text").expect("a disk");
-        let text = "x".repeat(1000);
-        for id in 0..70_000 {
-            writeln!(file, "{id},{text}").expect("a disk");
-        }
-        drop(file);
+        let path = big_file("big.csv");
         let tab = chromium.tab(&format!("{}#/new", page(stack))).await;
         // So that there is time to pause.
         tab.slow(10e6).await;
@@ -98,4 +106,50 @@ fn a_big_file_goes_in_parts_and_goes_on_after_a_pause() {
         assert_eq!(figures(&tab).await[0], "70,000 of 70,000");
         std::fs::remove_file(path).expect("a file");
     });
+}
+
+/// The parts that this page has sent into the bucket.
+const SENT: &str = "[...new Set(performance.getEntriesByType('resource').filter(one => one.initiatorType === 'xmlhttprequest')\
+                    .map(one => Number(new URL(one.name).searchParams.get('partNumber'))).filter(Boolean))].sort((a, b) => a - b)";
+
+#[test]
+fn a_page_that_is_loaded_again_sends_the_missing_parts_of_the_same_file_only() {
+    on_the_stack(
+        "a_page_that_is_loaded_again_sends_the_missing_parts_of_the_same_file_only",
+        async |stack, chromium| {
+            let path = big_file("resumed.csv");
+            let tab = chromium.tab(&format!("{}#/new", page(stack))).await;
+            tab.slow(10e6).await;
+            tab.choose_files(&[&path]).await;
+            tab.until("JSON.parse(localStorage.getItem('rowmill.uploads') ?? '[]').length === 1").await;
+            let kept: Vec<Value> = tab.value("JSON.parse(localStorage.getItem('rowmill.uploads'))").await;
+            let upload = format!("/api/uploads/{}", kept[0]["fileGuid"].as_str().expect("a guid"));
+            tab.until(&format!("fetch('{upload}').then(answer => answer.json()).then(view => view.bytesStored > 0)"))
+                .await;
+
+            tab.go(&format!("{}?again#/new", page(stack))).await;
+            let (_, before) = answer(stack.get(&upload)).await;
+            assert_eq!(before["status"], "pending", "it was not done yet: {before}");
+            tab.slow(-1.0).await;
+            tab.choose_files(&[&path]).await;
+            tab.sees("uploaded, 100%").await;
+            let (_, stored) = answer(stack.get(&upload)).await;
+            assert_eq!(stored["status"], "ready", "the same upload: {stored}");
+            let sent: Vec<u64> = tab.value(SENT).await;
+            let stored = |part: &u64| {
+                let ranges = before["partsStored"].as_array().expect("ranges");
+                let number = |value: &Value| value.as_u64().expect("a number");
+                ranges.iter().any(|range| (number(&range["first"])..=number(&range["last"])).contains(part))
+            };
+            assert_eq!(sent, (1..=5).filter(|part| !stored(part)).collect::<Vec<_>>(), "{before}");
+            let kept: Value = tab.value("JSON.parse(localStorage.getItem('rowmill.uploads'))").await;
+            assert_eq!(kept, json!([]), "nothing is left to resume");
+
+            tab.choose("Type", "validate").await;
+            tab.press("Start job").await;
+            tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+            assert_eq!(figures(&tab).await[0], "70,000 of 70,000");
+            std::fs::remove_file(path).expect("a file");
+        },
+    );
 }
