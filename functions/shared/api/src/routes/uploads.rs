@@ -36,10 +36,7 @@ routes!(
             json: &[Json::of::<UploadView>()],
             headers: &[],
         }],
-        problems: &[
-            (422, BodyAltered),
-            (429, TooManyUploads),
-        ],
+        problems: &[(422, BodyAltered), (429, TooManyUploads),],
         guarded: true,
     },
     Route {
@@ -92,11 +89,7 @@ routes!(
             json: &[Json::of::<UploadView>()],
             headers: &[],
         }],
-        problems: &[
-            (404, NotFound),
-            (409, UploadReady),
-            (429, TooManyUploads),
-        ],
+        problems: &[(404, NotFound), (409, UploadReady), (429, TooManyUploads),],
         guarded: true,
     },
     Route {
