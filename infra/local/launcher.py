@@ -39,6 +39,8 @@ ASKING_SECONDS = 5.0
 PRINCIPAL_SECONDS = 1.0
 # What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
 STACKS_MEBIBYTES = 64
+# How far functions stand back behind the emulator: from 0, not at all, to 19.
+FUNCTIONS_NICENESS = 10
 # Names a file to which each permission that a function used is appended.
 RECORD_VARIABLE = "ROWMILL_RECORD_PERMISSIONS"
 # The beginning of a PartiQL statement that writes to a table.
@@ -126,6 +128,7 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
     limit_memory(lambda_runtime)
+    let_functions_yield(lambda_runtime)
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)
     take_concurrency_from_parameters(lambda_svc)
@@ -356,6 +359,23 @@ def limit_memory(lambda_runtime) -> None:
         await_init(self, init_timeout)
 
     worker._await_init = limit_and_await_init
+
+
+def let_functions_yield(lambda_runtime) -> None:
+    """On AWS the services have machines of their own. Here a function that computes for long would take the
+    processor from the emulator, and with it from every other function. So the functions yield to it."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    await_init = named(worker, "_await_init")
+
+    def yield_and_await_init(self, init_timeout=None):
+        if self._proc is not None:
+            # Linux has a niceness for each thread. Others have no such folder.
+            for thread in Path(f"/proc/{self._proc.pid}/task").glob("*"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.setpriority(os.PRIO_PROCESS, int(thread.name), FUNCTIONS_NICENESS)
+        await_init(self, init_timeout)
+
+    worker._await_init = yield_and_await_init
 
 
 def do_not_wait_for_log_lines(lambda_runtime) -> None:
