@@ -80,7 +80,9 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         let long = "'{\"a\": 12345678901234567890}'";
         let _: Value = tab.value(&write.replace("INDEX", "0").replace("VALUE", long)).await;
         tab.press("Redrive with corrections").await;
-        tab.until("document.querySelectorAll('.figures dd')[6].textContent === '2'").await;
+        let attempt =
+            "[...document.querySelectorAll('.figures dt')].findIndex(label => label.textContent === 'Attempt')";
+        tab.until(&format!("document.querySelectorAll('.figures dd')[{attempt}].textContent === '2'")).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'some failed'").await;
         assert_eq!(figures(&tab).await, ["3 of 3", "2", "1", "0"]);
     });

@@ -66,8 +66,11 @@ const KEEP_SOCKETS: &str = "window.sockets = []; window.WebSocket = class extend
 fn a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped() {
     let name = "a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped";
     on_the_stack(name, async |stack, chromium| {
-        let file = stack.upload("text/csv", rows(100_000)).await;
-        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await;
+        // An import of so many rows takes long enough to be seen on both connections.
+        let file = stack.upload("text/csv", rows(30_000)).await;
+        let params = json!({ "dataset": "closed", "key": "id" });
+        let body = json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1 });
+        let job = stack.create_from(&body).await;
         let tab = chromium.tab(&page(stack)).await;
         tab.until("document.querySelector('job-list')").await;
         tab.before_each_page(KEEP_SOCKETS).await;
@@ -86,7 +89,7 @@ fn a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_s
             tab.value::<String>("document.querySelector('job-page state-badge').textContent").await,
             "completed"
         );
-        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+        assert_eq!(figures(&tab).await[0], "30,000 of 30,000");
     });
 }
 
