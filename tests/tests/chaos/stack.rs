@@ -66,6 +66,7 @@ impl ChaosStack {
             ("StopGraceSeconds", "5"),
             ("SweepBackoffMaxSeconds", "10"),
             ("ChunkMaxItems", &CHUNK_MAX_ITEMS.to_string()),
+            ("FastChunkFactor", "1"),
             ("OwnerJobCeiling", &OWNER_JOB_CEILING.to_string()),
             ("TypeJobCeiling", &TYPE_JOB_CEILING.to_string()),
         ];

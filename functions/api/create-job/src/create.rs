@@ -120,7 +120,7 @@ impl Creator {
         spec.output = processor.output();
         // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
         if processor.is_fast() && spec.output.is_none() {
-            spec.limits = chunk_size::of_fast_items(spec.limits, &spec.source, &first, self.limits.workers);
+            spec.limits = chunk_size::of_fast_items(&self.limits, &spec.source, &first);
         }
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
             key: key.to_owned(),

@@ -14,6 +14,8 @@ rowmill_aws::settings! {
         pub chunks: ChunkLimits;
         /// How many workers process chunks at the same time.
         pub workers: u32 = 50, "ItemsMaximumConcurrency";
+        /// How many times the usual number of items a chunk may have if items take microseconds.
+        pub fast_factor: u32 = 8, "FastChunkFactor";
         /// How many jobs may be active at once.
         pub ceilings: Ceilings;
         /// How long the job may take.
