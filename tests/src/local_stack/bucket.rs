@@ -1,13 +1,37 @@
-//! The bucket, as somebody who drops files into it sees it.
+//! The bucket, as somebody who sends or drops files into it sees it.
 
 use std::time::{Duration, Instant};
 
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::{LocalStack, PATIENCE};
 
 impl LocalStack {
+    /// A request to a presigned URL.
+    ///
+    /// # Panics
+    /// If the URL belongs to the API: [`call`](Self::call) checks its answers.
+    pub fn presigned(&self, method: &str, url: &str) -> RequestBuilder {
+        assert!(!url.starts_with(self.api_url()), "{url} is not presigned");
+        self.http.request(method.parse().expect("a method"), url)
+    }
+
+    /// Sends bytes with a presigned request exactly as the API gave it.
+    pub async fn send_signed(&self, signed: &Value, bytes: Vec<u8>) -> StatusCode {
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let mut request = self.presigned(&text(&signed["method"]), &text(&signed["url"]));
+        for (name, value) in signed["headers"].as_object().expect("headers") {
+            // The HTTP client writes the length itself, and it must be the same.
+            match name.as_str() {
+                "content-length" => assert_eq!(text(value), bytes.len().to_string()),
+                _ => request = request.header(name, text(value)),
+            }
+        }
+        request.body(bytes).send().await.expect("the bucket answers").status()
+    }
+
     /// Drops a file with these notes on it; its entity tag.
     pub async fn drop_file(&self, key: &str, bytes: impl Into<Vec<u8>>, notes: &[(&str, &str)]) -> String {
         let mut request = self.s3.put_object().bucket(self.output("Bucket")).key(key).content_type("text/csv");

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
-use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use reqwest::{Client, Method, StatusCode};
 use rowmill::aws::{Target, sdk_config};
 use rowmill::progress::Progress;
 use rowmill::stack::{Stack, StackOptions, logs_dir};
@@ -181,15 +181,6 @@ impl LocalStack {
     /// Base URL of the emulated AWS services.
     pub fn endpoint(&self) -> &str {
         self.stack.endpoint()
-    }
-
-    /// A request to a presigned URL.
-    ///
-    /// # Panics
-    /// If the URL belongs to the API: [`call`](Self::call) checks its answers.
-    pub fn presigned(&self, method: &str, url: &str) -> RequestBuilder {
-        assert!(!url.starts_with(self.api_url()), "{url} is not presigned");
-        self.http.request(method.parse().expect("a method"), url)
     }
 
     /// Uploads a file in the request itself.

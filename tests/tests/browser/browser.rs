@@ -132,10 +132,11 @@ impl Tab {
         }
     }
 
-    /// Waits until an expression is true. What throws, because something is not there yet, is not.
+    /// Waits until an expression, awaited, is true. What throws, because something is not there yet, is not.
     pub async fn until(&self, expression: &str) {
         let started = Instant::now();
-        while self.try_value(&format!("Boolean({expression})")).await != Ok(Value::Bool(true)) {
+        let truth = format!("(async () => Boolean(await ({expression})))()");
+        while self.try_value(&truth).await != Ok(Value::Bool(true)) {
             if started.elapsed() > PATIENCE {
                 let text: String = self.value("document.body.innerText").await;
                 panic!("it never holds that {expression}:\n{text}");

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::live::long_job;
 use crate::stack::on_the_stack;
-use crate::uploads::{announce, send};
+use crate::uploads::announce;
 
 /// A run of the command that has ended.
 struct Ran {
@@ -86,7 +86,7 @@ fn the_command_aborts_an_upload_that_was_begun() {
         let upload = announce(stack, "big.csv", size, None).await;
         let guid = upload["fileGuid"].as_str().expect("a guid");
         let part = vec![b'x'; usize::try_from(upload["parts"][0]["size"].as_u64().expect("a size")).expect("fits")];
-        assert_eq!(send(stack, &upload["parts"][0], part).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&upload["parts"][0], part).await, StatusCode::OK);
         let ran = user.runs(&["upload", "--abort", guid]).await;
         assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
         assert!(ran.err.contains(&format!("Aborted the upload {guid}\n")), "{}", ran.err);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::results::results;
 use crate::stack::on_the_stack;
-use crate::uploads::{announce, send};
+use crate::uploads::announce;
 
 #[test]
 fn the_same_characters_come_out_of_every_format() {
@@ -108,7 +108,7 @@ fn a_sheet_of_ten_million_cells_is_a_million_items() {
     on_the_stack(async |stack| {
         let workbook = files::workbook_of_numbers(1_000_000, 10);
         let upload = announce(stack, "cells.xlsx", workbook.len(), None).await;
-        assert_eq!(send(stack, &upload["upload"], workbook).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&upload["upload"], workbook).await, StatusCode::OK);
         let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
         beside_it_goes_on(stack).await;
         let ended = stack.ended(&job).await;

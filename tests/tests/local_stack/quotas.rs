@@ -7,8 +7,6 @@ use acceptance::local_stack::{ApiRequest, LocalStack, PATIENCE, answer, options,
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::uploads::send;
-
 const LIMIT: usize = 12;
 
 /// Its own stack: the other tests send more than these limits allow.
@@ -49,7 +47,7 @@ async fn uploads_are_outstanding_until_they_are_complete(stack: &LocalStack) {
 
     // Looking at the first one finds that its bytes are stored; a job on the second one finds the same.
     for upload in [&first, &second] {
-        assert_eq!(send(stack, &upload["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&upload["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
     }
     let path = format!("/api/uploads/{}", first["fileGuid"].as_str().expect("a guid"));
     assert_eq!(answer(stack.get(&path)).await.1["status"], "ready");

@@ -30,20 +30,6 @@ pub async fn announce(stack: &LocalStack, name: &str, size: usize, sha256: Optio
     upload
 }
 
-/// Sends bytes with a presigned request exactly as the API gave it.
-pub async fn send(stack: &LocalStack, signed: &Value, bytes: Vec<u8>) -> StatusCode {
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let mut request = stack.presigned(&text(&signed["method"]), &text(&signed["url"]));
-    for (name, value) in signed["headers"].as_object().expect("headers") {
-        // The HTTP client writes the length itself, and it must be the same.
-        match name.as_str() {
-            "content-length" => assert_eq!(text(value), bytes.len().to_string()),
-            _ => request = request.header(name, text(value)),
-        }
-    }
-    request.body(bytes).send().await.expect("the bucket answers").status()
-}
-
 #[test]
 fn a_small_file_is_stored_at_once() {
     on_the_stack(async |stack| {
@@ -80,7 +66,7 @@ fn a_bigger_file_goes_straight_into_the_bucket() {
         let (status, problem) = answer(stack.post("/api/jobs").json(&body)).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("upload_incomplete")));
 
-        assert_eq!(send(stack, &upload["upload"], bytes).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&upload["upload"], bytes).await, StatusCode::OK);
         let (_, shown) = answer(stack.get(&format!("/api/uploads/{file}"))).await;
         assert_eq!(shown["status"], "ready");
         let job = stack.create("validate", file, json!({})).await;
@@ -93,12 +79,12 @@ fn a_presigned_request_stores_a_file_once() {
     on_the_stack(async |stack| {
         let bytes = files::plain_csv(10);
         let upload = announce(stack, "ten.csv", bytes.len(), None).await;
-        assert_eq!(send(stack, &upload["upload"], bytes.clone()).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&upload["upload"], bytes.clone()).await, StatusCode::OK);
         let file = upload["fileGuid"].as_str().expect("a guid");
         let job = stack.create("validate", file, json!({})).await;
         // Whoever finds the link cannot put other bytes in the place of the file, however long the link can be used.
         let others = vec![b'x'; bytes.len()];
-        assert_eq!(send(stack, &upload["upload"], others).await, StatusCode::PRECONDITION_FAILED);
+        assert_eq!(stack.send_signed(&upload["upload"], others).await, StatusCode::PRECONDITION_FAILED);
         assert_eq!(stack.ended(&job).await["itemsSucceeded"], 10);
         let again = stack.create("validate", file, json!({})).await;
         assert_eq!(stack.ended(&again).await["itemsSucceeded"], 10);
@@ -121,7 +107,7 @@ fn a_big_file_goes_in_parts() {
         let mut rest = bytes.as_slice();
         for part in &parts {
             let (head, tail) = rest.split_at(usize::try_from(part["size"].as_u64().expect("a size")).expect("fits"));
-            assert_eq!(send(stack, part, head.to_vec()).await, StatusCode::OK);
+            assert_eq!(stack.send_signed(part, head.to_vec()).await, StatusCode::OK);
             rest = tail;
         }
         for _ in 0..2 {
@@ -206,7 +192,7 @@ fn an_aborted_upload_leaves_no_parts_and_takes_no_more() {
         let upload = announce(stack, "big.csv", size, None).await;
         let (path, parts) = (path_of(&upload), upload["parts"].as_array().expect("parts"));
         let part = vec![b'x'; usize::try_from(parts[0]["size"].as_u64().expect("a size")).expect("fits")];
-        assert_eq!(send(stack, &parts[0], part.clone()).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&parts[0], part.clone()).await, StatusCode::OK);
         let owner = "uploads#local";
         let outstanding = format!("u{}", upload["fileGuid"].as_str().expect("a guid").replace('-', ""));
         let counts = async || stack.admission_row(owner).await.is_some_and(|row| row.has(&outstanding));
@@ -218,7 +204,7 @@ fn an_aborted_upload_leaves_no_parts_and_takes_no_more() {
         refused(stack.get(&path), StatusCode::NOT_FOUND, "not_found").await;
         refused(stack.call(Method::DELETE, &path), StatusCode::NOT_FOUND, "not_found").await;
         refused(stack.post(&format!("{path}/complete")), StatusCode::NOT_FOUND, "not_found").await;
-        assert!(!send(stack, &parts[1], part).await.is_success(), "its links store nothing");
+        assert!(!stack.send_signed(&parts[1], part).await.is_success(), "its links store nothing");
     });
 }
 
@@ -231,19 +217,19 @@ fn a_link_whose_signature_no_longer_holds_is_replaced_by_a_new_one() {
         let bytes = vec![b'x'; usize::try_from(last["size"].as_u64().expect("a size")).expect("fits")];
         let mut expired = last.clone();
         expired["url"] = json!(last["url"].as_str().expect("a URL").replace("X-Amz-Date=20", "X-Amz-Date=19"));
-        assert_eq!(send(stack, &expired, bytes.clone()).await, StatusCode::FORBIDDEN);
+        assert_eq!(stack.send_signed(&expired, bytes.clone()).await, StatusCode::FORBIDDEN);
         let (status, signed) =
             answer(stack.post(&format!("{path}/parts")).json(&json!({ "from": last["partNumber"] }))).await;
         assert_eq!(status, StatusCode::OK, "{signed}");
         let [again] = &signed["parts"].as_array().expect("parts")[..] else { panic!("{signed}") };
-        assert_eq!(send(stack, again, bytes).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(again, bytes).await, StatusCode::OK);
         let (_, shown) = answer(stack.get(&path)).await;
         assert_eq!((&shown["bytesStored"], parts_stored(&shown)), (&last["size"], 1));
         assert_eq!(stack.call(Method::DELETE, &path).send().await.status, StatusCode::NO_CONTENT);
 
         let small = announce(stack, "small.csv", 3, None).await;
         let (_, signed) = answer(stack.post(&format!("{}/parts", path_of(&small)))).await;
-        assert_eq!(send(stack, &signed["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
+        assert_eq!(stack.send_signed(&signed["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
         refused(stack.call(Method::DELETE, &path_of(&small)), StatusCode::CONFLICT, "upload_ready").await;
     });
 }

@@ -1,10 +1,13 @@
 //! Runs each batch of items on a thread of its own, and notices a processor that does not give its thread back.
 //!
+//! A thread that stays at one item for long gets the lowest priority, so that the batches of other jobs in this process go on.
+//! Without privileges no priority can be raised again, so each batch has a new thread, which ends with it.
+//!
 //! No thread can be ended from outside, so a process with a held thread must end. It ends after the answer to its
 //! invocation and before it asks for the next one ([`end_process_if_held`]), so that no message is lost with it.
 
 use std::future::poll_fn;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,15 +20,20 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::processor::{ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch, ItemObserver, observed};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use tokio::task::JoinError;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-/// How often a batch that is still running is looked at, as a part of the item timeout.
+use crate::thread_priority::ThreadPriority;
+
+/// How often a batch that is still running is looked at, as a part of the item timeout, at most.
 const LOOKS: u32 = 10;
 
-/// How long an abandoned batch has to reach an await or its end, before its thread counts as held.
-const HELD_AFTER: Duration = Duration::from_secs(1);
+/// How long a thread may be at one item without an await before its priority is lowered. Items that only
+/// compute take microseconds to milliseconds.
+const SLOW_AFTER: Duration = Duration::from_millis(100);
+
+/// How long the thread of an abandoned batch may be at one item without an await before it counts as stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 /// The batches that nobody waits for, until their thread is known to be free.
 static ABANDONED: Mutex<Vec<Arc<Watch>>> = Mutex::new(Vec::new());
@@ -52,16 +60,30 @@ impl BatchRunner for BatchThreads {
         let watch = Arc::new(Watch::new(first.job_guid, first.row));
         let _abandon = AbandonOnDrop(Arc::clone(&watch));
         let (handle, observer) = (Handle::current(), Arc::clone(&watch));
-        let mut thread = tokio::task::spawn_blocking(move || {
+        let (answer, answered) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("batch".to_owned()).spawn(move || {
             let _end = EndOnDrop(Arc::clone(&observer));
-            let results = handle.block_on(watched(&observer, batch.results()));
-            (batch.items, results)
+            observer.priority.begin();
+            let run = || handle.block_on(watched(&observer, batch.results()));
+            let results = catch_unwind(AssertUnwindSafe(run));
+            // Nobody waits for the answer if the batch was abandoned.
+            answer.send(results.map(|results| (batch.items, results))).ok();
         });
+        if let Err(error) = thread {
+            panic!("no thread for a batch: {error}");
+        }
+        let mut answered = pin!(answered);
+        let look_every = SLOW_AFTER.min(self.item_timeout / LOOKS);
         loop {
-            match timeout(self.item_timeout / LOOKS, &mut thread).await {
-                Ok(Ok((items, results))) => return BatchEnd::Answered { items, results: results.unwrap_or_default() },
-                Ok(Err(died)) => pass_on(died).await,
+            match timeout(look_every, &mut answered).await {
+                Ok(Ok(Ok((items, results)))) => {
+                    return BatchEnd::Answered { items, results: results.unwrap_or_default() };
+                }
+                Ok(Ok(Err(panic))) => resume_unwind(panic),
+                // The runtime is shutting down.
+                Ok(Err(_)) => std::future::pending().await,
                 Err(_) if watch.held_for() >= self.item_timeout => return BatchEnd::Held { row: watch.row() },
+                Err(_) if watch.held_for() >= SLOW_AFTER => watch.priority.lower(),
                 Err(_) => {}
             }
         }
@@ -75,17 +97,12 @@ impl BatchRunner for BatchThreads {
     ) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         match tokio::task::spawn_blocking(move || job_type.prepare(&spec)).await {
             Ok(prepared) => prepared,
-            Err(died) => pass_on(died).await,
+            Err(died) => match died.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime is shutting down.
+                Err(_) => std::future::pending().await,
+            },
         }
-    }
-}
-
-/// Passes the panic of a thread on to the caller.
-async fn pass_on<T>(died: JoinError) -> T {
-    match died.try_into_panic() {
-        Ok(panic) => resume_unwind(panic),
-        // The runtime is shutting down.
-        Err(_) => std::future::pending().await,
     }
 }
 
@@ -116,6 +133,7 @@ struct Watch {
     is_abandoned: AtomicBool,
     has_ended: AtomicBool,
     wake: Notify,
+    priority: ThreadPriority,
 }
 
 impl Watch {
@@ -128,6 +146,7 @@ impl Watch {
             is_abandoned: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             wake: Notify::new(),
+            priority: ThreadPriority::default(),
         }
     }
 
@@ -155,9 +174,9 @@ impl Watch {
         }
     }
 
-    /// Whether the thread counts as held already.
+    /// Whether the thread has been at the same item for [`STUCK_AFTER`].
     fn is_stuck(&self) -> bool {
-        self.held_for() >= HELD_AFTER
+        self.held_for() >= STUCK_AFTER
     }
 
     fn has_ended(&self) -> bool {
@@ -193,6 +212,7 @@ struct EndOnDrop(Arc<Watch>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
+        self.0.priority.end();
         self.0.has_ended.store(true, Ordering::Release);
     }
 }
@@ -200,7 +220,7 @@ impl Drop for EndOnDrop {
 /// The job and the row of an abandoned batch that holds its thread. Waits only for what may still end: while it waits, this
 /// process may be given messages, which end with it.
 async fn held() -> Option<(JobGuid, u64)> {
-    let until = Instant::now() + HELD_AFTER;
+    let until = Instant::now() + STUCK_AFTER;
     loop {
         {
             let mut abandoned = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);

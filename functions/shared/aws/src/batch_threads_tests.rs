@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{ABANDONED, BatchThreads, HELD_AFTER, Watch};
+use super::{ABANDONED, BatchThreads, STUCK_AFTER, Watch};
 
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(600);
@@ -102,7 +102,7 @@ async fn a_batch_that_nobody_waits_for_ends_at_its_next_await() {
 
 #[test]
 fn a_thread_that_was_held_for_long_is_not_waited_for() {
-    let watch = Watch { began: Instant::now() - 2 * HELD_AFTER, ..Watch::new(job(4), 2) };
+    let watch = Watch { began: Instant::now() - 2 * STUCK_AFTER, ..Watch::new(job(4), 2) };
     assert!(!watch.is_stuck(), "it awaits something");
     watch.since_ms.store(1, Ordering::Relaxed);
     assert!(watch.is_stuck());
@@ -132,4 +132,36 @@ async fn a_panic_of_the_processor_reaches_the_caller() {
     let run = std::panic::AssertUnwindSafe(BatchThreads::new(LONG).run(batch(job(5), &processor))).catch_unwind().await;
     assert!(run.is_err());
     assert!(!has_thread(job(5)));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_stays_at_an_item_gets_the_lowest_priority_and_the_next_batch_has_its_own() {
+    fn niceness() -> i32 {
+        rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap()
+    }
+    /// Holds its thread at the first item until the thread has the lowest priority.
+    #[derive(Default)]
+    struct Holds {
+        began_with: std::sync::Mutex<Vec<i32>>,
+    }
+    #[async_trait]
+    impl ItemProcessor for Holds {
+        async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+            if item.row == 1 {
+                self.began_with.lock().unwrap().push(niceness());
+                while niceness() != 19 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            Ok(ItemOutcome::Succeeded)
+        }
+    }
+    let processor = Arc::new(Holds::default());
+    for number in [6, 7] {
+        let batch = ItemBatch { processor: Arc::clone(&processor) as _, ..batch(job(number), &Arc::default()) };
+        let end = BatchThreads::new(LONG).run(batch).await;
+        assert!(matches!(end, BatchEnd::Answered { .. }), "{end:?}");
+    }
+    assert_eq!(*processor.began_with.lock().unwrap(), [niceness(); 2]);
 }

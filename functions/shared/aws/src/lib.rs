@@ -51,6 +51,7 @@ pub mod system;
 pub mod telemetry;
 
 mod retry;
+mod thread_priority;
 
 pub use runtime::{Runtime, start};
 pub use serve::{Batch, Delivery};
