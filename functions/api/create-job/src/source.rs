@@ -203,8 +203,8 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
         None | Some(Value::Null) => Ok(None),
         Some(number) => number
             .as_u64()
-            .and_then(|number| u32::try_from(number).ok())
-            .map(Some)
+            // More than there can be rows: whoever reads the number refuses it with its limit.
+            .map(|number| Some(u32::try_from(number).unwrap_or(u32::MAX)))
             .ok_or_else(|| InvalidField::new(format!("params.{name}"), "must be a whole number, 0 or more.")),
     };
     Ok(Hints {

@@ -63,7 +63,7 @@ fn asset(request: &Request) -> Result<Response<Body>, Problem> {
 /// The file in the encoding that the client accepts, or 304 if the client has it.
 fn file(file: &File, cache_control: &str, request: &Request) -> Response<Body> {
     let accepted = header(request, "accept-encoding").unwrap_or_default();
-    let gzip = accepted.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"));
+    let gzip = accepts_gzip(accepted);
     let bytes = if gzip { file.gzip } else { file.plain };
     let mut headers = vec![
         ("content-type", file.content_type().to_owned()),
@@ -77,6 +77,16 @@ fn file(file: &File, cache_control: &str, request: &Request) -> Response<Body> {
         headers.push(("content-encoding", "gzip".to_owned()));
     }
     with_etag(request, response(200, headers, bytes), &etag_of(bytes))
+}
+
+/// Whether an `Accept-Encoding` names gzip, and not with the weight 0.
+fn accepts_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Ok(1.0), str::parse::<f32>);
+        is_gzip && weight.is_ok_and(|weight| weight > 0.0)
+    })
 }
 
 fn config(web: &Web, request: &Request) -> Response<Body> {
@@ -135,6 +145,9 @@ mod tests {
         assert_eq!(answer.body().as_ref(), File::page().plain);
         let again = answered("/", &[("if-none-match", text(&answer, "etag"))]).await;
         assert_eq!((again.status().as_u16(), again.body().as_ref().len()), (304, 0));
+        assert_eq!((text(&again, "cache-control"), text(&again, "vary")), ("no-cache", "accept-encoding"));
+        assert_eq!(text(&again, "etag"), text(&answer, "etag"));
+        assert_eq!(answered("/", &[("if-none-match", "*")]).await.status().as_u16(), 304);
     }
 
     #[tokio::test]
@@ -147,6 +160,10 @@ mod tests {
         assert!(packed.body().as_ref().len() < plain.body().as_ref().len() / 2);
         assert_eq!((text(&plain, "cache-control"), text(&plain, "x-content-type-options")), (FOR_EVER, "nosniff"));
         assert_eq!(text(&plain, "content-type"), "text/javascript; charset=utf-8");
+        for declined in ["gzip;q=0", "br, gzip; q=0.0", "identity"] {
+            let answer = answered(&path, &[("accept-encoding", declined)]).await;
+            assert_eq!(text(&answer, "content-encoding"), "", "{declined}");
+        }
         for unknown in ["/assets/0000000000000000/app.js".to_owned(), format!("/assets/{VERSION}/index.html")] {
             assert_eq!(answered(&unknown, &[]).await.status().as_u16(), 404, "{unknown}");
         }

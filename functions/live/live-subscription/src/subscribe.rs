@@ -13,6 +13,7 @@ use rowmill_core::model::live::{Connection, ConnectionId, Topic};
 use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
 use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::LiveSender;
+use serde_json::{Map, Value};
 
 /// How many jobs a subscription to all jobs shows at its beginning: the newest ones.
 const SNAPSHOTS: usize = 20;
@@ -160,10 +161,20 @@ impl Request {
     }
 }
 
+/// The object in a message. First as any object: a list of the fields' values would be read too, and `null` in place of a
+/// word would count as no JSON.
+fn live_request(text: &str) -> Result<LiveRequest, String> {
+    let not_an_object = |error: serde_json::Error| match error.is_data() {
+        true => "it is no object".to_owned(),
+        false => "it is not JSON".to_owned(),
+    };
+    let fields: Map<String, Value> = serde_json::from_str(text).map_err(not_an_object)?;
+    serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
+}
+
 /// Reads a message. The error is for the client.
 fn request(text: &str) -> Result<Request, String> {
-    let request: LiveRequest = serde_json::from_str(text).map_err(|error| {
-        let what = if error.is_data() { error.to_string() } else { "it is not JSON".to_owned() };
+    let request = live_request(text).map_err(|what| {
         format!("The message is not understood: {what}. Send an object with `action` and `jobGuid` or `jobs`.")
     })?;
     let topic = match (request.job_guid, request.jobs) {

@@ -2,7 +2,7 @@ use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use super::Problem;
@@ -39,6 +39,10 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
         let detail = format!("The body has {} bytes; at most {JSON_MAX_BYTES} are allowed.", body.len());
         return Err(Problem::too_large(JSON_MAX_BYTES as u64, detail));
     }
+    // A list of the fields' values would be read too.
+    if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
+        return Err(Problem::new(ProblemCode::InvalidBody, "The body must be a JSON object."));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());
@@ -52,10 +56,6 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
         problem.place(error.line(), error.column())
     })?;
     deserializer.end().map_err(|error| Problem::new(ProblemCode::InvalidJson, error.to_string()))?;
-    // A list of the fields' values would be read too.
-    if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(Problem::new(ProblemCode::InvalidBody, "The body must be a JSON object."));
-    }
     Ok(read)
 }
 
@@ -129,6 +129,11 @@ mod tests {
         assert_eq!(code("{}"), "invalid_body");
         assert_eq!(code("[3]"), "invalid_body");
         assert_eq!(code("{\"size\": 3} {"), "invalid_json");
+        assert_eq!(code("[3"), "invalid_json");
+        for other in ["[3]", " null", "3", "\"size\""] {
+            let problem = read_json::<Wanted>(&request("application/json", other)).unwrap_err();
+            assert!(problem.to_json().contains("The body must be a JSON object."), "{other}");
+        }
     }
 
     #[test]

@@ -52,11 +52,17 @@ pub fn etag_of(body: &[u8]) -> String {
 /// Adds the ETag of the body to the answer. If the client has this body already, answers 304 without it.
 pub fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> Response<Body> {
     let known = header(request, "if-none-match").unwrap_or_default();
-    if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag) {
-        return response(304, [("etag", etag.to_owned())], Body::Empty);
-    }
     if let Ok(etag) = HeaderValue::try_from(etag) {
         answer.headers_mut().insert("etag", etag);
+    }
+    if known.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag) {
+        // What a cache must know stays (RFC 9110, 15.4.5).
+        let kept = ["etag", "cache-control", "vary"];
+        let mut unchanged = response(304, [], Body::Empty);
+        for (name, value) in answer.headers().iter().filter(|(name, _)| kept.contains(&name.as_str())) {
+            unchanged.headers_mut().insert(name, value.clone());
+        }
+        return unchanged;
     }
     answer
 }
