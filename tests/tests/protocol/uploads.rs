@@ -227,6 +227,13 @@ async fn an_abort_that_meets_a_completion_leaves_a_ready_upload_or_none() {
                 false => bench.crashing.complete(&owner(), file).await.err(),
             };
             bench.faults.thaw();
+            // Both ends are told as they are: what an abort deleted is not called incomplete.
+            match &frozen {
+                None | Some(UploadError::Ready(_)) if abort_is_frozen => {}
+                None | Some(UploadError::Aborted(_)) if !abort_is_frozen => {}
+                Some(UploadError::Unknown(_)) => {}
+                other => panic!("{abort_is_frozen}, call {call}: {other:?}"),
+            }
             let show = bench.uploads.show(&owner(), file).await;
             match show {
                 Ok(view) => {

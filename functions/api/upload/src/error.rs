@@ -40,6 +40,9 @@ pub enum UploadError {
     /// The caller has no such upload.
     #[error("There is no upload {0}, or it has expired. Upload the file again.")]
     Unknown(FileGuid),
+    /// It was aborted, and its row is gone or about to go.
+    #[error("Upload {0} was aborted, and its bytes are deleted. Upload the file again.")]
+    Aborted(FileGuid),
     /// Some of its bytes are missing.
     #[error("Upload {file} is incomplete: {stored} of {announced} bytes are stored. Send the rest first.")]
     Incomplete {

@@ -101,7 +101,7 @@ fn problem(error: UploadError, uploads: &Uploads) -> Problem {
             let wait = full.free_at.duration_since(uploads.clock.now());
             Problem::new(ProblemCode::TooManyUploads, detail).retry_after(wait.try_into().unwrap_or_default())
         }
-        UploadError::Unknown(_) => Problem::not_found(detail),
+        UploadError::Unknown(_) | UploadError::Aborted(_) => Problem::not_found(detail),
         UploadError::Ready(_) => Problem::new(ProblemCode::UploadReady, detail),
         UploadError::Incomplete { .. } => Problem::new(ProblemCode::UploadIncomplete, detail),
         UploadError::OtherSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).with_status(409),

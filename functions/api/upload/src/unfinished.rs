@@ -6,7 +6,7 @@
 //! before its day is over, nor delete the parts before they expire.
 //!
 //! **Abort against complete.** Either S3 aborts the multipart upload first: then there will never be an object, and
-//! `complete` finds nothing. Or S3 completes it first: then the abort finds the object and changes nothing. An upload by a single
+//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the object and changes nothing. An upload by a single
 //! request can be stored after the abort looked for its object, with a link that is still valid. That object has no row; the
 //! bucket's lifecycle removes it.
 
@@ -53,7 +53,7 @@ impl Uploads {
             Stored::Ready => Ok(upload.view()),
             Stored::Nothing => Ok(UploadView { bytes_stored: Some(0), ..upload.view() }),
             Stored::Parts(multipart, parts) => Ok(view_of_parts(&upload, &multipart, &parts)),
-            Stored::Gone => Err(UploadError::Unknown(file_guid)),
+            Stored::Gone => Err(UploadError::Aborted(file_guid)),
         }
     }
 
@@ -82,7 +82,7 @@ impl Uploads {
         let expires_at = self.clock.now() + expiry;
         match stored {
             Stored::Ready => Err(UploadError::Ready(file_guid)),
-            Stored::Gone => Err(UploadError::Unknown(file_guid)),
+            Stored::Gone => Err(UploadError::Aborted(file_guid)),
             Stored::Nothing => {
                 let sha256 = upload.sha256.as_deref().map(parse_sha256).transpose()?;
                 let (key, content_type) = (&upload.key, &upload.content_type);

@@ -150,12 +150,13 @@ impl Uploads {
             UploadState::Ready { .. } => return Ok(upload.view()),
             UploadState::Pending { multipart } => multipart.clone(),
         };
-        if let Some(multipart) = multipart {
+        if let Some(multipart) = &multipart {
             self.join_parts(&upload, &multipart.id).await?;
         }
-        let incomplete = |stored| UploadError::Incomplete { file: file_guid, stored, announced: upload.size };
         let head = match self.objects.head(&upload.key).await {
-            Err(PortError::NotFound) => return Err(incomplete(0)),
+            // Neither parts nor a file.
+            Err(PortError::NotFound) if multipart.is_some() => return Err(UploadError::Aborted(file_guid)),
+            Err(PortError::NotFound) => return Err(self.incomplete(&upload, 0).await),
             head => head?,
         };
         if head.size != upload.size {
@@ -175,11 +176,19 @@ impl Uploads {
         let stored: u64 = parts.iter().map(|part| part.size).sum();
         let gapless = (1..).zip(&parts).all(|(number, part): (u32, &UploadedPart)| part.number == number);
         if stored != upload.size || !gapless {
-            return Err(UploadError::Incomplete { file: upload.file_guid, stored, announced: upload.size });
+            return Err(self.incomplete(upload, stored).await);
         }
         match self.multipart.complete_multipart(&upload.key, multipart, &parts).await {
             Err(PortError::NotFound) => Ok(()),
             joined => Ok(joined?),
+        }
+    }
+
+    /// Why an upload of which so many bytes are stored cannot be completed. If its row is gone, an abort has deleted the rest.
+    async fn incomplete(&self, upload: &Upload, stored: u64) -> UploadError {
+        match self.owned(&upload.owner, upload.file_guid).await {
+            Err(UploadError::Unknown(file)) => UploadError::Aborted(file),
+            _ => UploadError::Incomplete { file: upload.file_guid, stored, announced: upload.size },
         }
     }
 
@@ -197,8 +206,7 @@ impl Uploads {
     pub(crate) async fn mark_ready(&self, upload: &mut Upload, etag: String) -> Result<(), UploadError> {
         self.outstanding.remove(&upload.owner, upload.file_guid).await?;
         match self.uploads.mark_ready(upload.file_guid, &etag).await {
-            // Aborted meanwhile.
-            Err(PortError::NotFound) => return Err(UploadError::Unknown(upload.file_guid)),
+            Err(PortError::NotFound) => return Err(UploadError::Aborted(upload.file_guid)),
             marked => marked?,
         }
         upload.state = UploadState::Ready { etag };
