@@ -107,7 +107,7 @@ async fn columns_have_the_types_of_their_values() {
     let lines = "{\"b\":1,\"a\":\"x\"}\n{\"b\":2.5,\"c\":[1],\"d\":{}}\n{\"b\":null,\"a\":7}\n";
     let view = preview_of("application/x-ndjson", lines, json!({})).await;
     assert_eq!(columns(&view), [("a", "string"), ("b", "number"), ("c", "array"), ("d", "object")]);
-    assert_eq!((view.format.as_str(), view.header_row, view.complete), ("jsonLines", None, true));
+    assert_eq!((view.format.as_str(), view.header_row, view.complete), ("jsonl", None, true));
     assert_eq!(view.rows[1].value.as_ref().unwrap()["b"].to_string(), "2.5");
 }
 

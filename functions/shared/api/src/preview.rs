@@ -9,12 +9,12 @@ use crate::job::JobWarning;
 use crate::open::words;
 
 words! {
-    /// What kind of file it is.
+    /// What kind of file it is: the words of the param `format`.
     FileFormat {
         /// Cells between delimiters, a record per line.
         Csv = "csv",
         /// A JSON object per line.
-        JsonLines = "jsonLines",
+        Jsonl = "jsonl",
         /// An Excel workbook, of which one sheet is read.
         Xlsx = "xlsx",
         /// A Parquet file.

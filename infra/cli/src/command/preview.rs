@@ -106,7 +106,7 @@ fn shown(preview: &PreviewView, width: usize) -> String {
 fn heading(preview: &PreviewView) -> String {
     let mut facts = vec![match preview.format.as_str() {
         "csv" => "CSV".to_owned(),
-        "jsonLines" => "JSON lines".to_owned(),
+        "jsonl" => "JSON lines".to_owned(),
         "xlsx" => "Excel workbook".to_owned(),
         "parquet" => "Parquet".to_owned(),
         other => escape_controls(other),

@@ -145,6 +145,6 @@ fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, 
             let delimiter = char::from(head.dialect.delimiter).to_string();
             (FileFormat::Csv, compression, Some(delimiter), Some(charset))
         }
-        Format::Jsonl => (FileFormat::JsonLines, compression, None, Some(charset)),
+        Format::Jsonl => (FileFormat::Jsonl, compression, None, Some(charset)),
     }
 }
