@@ -30,8 +30,8 @@ pub struct CreateJobRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Object)]
+    #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Option<Object>)]
     pub params: Map<String, Value>,
     /// How many failed items the job tolerates before it is stopped. Any number, if left out.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
@@ -48,6 +48,11 @@ pub struct CreateJobRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
+}
+
+/// An object; null counts as left out, as in the other optional fields.
+fn object_or_null<'de, D: Deserializer<'de>>(value: D) -> Result<Map<String, Value>, D::Error> {
+    Option::deserialize(value).map(Option::unwrap_or_default)
 }
 
 /// An object, or null. The derived parser would take a list of the values too.
@@ -103,8 +108,8 @@ pub struct PreviewRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_type: Option<String>,
     /// Parameters as of a new job. Without a job type only those that say how the file is read. At most 128 KiB of JSON.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Object)]
+    #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Option<Object>)]
     pub params: Map<String, Value>,
     /// How many rows to show. Default: 20.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
@@ -129,4 +134,20 @@ pub struct AnnounceRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-fA-F]{64}$")]
     pub sha256: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_that_are_null_count_as_left_out() {
+        let request = |text: &str| serde_json::from_str::<CreateJobRequest>(text);
+        let left_out = request(r#"{"jobType": "validate"}"#).unwrap();
+        assert_eq!(request(r#"{"jobType": "validate", "params": null}"#).unwrap(), left_out);
+        assert_eq!(serde_json::from_str::<PreviewRequest>(r#"{"params": null}"#).unwrap(), PreviewRequest::default());
+        for wrong in ["[]", "7", "\"{}\""] {
+            assert!(request(&format!(r#"{{"jobType": "validate", "params": {wrong}}}"#)).is_err(), "{wrong}");
+        }
+    }
 }
