@@ -1,5 +1,9 @@
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
+use regex_syntax::ast::ErrorKind;
+use regex_syntax::ast::parse::Parser;
+
+use super::head::shortened;
 
 /// Why a schema cannot be used. The message is for the user who sent it.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,14 @@ pub enum SchemaError {
         /// The validator's explanation.
         reason: String,
     },
+    /// It has a pattern that cannot be used.
+    #[error("The pattern `{pattern}` in the schema {reason}")]
+    Pattern {
+        /// The pattern, shortened.
+        pattern: String,
+        /// What is wrong with it and what to do: the rest of the sentence.
+        reason: String,
+    },
     /// It violates the rules of JSON Schema.
     #[error("The schema is not valid at `{location}`: {reason}.")]
     Invalid {
@@ -46,6 +58,10 @@ impl From<&ValidationError<'_>> for SchemaError {
     fn from(error: &ValidationError<'_>) -> Self {
         match error.kind() {
             ValidationErrorKind::Referencing(reason) => Self::UnknownReference { reason: reason.to_string() },
+            ValidationErrorKind::Format { format } if format == "regex" && error.instance().is_string() => {
+                let pattern = error.instance().as_str().unwrap_or_default();
+                Self::Pattern { pattern: shortened(pattern), reason: refusal_of(pattern) }
+            }
             _ => Self::Invalid {
                 location: format!("#{}", error.instance_path().as_str()),
                 reason: error.masked_with("the value there").to_string(),
@@ -53,3 +69,24 @@ impl From<&ValidationError<'_>> for SchemaError {
         }
     }
 }
+
+/// Why a pattern is refused: the rest of a sentence that begins with it.
+fn refusal_of(pattern: &str) -> String {
+    let error = match Parser::new().parse(pattern) {
+        Err(error) => error,
+        Ok(_) => return "is not a valid regular expression. Correct it.".to_owned(),
+    };
+    let span = error.span().start.offset..error.span().end.offset;
+    match error.kind() {
+        ErrorKind::UnsupportedLookAround => {
+            "uses look-around (`(?=`, `(?!`, `(?<=` or `(?<!`), which is not supported. Write it without."
+        }
+        // The parser knows numbers only.
+        ErrorKind::EscapeUnrecognized if error.pattern().get(span) == Some(r"\k") => BACK_REFERENCE,
+        ErrorKind::UnsupportedBackreference => BACK_REFERENCE,
+        kind => return format!("is not a valid regular expression: {kind}. Correct it."),
+    }
+    .to_owned()
+}
+
+const BACK_REFERENCE: &str = r"uses a back-reference (such as `\1` or `\k<name>`), which is not supported. Write it without.";

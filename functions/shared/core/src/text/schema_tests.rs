@@ -207,10 +207,24 @@ fn an_unusable_schema_is_rejected_with_the_reason() {
     }
     let invalid = refused(json!({"properties": {"a": {"type": "integre"}}}));
     assert!(invalid.to_string().starts_with("The schema is not valid at `#/properties/a/type`: "), "{invalid}");
-    for pattern in ["(", "(?=a)"] {
-        let error = refused(json!({"properties": {"a": {"pattern": pattern}}}));
-        assert!(matches!(error, SchemaError::Invalid { .. }), "{error}");
+    for (pattern, reason) in [
+        ("(", "unclosed group"),
+        ("(?=a)b", "look-around"),
+        ("^(?!x)", "look-around"),
+        ("(?<=a)b", "look-around"),
+        ("(?<!a)b", "look-around"),
+        (r"(a)\1", "back-reference"),
+        (r"(?<x>a)\k<x>", "back-reference"),
+        ("[b-a]", "not a valid regular expression"),
+    ] {
+        for schema in [json!({"properties": {"a": {"pattern": pattern}}}), json!({"patternProperties": {pattern: {}}})] {
+            let error = refused(schema).to_string();
+            assert!(error.starts_with(&format!("The pattern `{pattern}` in the schema ")), "{error}");
+            assert!(error.contains(reason), "{error}");
+        }
     }
+    let data = json!({"const": {"pattern": "(?=a)"}});
+    assert!(RowSchema::compile(Some(&data)).is_ok(), "it is no pattern");
     assert!(RowSchema::compile(Some(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}))).is_ok());
 }
 
