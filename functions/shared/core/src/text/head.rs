@@ -6,6 +6,7 @@ use super::UTF8_MARK;
 use super::cells::CellReader;
 use super::columns::unique_names;
 use super::format::{Dialect, Format};
+pub use super::head_error::HeadError;
 use super::likely_charset::likely_charset;
 use super::scan::{RecordScanner, Span};
 use super::sniff;
@@ -94,124 +95,6 @@ impl Head {
     }
 }
 
-/// Why a file cannot be read at all. The message is for the user who uploaded it.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum HeadError {
-    /// Params, content type, file name and content do not determine the format.
-    #[error(
-        "The format of the file cannot be determined from its content type, its name or its content. Set the param `format` \
-         to `csv` or `jsonl`."
-    )]
-    UnknownFormat,
-    /// A param is above its maximum.
-    #[error("The param `{param}` may be at most {TITLE_ROWS_MAX}. Remove the rows before the header from the file.")]
-    TooManyTitleRows {
-        /// The param.
-        param: &'static str,
-    },
-    /// The params `header` and `headerRow` contradict each other.
-    #[error("The params `header` and `headerRow` contradict each other. Remove one of them.")]
-    HeaderContradiction,
-    /// A param about the header, for a file that has none.
-    #[error("The param `{param}` is only for CSV and workbooks, but the file has JSON lines. Remove the param.")]
-    NoHeaderInJsonLines {
-        /// The param.
-        param: &'static str,
-    },
-    /// The file has fewer rows than stand before the header.
-    #[error(
-        "The file has {rows} rows, but `skipRows` and `headerRow` say that {title_rows} rows stand before its header or its \
-         first item. Correct the params. Blank lines do not count as rows."
-    )]
-    TooFewRows {
-        /// How many rows it has.
-        rows: usize,
-        /// How many there should be before the header.
-        title_rows: usize,
-    },
-    /// The header has too many columns.
-    #[error(
-        "The header has {columns} columns, but a file may have at most {COLUMNS_MAX}. Remove columns from the file."
-    )]
-    TooManyColumns {
-        /// How many it has.
-        columns: usize,
-    },
-    /// The file begins with the byte-order mark of an unsupported encoding.
-    #[error(
-        "The file begins with the byte-order mark of {encoding}, which is not supported. Convert the file to UTF-8."
-    )]
-    ForeignByteOrderMark {
-        /// The encoding with that mark.
-        encoding: &'static str,
-    },
-    /// The param `delimiter` is not a valid delimiter.
-    #[error(
-        "The param `delimiter` is `{delimiter}`, but it must be one ASCII character other than a quote or a line end."
-    )]
-    BadDelimiter {
-        /// The user's text, shortened.
-        delimiter: String,
-    },
-    /// The header does not end within the bytes that were examined.
-    #[error(
-        "The header of the file, with the rows before it, does not end within the first {limit} bytes. Shorten the header, or \
-         close a quote in it that is never closed."
-    )]
-    HeaderTooLong {
-        /// The number of bytes that were examined.
-        limit: u64,
-    },
-    /// The file ends inside a quoted cell before its first item.
-    #[error("The quote that opens at byte {offset} of the file, before its first item, is never closed. Close it.")]
-    UnterminatedQuote {
-        /// Offset of the opening quote, in bytes.
-        offset: u64,
-    },
-    /// A column name is not UTF-8.
-    #[error("The name of column {column} in the header is not valid UTF-8. {}", advice(*likely))]
-    InvalidUtf8 {
-        /// The 1-based number of the column.
-        column: usize,
-        /// The likely charset of the file.
-        likely: Option<&'static str>,
-    },
-    /// A column name contains a NUL byte. This happens if UTF-16 is read as UTF-8.
-    #[error(
-        "The name of column {column} contains a NUL byte; the file looks like UTF-16. Set the param `encoding` to `utf-16le` or \
-         `utf-16be`, or convert the file to UTF-8."
-    )]
-    NulInColumn {
-        /// The 1-based number of the column.
-        column: usize,
-    },
-}
-
-fn advice(likely: Option<&'static str>) -> String {
-    match likely {
-        Some(charset) => format!("The file looks like {charset}. If it is, set the param `encoding` to `{charset}`."),
-        None => "Convert the file to UTF-8.".to_owned(),
-    }
-}
-
-impl HeadError {
-    /// The stable code of the problem, for programs.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::UnknownFormat => "unknown_format",
-            Self::ForeignByteOrderMark { .. } => "unsupported_encoding",
-            Self::TooManyTitleRows { .. } | Self::HeaderContradiction | Self::TooFewRows { .. } => "bad_header_row",
-            Self::NoHeaderInJsonLines { .. } => "format_mismatch",
-            Self::TooManyColumns { .. } => "too_many_columns",
-            Self::BadDelimiter { .. } => "bad_delimiter",
-            Self::HeaderTooLong { .. } => "header_too_long",
-            Self::UnterminatedQuote { .. } => "unterminated_quote",
-            Self::InvalidUtf8 { .. } => "invalid_utf8",
-            Self::NulInColumn { .. } => "nul_in_column",
-        }
-    }
-}
-
 /// Reads the head of a file from its first bytes. `whole` says that `prefix` is the whole file.
 ///
 /// # Errors
@@ -233,12 +116,15 @@ pub fn read_head(
         .or_else(|| file_name.and_then(format_of_file_name));
     let format = match declared {
         Some(format) => format,
-        None => sniff::format(rows.after_titles(), whole).ok_or(HeadError::UnknownFormat)?,
+        None => rows.sniffed()?,
     };
     if format == Format::Jsonl {
         let given = [("headerRow", params.header_row), ("skipRows", params.skip_rows)];
         if let Some((param, _)) = given.into_iter().find(|(_, value)| value.is_some()) {
             return Err(HeadError::NoHeaderInJsonLines { param });
+        }
+        if sniff::is_json_array(&prefix[mark_length..]) {
+            return Err(HeadError::JsonArray);
         }
         return Ok(Head::without_columns(Dialect { format, delimiter: b',' }, mark_length as u64));
     }
@@ -247,6 +133,7 @@ pub fn read_head(
         None => sniff::delimiter(rows.after_titles()),
     };
     let dialect = Dialect { format, delimiter };
+    rows.check_begin()?;
     let Some((data_start, first)) = rows.find(&dialect, has_header)? else {
         return Ok(Head::without_columns(dialect, prefix.len() as u64));
     };
@@ -340,6 +227,29 @@ impl<'a> FirstRows<'a> {
             }
         });
         &text[end..]
+    }
+
+    /// The format by the content.
+    fn sniffed(&self) -> Result<Format, HeadError> {
+        let text = self.after_titles();
+        match sniff::format(text, self.whole) {
+            Some(format) => Ok(format),
+            None if sniff::is_json_array(text) => Err(HeadError::JsonArray),
+            None => self.check_begin().and(Err(HeadError::UnknownFormat)),
+        }
+    }
+
+    /// Checks that there is something like text where the header should begin, or the first item.
+    fn check_begin(&self) -> Result<(), HeadError> {
+        let text = self.after_titles();
+        match text.iter().position(|byte| !matches!(byte, b'\n' | b'\r')) {
+            None if !self.whole && !text.is_empty() => {
+                Err(HeadError::OnlyBlankLines { examined: self.prefix.len() as u64 })
+            }
+            // Text in UTF-16 has no two of them beside each other.
+            Some(begin) if text[begin..].starts_with(b"\0\0") => Err(HeadError::NulBytes),
+            _ => Ok(()),
+        }
     }
 
     /// Where the items begin if there is no header, and the row behind the title rows: the header, or the first item. `None`

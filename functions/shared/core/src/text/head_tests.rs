@@ -121,11 +121,37 @@ fn a_header_with_unreadable_column_names_is_rejected() {
 
 #[test]
 fn a_header_that_does_not_end_within_the_examined_bytes_is_too_long() {
-    for prefix in [&b"a,b"[..], b"a,\"b\n", b"", b"\n\n"] {
+    for prefix in [&b"a,b"[..], b"a,\"b\n", b""] {
         let head = read_head(prefix, false, &TextParams::default(), Some("text/csv"), None);
         assert_eq!(head, Err(HeadError::HeaderTooLong { limit: prefix.len() as u64 }));
     }
     assert!(read_head(b"a,b\n", false, &TextParams::default(), Some("text/csv"), None).is_ok());
+}
+
+#[test]
+fn a_file_that_begins_with_nothing_is_not_called_one_with_a_long_header() {
+    let head = |prefix: &[u8], content_type| read_head(prefix, false, &TextParams::default(), content_type, None);
+    for content_type in [Some("text/csv"), None] {
+        assert_eq!(head(b"\n\r\n\n", content_type), Err(HeadError::OnlyBlankLines { examined: 4 }));
+        assert_eq!(head(b"\xef\xbb\xbf\n", content_type), Err(HeadError::OnlyBlankLines { examined: 4 }));
+        for nul in [&b"\0\0\0"[..], b"\n\0\0\0\n"] {
+            assert_eq!(head(nul, content_type), Err(HeadError::NulBytes));
+        }
+    }
+    let titled = read_head(b"a\n\n\n", false, &params(json!({"skipRows": 1})), Some("text/csv"), None);
+    assert_eq!(titled, Err(HeadError::OnlyBlankLines { examined: 4 }));
+    assert_eq!(csv_head(b"\0\0\n"), Err(HeadError::NulBytes));
+    assert!(csv_head(b"\n\n").is_ok(), "a whole file of blank lines has no items");
+}
+
+#[test]
+fn a_json_array_is_named() {
+    let array = b"[{\"a\":1},\n {\"a\":2}]\n";
+    let head = |params, content_type, name| read_head(array, true, &params, content_type, name);
+    assert_eq!(head(TextParams::default(), Some("application/json"), Some("a.json")), Err(HeadError::JsonArray));
+    assert_eq!(head(TextParams::default(), None, Some("a.jsonl")), Err(HeadError::JsonArray));
+    assert_eq!(head(params(json!({"format": "jsonl"})), Some("text/csv"), None), Err(HeadError::JsonArray));
+    assert!(head(params(json!({"format": "csv"})), None, None).is_ok(), "the param wins");
 }
 
 const TITLES: &[u8] = b"\xef\xbb\xbfReport, 2026\n\n\"as of\ntoday\"\r\nid;name\r\n1;x\n2;y\n";

@@ -22,6 +22,7 @@ mod coerce;
 mod columns;
 mod formula;
 mod guess;
+mod head_error;
 mod json_line;
 mod json_size;
 mod likely_charset;

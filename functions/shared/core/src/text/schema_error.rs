@@ -89,4 +89,5 @@ fn refusal_of(pattern: &str) -> String {
     .to_owned()
 }
 
-const BACK_REFERENCE: &str = r"uses a back-reference (such as `\1` or `\k<name>`), which is not supported. Write it without.";
+const BACK_REFERENCE: &str =
+    r"uses a back-reference (such as `\1` or `\k<name>`), which is not supported. Write it without.";

@@ -217,7 +217,8 @@ fn an_unusable_schema_is_rejected_with_the_reason() {
         (r"(?<x>a)\k<x>", "back-reference"),
         ("[b-a]", "not a valid regular expression"),
     ] {
-        for schema in [json!({"properties": {"a": {"pattern": pattern}}}), json!({"patternProperties": {pattern: {}}})] {
+        for schema in [json!({"properties": {"a": {"pattern": pattern}}}), json!({"patternProperties": {pattern: {}}})]
+        {
             let error = refused(schema).to_string();
             assert!(error.starts_with(&format!("The pattern `{pattern}` in the schema ")), "{error}");
             assert!(error.contains(reason), "{error}");
