@@ -1,9 +1,9 @@
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::progress::bounded_map::BoundedMap;
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
 
@@ -11,10 +11,16 @@ use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Jobs>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Jobs {
-    owners: HashMap<JobGuid, Owner>,
-    told: HashMap<JobGuid, Timestamp>,
+    owners: BoundedMap<JobGuid, Owner>,
+    told: BoundedMap<JobGuid, Timestamp>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { owners: BoundedMap::new(JOBS_REMEMBERED), told: BoundedMap::new(JOBS_REMEMBERED) }
+    }
 }
 
 impl Memory {
@@ -29,11 +35,7 @@ impl Memory {
 
     /// Keeps in mind whose job it is.
     pub fn keep_owner(&self, job: JobGuid, owner: Owner) {
-        let mut jobs = self.jobs();
-        if jobs.owners.len() >= JOBS_REMEMBERED {
-            jobs.owners.clear();
-        }
-        jobs.owners.insert(job, owner);
+        self.jobs().owners.insert(job, owner);
     }
 
     /// How long to wait before the next `progress` of a job.
@@ -52,9 +54,6 @@ impl Memory {
         let mut jobs = self.jobs();
         let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);
         let now = next.filter(|next| *next <= now && now < *next + PROGRESS_EVERY).unwrap_or(now);
-        if jobs.told.len() >= JOBS_REMEMBERED {
-            jobs.told.clear();
-        }
         jobs.told.insert(job, now);
     }
 }

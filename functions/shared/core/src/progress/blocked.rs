@@ -1,12 +1,12 @@
 //! Whether a caller is blocked by an operator.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::blocks::Principal;
 
+use super::bounded_map::BoundedMap;
 use crate::ports::{Block, Blocks, Clock, PortResult};
 
 /// How long a process remembers whether a caller is blocked. A block is effective in all processes after this time.
@@ -19,13 +19,13 @@ const REMEMBERED_MAX: usize = 10_000;
 pub struct BlockCheck {
     blocks: Arc<dyn Blocks>,
     clock: Arc<dyn Clock>,
-    known: Mutex<HashMap<Principal, (Timestamp, Option<Block>)>>,
+    known: Mutex<BoundedMap<Principal, (Timestamp, Option<Block>)>>,
 }
 
 impl BlockCheck {
     /// A check that remembers nothing yet.
     pub fn new(blocks: Arc<dyn Blocks>, clock: Arc<dyn Clock>) -> Self {
-        Self { blocks, clock, known: Mutex::default() }
+        Self { blocks, clock, known: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
     }
 
     /// The block of this principal, if it is blocked.
@@ -40,9 +40,6 @@ impl BlockCheck {
         }
         let block = self.blocks.block(principal).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED_MAX {
-            known.clear();
-        }
         known.insert(principal.clone(), (now + REMEMBERED_FOR, block.clone()));
         Ok(block)
     }

@@ -1,6 +1,7 @@
 //! The steps that several functions share: those of a job's progress, and those that refuse a caller.
 
 pub mod blocked;
+pub mod bounded_map;
 pub mod committer;
 pub mod counters;
 pub mod job_reader;

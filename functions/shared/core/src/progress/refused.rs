@@ -1,11 +1,11 @@
 //! Remembers callers that have reached their limit, so that a flood of requests does not write to the store.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use rowmill_api::blocks::Principal;
 
+use super::bounded_map::BoundedMap;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 
@@ -17,16 +17,16 @@ const REMEMBERED_MAX: usize = 10_000;
 pub struct RefusalMemory {
     store: Arc<dyn RequestCounts>,
     /// The full counts by caller and route, each with the number of its window.
-    full: Mutex<HashMap<(Principal, String), (i64, RequestsCounted)>>,
+    full: Mutex<BoundedMap<(Principal, String), (i64, RequestsCounted)>>,
 }
 
 impl RefusalMemory {
     /// A memory in front of this store.
     pub fn new(store: Arc<dyn RequestCounts>) -> Self {
-        Self { store, full: Mutex::default() }
+        Self { store, full: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
     }
 
-    fn full(&self) -> MutexGuard<'_, HashMap<(Principal, String), (i64, RequestsCounted)>> {
+    fn full(&self) -> MutexGuard<'_, BoundedMap<(Principal, String), (i64, RequestsCounted)>> {
         self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -45,11 +45,7 @@ impl RequestCounts for RefusalMemory {
         if let Counted::No(counted) = answer
             && let Some(window) = limits.reached(counted)
         {
-            let mut full = self.full();
-            if full.len() >= REMEMBERED_MAX {
-                full.clear();
-            }
-            full.insert(key, (window.number(request.at), counted));
+            self.full().insert(key, (window.number(request.at), counted));
         }
         Ok(answer)
     }
