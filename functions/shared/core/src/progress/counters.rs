@@ -62,13 +62,14 @@ impl Counters {
     }
 
     /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them is
-    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is.
+    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is. A width of 0, which
+    /// no request may have, counts as 1.
     pub fn in_flight(&self, max_concurrency: Option<u32>) -> u64 {
         let Some(width) = max_concurrency else {
             return self.open.iter().map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
         };
         let lanes: BTreeSet<u64> =
-            self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width)).collect();
+            self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width.max(1))).collect();
         lanes.len() as u64
     }
 
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(open.in_flight(None), 63);
         // Chunks 1 and 3 to 63, and chunk 132: those before them in their lane are committed, those behind them wait.
         assert_eq!(open.in_flight(Some(1)), 1);
+        assert_eq!(open.in_flight(Some(0)), 1, "a stored width that cannot be is no panic");
         assert_eq!(open.in_flight(Some(3)), 3);
         assert_eq!(open.in_flight(Some(1000)), 63);
         let mut skipped = tally(0, 64, &[0]);
