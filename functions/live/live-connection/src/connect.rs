@@ -13,21 +13,46 @@ pub struct Doorkeeper {
     pub connections: Arc<dyn Connections>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// How many connections an owner may have.
+    pub per_owner: usize,
+}
+
+/// What became of a connection that asks to be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opened {
+    /// It is open.
+    Yes,
+    /// The ticket is unknown, used or expired.
+    NoTicket,
+    /// The owner has as many connections as it may have.
+    TooMany,
 }
 
 impl Doorkeeper {
-    /// Opens a connection if the ticket is good. Returns whether it was.
+    /// Opens a connection if the ticket is good and its owner has room for it.
+    ///
+    /// The room was checked when the ticket was issued, and many tickets may have been issued since. So the connections are
+    /// counted again, each behind its own row: of two that are opened at the same moment one at least counts the other. The
+    /// limit is never exceeded, and all that meet at it may be refused together.
     ///
     /// The ticket is used up first. If this process dies before the connection is stored, API Gateway refuses the
     /// connection, and the client asks for another ticket. If it dies after that, a row is left that expires by itself.
     ///
     /// # Errors
     /// `Unavailable`: the connection must be refused.
-    pub async fn connect(&self, id: ConnectionId, ticket: &str) -> Result<bool, PortError> {
+    pub async fn connect(&self, id: ConnectionId, ticket: &str) -> Result<Opened, PortError> {
         let now = self.clock.now();
-        let Some(owner) = self.tickets.redeem(&TicketDigest::of(ticket), now).await? else { return Ok(false) };
-        self.connections.open(&Connection { id, owner, until: expiry(now, CONNECTION_LIFETIME) }).await?;
-        Ok(true)
+        let Some(owner) = self.tickets.redeem(&TicketDigest::of(ticket), now).await? else {
+            return Ok(Opened::NoTicket);
+        };
+        let connection = Connection { id, owner, until: expiry(now, CONNECTION_LIFETIME) };
+        self.connections.open(&connection).await?;
+        let counted = self.connections.count(&connection.owner, self.per_owner.saturating_add(1), now).await;
+        if matches!(counted, Ok(count) if count <= self.per_owner) {
+            return Ok(Opened::Yes);
+        }
+        self.connections.close(&connection.id).await?;
+        counted.map(|_| Opened::TooMany)
     }
 
     /// Removes a closed connection and its subscriptions. API Gateway promises no such call: what is left is removed when a

@@ -1,11 +1,15 @@
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use futures::future::join_all;
+use jiff::Timestamp;
 use rowmill_core::in_memory::{InMemoryLive, ManualClock};
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::live::{CONNECTION_LIFETIME, ConnectionId, TICKET_LIFETIME, TicketDigest, Topic};
-use rowmill_core::ports::{Clock, Connections, Subscriptions, Tickets};
+use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, TICKET_LIFETIME, TicketDigest, Topic};
+use rowmill_core::ports::{Clock, Connections, PortError, Subscriptions, Tickets};
+use tokio::sync::Barrier;
 
-use crate::connect::Doorkeeper;
+use crate::connect::{Doorkeeper, Opened};
 
 struct World {
     door: Doorkeeper,
@@ -17,7 +21,7 @@ async fn world() -> World {
     let (live, clock) = (Arc::new(InMemoryLive::default()), Arc::new(ManualClock::default()));
     let until = clock.now() + TICKET_LIFETIME;
     live.issue(&TicketDigest::of("good"), &Owner("me".into()), until).await.unwrap();
-    let door = Doorkeeper { tickets: live.clone(), connections: live.clone(), clock: clock.clone() };
+    let door = Doorkeeper { tickets: live.clone(), connections: live.clone(), clock: clock.clone(), per_owner: 3 };
     World { door, live, clock }
 }
 
@@ -28,9 +32,9 @@ fn id(name: &str) -> ConnectionId {
 #[tokio::test]
 async fn a_ticket_opens_one_connection_of_its_owner() {
     let world = world().await;
-    assert!(!world.door.connect(id("a"), "bad").await.unwrap());
-    assert!(world.door.connect(id("b"), "good").await.unwrap());
-    assert!(!world.door.connect(id("c"), "good").await.unwrap(), "it is used up");
+    assert_eq!(world.door.connect(id("a"), "bad").await.unwrap(), Opened::NoTicket);
+    assert_eq!(world.door.connect(id("b"), "good").await.unwrap(), Opened::Yes);
+    assert_eq!(world.door.connect(id("c"), "good").await.unwrap(), Opened::NoTicket, "it is used up");
     let connection = world.live.connection(&id("b"), world.clock.now()).await.unwrap();
     assert_eq!(connection.owner, Owner("me".into()));
     assert_eq!(connection.until, world.clock.now() + CONNECTION_LIFETIME);
@@ -41,7 +45,7 @@ async fn a_ticket_opens_one_connection_of_its_owner() {
 async fn an_expired_ticket_opens_none() {
     let world = world().await;
     world.clock.advance(TICKET_LIFETIME);
-    assert!(!world.door.connect(id("a"), "good").await.unwrap());
+    assert_eq!(world.door.connect(id("a"), "good").await.unwrap(), Opened::NoTicket);
 }
 
 #[tokio::test]
@@ -52,4 +56,66 @@ async fn a_closed_connection_watches_nothing() {
     world.live.subscribe(&connection, Topic::Mine, 1).await.unwrap();
     world.door.disconnect(&id("a")).await.unwrap();
     assert_eq!(world.live.watchers(&connection.owner, world.clock.now()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn many_tickets_open_no_more_connections_than_an_owner_may_have() {
+    let world = world().await;
+    let until = world.clock.now() + TICKET_LIFETIME;
+    for ticket in 0..10 {
+        world.live.issue(&TicketDigest::of(&ticket.to_string()), &Owner("me".into()), until).await.unwrap();
+    }
+    let mut opened = Vec::new();
+    for ticket in 0..5 {
+        opened.push(world.door.connect(id(&format!("c{ticket}")), &ticket.to_string()).await.unwrap());
+    }
+    assert_eq!(opened, [Opened::Yes, Opened::Yes, Opened::Yes, Opened::TooMany, Opened::TooMany]);
+    let me = Owner("me".into());
+    assert_eq!(world.live.count(&me, 100, world.clock.now()).await.unwrap(), 3, "a refused one leaves no rows");
+    world.door.disconnect(&id("c1")).await.unwrap();
+    assert_eq!(world.door.connect(id("d"), "5").await.unwrap(), Opened::Yes, "there is room again");
+    world.clock.advance(CONNECTION_LIFETIME);
+    world.live.issue(&TicketDigest::of("late"), &me, world.clock.now() + TICKET_LIFETIME).await.unwrap();
+    assert_eq!(world.door.connect(id("e"), "late").await.unwrap(), Opened::Yes, "forgotten ones do not count");
+}
+
+/// Connections whose count waits until so many have been opened.
+struct AtOnce {
+    live: Arc<InMemoryLive>,
+    all_open: Barrier,
+}
+
+#[async_trait]
+impl Connections for AtOnce {
+    async fn open(&self, connection: &Connection) -> Result<(), PortError> {
+        self.live.open(connection).await
+    }
+
+    async fn connection(&self, id: &ConnectionId, now: Timestamp) -> Result<Connection, PortError> {
+        self.live.connection(id, now).await
+    }
+
+    async fn close(&self, id: &ConnectionId) -> Result<(), PortError> {
+        self.live.close(id).await
+    }
+
+    async fn count(&self, owner: &Owner, most: usize, now: Timestamp) -> Result<usize, PortError> {
+        self.all_open.wait().await;
+        self.live.count(owner, most, now).await
+    }
+}
+
+#[tokio::test]
+async fn connections_that_are_opened_at_the_same_moment_do_not_exceed_the_limit() {
+    let mut world = world().await;
+    let until = world.clock.now() + TICKET_LIFETIME;
+    for ticket in 0..8 {
+        world.live.issue(&TicketDigest::of(&ticket.to_string()), &Owner("me".into()), until).await.unwrap();
+    }
+    world.door.connections = Arc::new(AtOnce { live: world.live.clone(), all_open: Barrier::new(8) });
+    let (door, names) = (&world.door, (0..8).map(|number: u32| number.to_string()).collect::<Vec<_>>());
+    let opened = join_all(names.iter().map(|name| door.connect(id(name), name))).await;
+    let open = opened.iter().filter(|opened| matches!(opened, Ok(Opened::Yes))).count();
+    assert!(open <= 3, "{opened:?}");
+    assert_eq!(world.live.count(&Owner("me".into()), 100, world.clock.now()).await.unwrap(), open);
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use rowmill_aws::live_events::{LiveEvent, LiveEventType};
 
-use crate::connect::Doorkeeper;
+use crate::connect::{Doorkeeper, Opened};
 
 /// Answers `$connect` and `$disconnect`: the HTTP status. A connection that is not answered with 200 is refused.
 pub async fn handle(door: &Doorkeeper, event: LiveEvent) -> u16 {
@@ -12,8 +12,12 @@ pub async fn handle(door: &Doorkeeper, event: LiveEvent) -> u16 {
     match event.event_type() {
         LiveEventType::Connect => {
             match door.connect(id.clone(), event.query_parameter("ticket").unwrap_or_default()).await {
-                Ok(true) => 200,
-                Ok(false) => {
+                Ok(Opened::Yes) => 200,
+                Ok(Opened::TooMany) => {
+                    tracing::info!(connection.id = %id, "live connection refused: its owner has too many");
+                    429
+                }
+                Ok(Opened::NoTicket) => {
                     tracing::info!(connection.id = %id, "live connection refused: no such ticket, or used or expired");
                     401
                 }

@@ -37,8 +37,8 @@ pub enum TicketError {
 impl TicketOffice {
     /// Issues a ticket to this owner.
     ///
-    /// The limit is checked here and not when the connection is opened, because here the caller can be told why. Tickets
-    /// that are given out at the same moment may exceed it a little.
+    /// The limit is checked here, because here the caller can be told why, and again when the connection is opened, because many
+    /// tickets may have been given out for the last places.
     ///
     /// # Errors
     /// See [`TicketError`].

@@ -185,6 +185,7 @@ impl Connections for DynamoDbLive {
             .query()
             .table_name(&self.table)
             .select(Select::Count)
+            .consistent_read(true)
             .key_condition_expression("#scope = :scope")
             .filter_expression("#until > :now")
             .expression_attribute_names("#scope", "scope")

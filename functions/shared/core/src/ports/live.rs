@@ -43,7 +43,8 @@ pub trait Connections: Send + Sync {
     /// `Unavailable`: a part may be left. It expires by itself.
     async fn close(&self, id: &ConnectionId) -> Result<(), PortError>;
 
-    /// How many connections the owner has, counted up to `most`. It may be a little behind.
+    /// How many connections the owner has, counted up to `most`. It includes every connection whose [`open`](Self::open) has
+    /// returned before the call.
     ///
     /// # Errors
     /// `Unavailable`.
