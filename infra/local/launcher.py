@@ -116,7 +116,7 @@ def check_version() -> None:
 def apply_changes(log_dir: Path, stack: str) -> None:
     from ministack import app
     from ministack.core import iam_actions, iam_evaluator, lambda_runtime
-    from ministack.services import lambda_svc, s3
+    from ministack.services import apigateway, lambda_svc, s3
 
     present_http_as_https(app, iam_evaluator)
     remember_principals(iam_evaluator)
@@ -125,6 +125,7 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     authorize_batches_as_single_calls(iam_actions)
     authorize_statements_one_by_one(iam_actions)
     hide_missing_objects(app, iam_evaluator, s3)
+    pass_refusals_on(apigateway)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
     limit_memory(lambda_runtime)
@@ -286,6 +287,41 @@ def hide_missing_objects(app, iam_evaluator, s3) -> None:
         return status, answer_headers, b"" if method == "HEAD" else answer_body
 
     s3.handle_request = handle_and_hide
+
+
+def pass_refusals_on(apigateway) -> None:
+    """API Gateway answers the handshake of a WebSocket that the function of `$connect` refuses with the function's
+    status. The emulator closes it, and the server makes 403 of that."""
+    handle, invoke = named(apigateway, "handle_websocket"), named(apigateway, "_invoke_ws_lambda")
+    refuse = named(apigateway, "_refuse_ws_handshake")
+    expect_parameters(handle, ["scope", "receive", "send", "api_id", "path_override"])
+    expect_parameters(refuse, ["scope", "send", "status", "message", "connection_id", "request_id"])
+    if list(inspect.signature(invoke).parameters)[5:8] != ["connection_id", "event_type", "message_id"]:
+        raise Mismatch(f"{invoke.__qualname__} should take connection_id, event_type, message_id from its sixth parameter on")
+    refusals = contextvars.ContextVar("refusals")
+
+    async def invoke_and_note(*arguments, **named_arguments):
+        answer = await invoke(*arguments, **named_arguments)
+        connection_id, event_type, request_id = arguments[5:8]
+        status = int((answer or {}).get("statusCode", 200))
+        if event_type == "CONNECT" and not 200 <= status < 300:
+            refusals.get().append((status, "", connection_id, request_id))
+        return answer
+
+    async def handle_and_answer(scope, receive, send, api_id, path_override=None):
+        refused = []
+        refusals.set(refused)
+
+        async def send_or_refuse(message):
+            if message["type"] == "websocket.close" and refused:
+                await refuse(scope, send, *refused.pop())
+            else:
+                await send(message)
+
+        await handle(scope, receive, send_or_refuse, api_id, path_override)
+
+    apigateway._invoke_ws_lambda = invoke_and_note
+    apigateway.handle_websocket = handle_and_answer
 
 
 def answer_functions_at_once(lambda_runtime) -> None:

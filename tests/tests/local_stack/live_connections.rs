@@ -6,6 +6,7 @@ use acceptance::local_stack::{LiveClient, LocalStack, PATIENCE, ticket};
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::live::TicketDigest;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Error;
 
 use crate::live::long_job;
 use crate::stack::on_the_stack;
@@ -15,21 +16,32 @@ fn a_ticket_opens_one_connection_within_its_time() {
     on_the_stack(async |stack| {
         let good = ticket(stack.live_ticket()).await;
         let mut client = LiveClient::open(&good).await.expect("a good ticket");
-        assert!(LiveClient::open(&good).await.is_err(), "it is used up");
+        assert_eq!(refusal(&good).await, 401, "it is used up");
         let mut none = good.clone();
         none["ticket"] = json!("0".repeat(64));
-        assert!(LiveClient::open(&none).await.is_err(), "there is no such ticket");
+        assert_eq!(refusal(&none).await, 401, "there is no such ticket");
         // What is stored opens nothing.
         let mut stored = ticket(stack.live_ticket()).await;
         let digest = TicketDigest::of(stored["ticket"].as_str().expect("text"));
         stored["ticket"] = json!(digest.as_str());
-        assert!(LiveClient::open(&stored).await.is_err(), "the digest is no ticket");
+        assert_eq!(refusal(&stored).await, 401, "the digest is no ticket");
         let late = ticket(stack.live_ticket()).await;
         expire(stack, &late).await;
-        assert!(LiveClient::open(&late).await.is_err(), "it has expired");
+        assert_eq!(refusal(&late).await, 401, "it has expired");
         client.send(json!({ "action": "ping" })).await;
         assert_eq!(client.message().await, json!({ "type": "pong" }));
     });
+}
+
+/// The status with which a connection by this ticket is refused.
+async fn refusal(ticket: &Value) -> u16 {
+    match LiveClient::open(ticket).await {
+        Err(error) => match *error {
+            Error::Http(response) => response.status().as_u16(),
+            other => panic!("{other}"),
+        },
+        Ok(_) => panic!("{ticket} opens a connection"),
+    }
 }
 
 /// Puts the rows of a connection that API Gateway does not know, and that watches all jobs.
