@@ -128,8 +128,7 @@ def apply_changes(log_dir: Path, stack: str) -> None:
     pass_refusals_on(apigateway)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
-    limit_memory(lambda_runtime)
-    let_functions_yield(lambda_runtime)
+    prepare_processes(lambda_runtime)
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)
     take_concurrency_from_parameters(lambda_svc)
@@ -378,40 +377,39 @@ def hand_out_events_when_asked(lambda_runtime) -> None:
     worker.invoke = invoke_when_asked
 
 
-def limit_memory(lambda_runtime) -> None:
-    """The emulator ignores `MemorySize`. A function that needs more ends here as it would on Lambda, and
-    does not take the machine's memory. `RLIMIT_DATA` counts what a process may write to, so a part is added
-    for stacks that threads reserve and do not use."""
+def prepare_processes(lambda_runtime) -> None:
+    """Each process of a function is prepared between its start and its first event."""
     worker = named(lambda_runtime, "ProvidedWorker")
     await_init = named(worker, "_await_init")
     expect_parameters(await_init, ["self", "init_timeout"])
 
-    def limit_and_await_init(self, init_timeout=None):
-        bytes_max = (int(self.config.get("MemorySize") or 128) + STACKS_MEBIBYTES) << 20
-        # Other systems have no such call: there functions have no limit.
-        if hasattr(resource, "prlimit") and self._proc is not None:
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(self._proc.pid, resource.RLIMIT_DATA, (bytes_max, bytes_max))
+    def prepare_and_await_init(self, init_timeout=None):
+        if self._proc is not None:
+            limit_memory(self._proc.pid, int(self.config.get("MemorySize") or 128))
+            let_yield(self._proc.pid)
         await_init(self, init_timeout)
 
-    worker._await_init = limit_and_await_init
+    worker._await_init = prepare_and_await_init
 
 
-def let_functions_yield(lambda_runtime) -> None:
+def limit_memory(process: int, mebibytes: int) -> None:
+    """The emulator ignores `MemorySize`. A function that needs more ends here as it would on Lambda, and
+    does not take the machine's memory. `RLIMIT_DATA` counts what a process may write to, so a part is added
+    for stacks that threads reserve and do not use."""
+    bytes_max = (mebibytes + STACKS_MEBIBYTES) << 20
+    # Other systems have no such call: there functions have no limit.
+    if hasattr(resource, "prlimit"):
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process, resource.RLIMIT_DATA, (bytes_max, bytes_max))
+
+
+def let_yield(process: int) -> None:
     """On AWS the services have machines of their own. Here a function that computes for long would take the
     processor from the emulator, and with it from every other function. So the functions yield to it."""
-    worker = named(lambda_runtime, "ProvidedWorker")
-    await_init = named(worker, "_await_init")
-
-    def yield_and_await_init(self, init_timeout=None):
-        if self._proc is not None:
-            # Linux has a niceness for each thread. Others have no such folder.
-            for thread in Path(f"/proc/{self._proc.pid}/task").glob("*"):
-                with contextlib.suppress(ProcessLookupError):
-                    os.setpriority(os.PRIO_PROCESS, int(thread.name), FUNCTIONS_NICENESS)
-        await_init(self, init_timeout)
-
-    worker._await_init = yield_and_await_init
+    # Linux has a niceness for each thread. Others have no such folder.
+    for thread in Path(f"/proc/{process}/task").glob("*"):
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), FUNCTIONS_NICENESS)
 
 
 def do_not_wait_for_log_lines(lambda_runtime) -> None:
