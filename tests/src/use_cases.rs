@@ -177,8 +177,8 @@ impl UseCases {
         let Ports { jobs, uploads, objects, outstanding, splits, clock, entropy, .. } = self.ports.clone();
         let limits = CreateLimits {
             chunks: self.limits.chunks,
-            // So many that no chunk grows: each has the size that the test wants.
-            workers: u32::MAX,
+            // No chunk grows: each has the size that the test wants.
+            fast_factor: 1,
             ceilings: self.limits.ceilings,
             deadlines: self.limits.deadlines,
             recovery: self.limits.recovery,
