@@ -84,7 +84,7 @@ fn shown(preview: &PreviewView, width: usize) -> String {
         [String::new()].into_iter().chain(columns().map(|column| cut(&column.name, CELL_WIDTH))).collect::<Vec<_>>(),
         ["row".to_owned()].into_iter().chain(columns().map(|column| escape_controls(column.r#type.as_str()))).collect(),
     ];
-    lines.extend(preview.rows.iter().map(|row| line(preview, row)));
+    lines.extend(preview.rows.iter().filter(|row| row.problem.is_none()).map(|row| line(preview, row)));
     let numbers = (1..).zip(columns()).filter(|(_, column)| is_number(column.r#type.as_str())).map(|(place, _)| place);
     let right: Vec<usize> = [0].into_iter().chain(numbers).collect();
     for line in table(&lines, &right).lines() {
@@ -92,6 +92,15 @@ fn shown(preview: &PreviewView, width: usize) -> String {
     }
     if !preview.complete {
         text += "…\n";
+    }
+    let problems = preview.rows.iter().filter_map(|row| Some((row.row, row.problem.as_ref()?)));
+    for (place, (row, problem)) in problems.enumerate() {
+        let gap = if place == 0 { "\n" } else { "" };
+        text += &format!(
+            "{gap}row {}: {}\n",
+            count(row),
+            escape_controls(&format!("{}: {}", problem.code, problem.message))
+        );
     }
     for warning in &preview.warnings {
         text += &format!("\nwarning: {}\n", escape_controls(&warning.message));
@@ -132,9 +141,6 @@ fn heading(preview: &PreviewView) -> String {
 /// A row of the table: its number and its cells in the order of the columns.
 fn line(preview: &PreviewView, row: &PreviewRow) -> Vec<String> {
     let number = count(row.row);
-    if let Some(problem) = &row.problem {
-        return vec![number, cut(&format!("{}: {}", problem.code, problem.message), 2 * CELL_WIDTH)];
-    }
     let cells: Vec<String> = match (&row.cells, &row.value) {
         (Some(cells), _) => cells.clone(),
         (None, Some(value)) => {
@@ -164,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_cannot_be_read_is_listed_below_the_table_and_widens_no_column() {
+        let mut preview = PreviewView::example();
+        preview.rows[0].cells = None;
+        let message =
+            "The row has 3 cells, but the header has 2 columns. Quote cells that hold the delimiter.".to_owned();
+        preview.rows[0].problem = Some(RowProblem { code: "ragged_row".to_owned(), message: message.clone() });
+        let expected = format!(
+            "CSV, windows-1252, delimiter `;`, header in row 1, 2 columns\n\n          id  city\nrow  integer  string\n  2        2  \
+             Orléans\n\nrow 1: ragged_row: {message}\n"
+        );
+        assert_eq!(shown(&preview, 80), expected);
+    }
+
+    #[test]
     fn what_is_wrong_is_shown_and_nothing_drives_the_terminal() {
         let mut preview = PreviewView::example();
         preview.complete = false;
@@ -174,8 +194,8 @@ mod tests {
         let problem = ParamsProblem { field: "params.key".to_owned(), detail: "`params.key` is missing.".to_owned() };
         preview.params_problem = Some(problem);
         let text = shown(&preview, 60);
-        assert!(text.contains("ragged_row: The row has\\u{1b} 3 cells"), "{text}");
-        assert!(text.contains("…\n\nA job would be refused: `params.key` is missing.\n"), "{text}");
+        assert!(text.contains("…\n\nrow 1: ragged_row: The row has\\u{1b} 3 cells\n"), "{text}");
+        assert!(text.ends_with("\n\nA job would be refused: `params.key` is missing.\n"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
         assert!(text.lines().all(|line| console::measure_text_width(line) <= 60), "{text}");
     }
