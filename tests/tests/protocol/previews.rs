@@ -242,6 +242,40 @@ async fn a_damaged_file_ends_in_rows_or_a_refusal_within_the_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_begins_with_nothing_is_named_for_what_it_is() {
+    for (byte, said) in [(b'\n', "are blank lines"), (0, "NUL bytes")] {
+        for size in [70_000, 1 << 20] {
+            let plain = vec![byte; size];
+            for packed in [gzip(&plain), zstd::encode_all(&*plain, 3).unwrap(), plain] {
+                let world = World::new(Limits::default());
+                let file = world.store("text/csv", packed).await;
+                match try_preview(&world, file, json!({})).await {
+                    Err(CreateJobError::Head(error)) => {
+                        assert_eq!(error.code(), "no_header");
+                        assert!(error.to_string().contains(said), "{error}");
+                    }
+                    other => panic!("{byte}, {size}: {other:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// A block of zstd may be longer than what is read of a file at first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packed_file_that_hardly_packs_is_read_to_its_header() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut text = "id,name\n".to_owned();
+    for row in 0..4000 {
+        text += &format!("{row},{}\n", (0..100).map(|_| random.alphanumeric()).collect::<String>());
+    }
+    for packed in [gzip(text.as_bytes()), zstd::encode_all(text.as_bytes(), 3).unwrap()] {
+        let view = preview_of("text/csv", packed, json!({})).await;
+        assert_eq!((view.rows.len(), view.column_count, view.complete), (20, 2, false));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_is_read_no_further_than_its_first_rows() {
     let mut bomb = b"a,b\n1,2\n".to_vec();
     bomb.resize(50 << 20, b'x');

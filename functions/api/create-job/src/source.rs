@@ -138,9 +138,13 @@ impl SourceDetector<'_> {
         let content_type = text_content_type(&upload.content_type, packing.as_ref());
         let first = match &packing {
             None => FirstText { bytes: prefix, whole },
-            Some(Packing::Text { compression, charset }) => {
+            Some(packing @ Packing::Text { compression, charset }) => {
                 let (text, whole) = decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?;
-                FirstText { bytes: text.into(), whole }
+                // A block of zstd may be longer than the prefix. Then nothing of it can be decoded.
+                match compression.is_some() && !whole && text.len() < prefix_max(length) {
+                    true => self.first_text(&file, packing, prefix_max(length)).await?,
+                    false => FirstText { bytes: text.into(), whole },
+                }
             }
             Some(packing) => self.first_text(&file, packing, prefix_max(length)).await?,
         };
