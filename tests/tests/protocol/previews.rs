@@ -261,6 +261,22 @@ async fn a_file_that_begins_with_nothing_is_named_for_what_it_is() {
     }
 }
 
+#[tokio::test]
+async fn a_header_row_beyond_every_number_is_refused_with_its_limit() {
+    for number in [1001, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+        for param in ["headerRow", "skipRows"] {
+            let world = World::new(Limits::default());
+            let file = world.store("text/csv", "a\n1\n").await;
+            match try_preview(&world, file, json!({ "params": { param: number } })).await {
+                Err(CreateJobError::Head(error)) => {
+                    assert!(error.to_string().contains(&format!("`{param}` may be at most 1000")), "{error}");
+                }
+                other => panic!("{param}, {number}: {other:?}"),
+            }
+        }
+    }
+}
+
 /// A block of zstd may be longer than what is read of a file at first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_packed_file_that_hardly_packs_is_read_to_its_header() {

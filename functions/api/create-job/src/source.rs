@@ -207,8 +207,7 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
         None | Some(Value::Null) => Ok(None),
         Some(number) => number
             .as_u64()
-            // More than there can be rows: whoever reads the number refuses it with its limit.
-            .map(|number| Some(u32::try_from(number).unwrap_or(u32::MAX)))
+            .map(|number| Some(row_number(number)))
             .ok_or_else(|| InvalidField::new(format!("params.{name}"), "must be a whole number, 0 or more.")),
     };
     Ok(Hints {
@@ -222,11 +221,21 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
     })
 }
 
+/// A number of rows. One that is larger than any stays too large: whoever reads it refuses it with its limit.
+fn row_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// The params for the text that the file unpacks to.
 fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result<TextParams, InvalidField> {
     let mut params = params.clone();
     // `detect` has judged it, and the unpacked text is UTF-8.
     params.remove("encoding");
+    for name in ["headerRow", "skipRows"] {
+        if let Some(number) = params.get(name).and_then(Value::as_u64) {
+            params.insert(name.to_owned(), row_number(number).into());
+        }
+    }
     if let Some(packing) = packing {
         if let Some(format) = text_format(packing) {
             params.remove("delimiter");
