@@ -62,10 +62,13 @@ impl BatchRunner for BatchThreads {
         let (handle, observer) = (Handle::current(), Arc::clone(&watch));
         let (answer, answered) = oneshot::channel();
         let thread = std::thread::Builder::new().name("batch".to_owned()).spawn(move || {
-            let _end = EndOnDrop(Arc::clone(&observer));
-            observer.priority.begin();
             let run = || handle.block_on(watched(&observer, batch.results()));
-            let results = catch_unwind(AssertUnwindSafe(run));
+            let results = {
+                // Before the answer, so that whoever has it finds no thread that is still at work.
+                let _end = EndOnDrop(Arc::clone(&observer));
+                observer.priority.begin();
+                catch_unwind(AssertUnwindSafe(run))
+            };
             // Nobody waits for the answer if the batch was abandoned.
             answer.send(results.map(|results| (batch.items, results))).ok();
         });
