@@ -173,7 +173,8 @@ class JobPage extends HTMLElement {
     set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)) : until(job.deadlineAt));
     setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? "Took" : "Time left");
     setText(/** @type {Element} */ (this.#labels.get("Deadline")), ended ? "Ended" : "Deadline");
-    const plotted = !ended || this.#meter.points.some((point) => point > 0);
+    // A plot that is shown stays, so that nothing moves when a short job ends.
+    const plotted = !ended || !this.#plot.hidden || this.#meter.points.some((point) => point > 0);
     show(this.#plot, plotted);
     if (plotted) this.#plot.update(this.#meter, ended);
   }
