@@ -6,9 +6,9 @@
 //! before its day is over, nor delete the parts before they expire.
 //!
 //! **Abort against complete.** Either S3 aborts the multipart upload first: then there will never be an object, and
-//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the object and changes nothing. An upload by a single
-//! request can be stored after the abort looked for its object, with a link that is still valid. That object has no row; the
-//! bucket's lifecycle removes it.
+//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the object and
+//! changes nothing. An upload by a single request can be stored after the abort looked for its object, with a link that is still
+//! valid. That object has no row; the bucket's lifecycle removes it.
 
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;

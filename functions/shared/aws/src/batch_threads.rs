@@ -25,11 +25,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::thread_priority::ThreadPriority;
 
-/// How often a batch that is still running is looked at, as a part of the item timeout, at most.
+/// A batch that is still running is looked at so often within the item timeout, or more often.
 const LOOKS: u32 = 10;
 
-/// How long a thread may be at one item without an await before its priority is lowered. Items that only
-/// compute take microseconds to milliseconds.
+/// How long a thread may be at one item without an await before its priority is lowered. Items that only compute take
+/// microseconds to milliseconds.
 const SLOW_AFTER: Duration = Duration::from_millis(100);
 
 /// How long the thread of an abandoned batch may be at one item without an await before it counts as stuck.
