@@ -21,8 +21,8 @@ use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
     Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob,
-    ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, Splits, Stopped,
-    Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
+    ObjectHead, Objects, OutstandingError, OutstandingUploads, Pauses, PortError, Queue, RedriveError, Resent, Splits,
+    Stopped, Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -249,6 +249,12 @@ mortal!(Checkpoints {
 mortal!(Attempts {
     stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
     redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>;
+});
+
+mortal!(Pauses {
+    pause(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
+    resume(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
+    note_resent(job: JobGuid, resent: Resent, now: Timestamp) -> Result<bool, PortError>;
 });
 
 mortal!(Completions {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
+use cancel_job::pause::Pauser;
 use complete_job::complete::Completer;
 use complete_job::compose::Composer;
 use create_job::create::{CreateLimits, Creator};
@@ -25,6 +26,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_reader::JobReader;
+use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
@@ -212,6 +214,12 @@ impl UseCases {
         Canceller { jobs, clock }
     }
 
+    /// `cancel-job`: pausing and resuming.
+    pub fn pauser(&self) -> Pauser {
+        let Ports { jobs, splits, clock, .. } = self.ports.clone();
+        Pauser { jobs, splits, clock }
+    }
+
     /// `redrive-job`.
     pub fn redriver(&self) -> Redriver {
         let Ports { jobs, uploads, objects, splits, clock, entropy, .. } = self.ports.clone();
@@ -234,7 +242,8 @@ impl UseCases {
             margin: self.limits.margin,
             ..SplitLimits::default()
         };
-        Splitter { jobs, objects, records, chunks, splits, steps: self.steps(), clock, entropy, limits }
+        let (steps, resender) = (self.steps(), self.resender());
+        Splitter { jobs, objects, records, chunks, splits, resender, steps, clock, entropy, limits }
     }
 
     /// A new process of `process-items`, which has prepared no job yet.
@@ -271,7 +280,7 @@ impl UseCases {
 
     /// `sweep`.
     pub fn sweeper(&self) -> Sweeper {
-        let Ports { jobs, objects, splits, chunks, isolated, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, splits, chunks, isolated, clock, entropy, .. } = self.ports.clone();
         let limits = SweepLimits {
             recovery: self.limits.recovery,
             grace: self.limits.grace,
@@ -280,7 +289,14 @@ impl UseCases {
             tallies_max: self.limits.tallies_max,
             backoff_max: self.limits.backoff_max,
         };
-        Sweeper { jobs, objects, splits, chunks, isolated, steps: self.steps(), clock, entropy, limits }
+        let (steps, resender) = (self.steps(), self.resender());
+        Sweeper { jobs, splits, chunks, isolated, resender, steps, clock, entropy, limits }
+    }
+
+    fn resender(&self) -> ChunkResender {
+        let Ports { jobs, objects, chunks, isolated, .. } = self.ports.clone();
+        let JobSteps { committer, window, .. } = self.steps();
+        ChunkResender { jobs, objects, chunks, isolated, window, committer }
     }
 
     fn steps(&self) -> JobSteps {

@@ -23,10 +23,15 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 25] = [
+const CORNERS: [&str; 30] = [
     "Api: no slot",
+    "Api: paused",
+    "Api: resumed",
+    "Process: Paused",
+    "Split: Paused",
     "Sweep: recovered",
     "Split: Continued",
+    "all chunks sent again after a resume",
     "cancelled by cancelled",
     "chunk sent again",
     "commit lost",
@@ -76,6 +81,16 @@ fn a_commit_without_its_condition_is_caught() {
 #[test]
 fn a_tally_closed_before_its_last_commit_is_caught() {
     is_caught(Broken::CloseBeforeCommit);
+}
+
+#[test]
+fn a_resume_that_forgets_chunks_is_caught() {
+    is_caught(Broken::ResumeForgetsATally);
+}
+
+#[test]
+fn a_paused_job_that_completes_with_items_missing_is_caught() {
+    is_caught(Broken::CompletePaused);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Three faults in the protocol. They show that the simulation finds each of them.
+//! Faults in the protocol. They show that the simulation finds each of them.
 
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
@@ -20,6 +20,10 @@ pub enum Broken {
     CloseBeforeCommit,
     /// The sweep never runs.
     NoSweep,
+    /// A resume forgets the chunks of the first tally.
+    ResumeForgetsATally,
+    /// A paused job counts as complete once its split has ended.
+    CompletePaused,
 }
 
 /// Commits without any condition.

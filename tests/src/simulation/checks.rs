@@ -83,10 +83,14 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         percent: view.percent,
         items: view.item_count,
         version: view.version,
+        pauses: job.pauses,
     };
     let before = std::mem::replace(&mut record.shown, shown);
     ensure(shown.version >= before.version, || format!("shown as {shown:?} after {before:?}"))?;
-    let further = shown.attempt > before.attempt || shown.progress > before.progress || shown.items > before.items;
+    let further = shown.attempt > before.attempt
+        || shown.progress > before.progress
+        || shown.items > before.items
+        || shown.pauses > before.pauses;
     ensure(shown.version > before.version || !further, || format!("no later version: {shown:?} after {before:?}"))?;
     match shown.attempt == before.attempt {
         true => ensure(shown.progress >= before.progress && shown.percent >= before.percent, || {
@@ -97,6 +101,8 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
     ensure(job.attempt == 1 || shown.progress == before.progress, || {
         "the sum of the counts changed in a redrive".into()
     })?;
+    ensure(job.is_paused() == job.paused_from.is_some(), || format!("paused from {:?}", job.paused_from))?;
+    ensure(!job.is_paused() || job.stop.is_none(), || "stopped and still paused".into())?;
     let ended = if job.status.is_terminal() { job.attempt } else { job.attempt - 1 };
     ensure(job.completions == ended, || format!("{} completions in attempt {}", job.completions, job.attempt))?;
     let code = job.stop.as_ref().map(|stop| stop.code);

@@ -210,6 +210,7 @@ impl Run {
         let deadline = self.world.hub.now() + TIMEOUT;
         let redelivered = delivery.receives > 1;
         let processor = Arc::clone(&process);
+        self.world.invariants.delivered(self.tasks.next_number(), message.job_guid, message.address.attempt);
         if function == Function::Isolate {
             self.world.invariants.isolates(self.tasks.next_number(), chunk_of(&delivery.body));
         }
@@ -236,6 +237,8 @@ impl Run {
         match planned.operation {
             Operation::Create(job) => self.create(planned, job),
             Operation::Cancel(job) => self.cancel(planned, job),
+            Operation::Pause(job) => self.pause(planned, job),
+            Operation::Resume(job) => self.resume(planned, job),
             Operation::Redrive(job, redrive) => self.redrive(planned, job, redrive),
             Operation::ReplaceFile(job) => self.replace_file(job),
             Operation::Sweep => self.sweep(planned),
@@ -253,7 +256,7 @@ impl Run {
         });
     }
 
-    fn invoke_api(&mut self, planned: Planned, future: impl Future<Output = Reply> + 'static) {
+    pub(super) fn invoke_api(&mut self, planned: Planned, future: impl Future<Output = Reply> + 'static) {
         let deadline = self.world.hub.now() + API_TIMEOUT;
         let number = self.tasks.next_number();
         self.world.hub.tell(Some(number), || format!("a client begins: {:?}", planned.operation));
@@ -274,7 +277,7 @@ impl Run {
     }
 
     /// The job of a job plan, if it exists. If several exist, the one that was created last.
-    fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
+    pub(super) fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
         let file = self.plan.jobs[job].file.file_guid;
         let jobs = self.world.store.every_job();
         jobs.iter().rfind(|job| job.file_guid == Some(file)).map(|job| (job.job_guid, job.owner.clone()))

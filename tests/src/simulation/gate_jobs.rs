@@ -14,8 +14,8 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
-    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, PortError,
-    RedriveError, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
+    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, Pauses, PortError,
+    RedriveError, Resent, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -23,6 +23,7 @@ use super::broken::Broken;
 use super::gates;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
+use super::queues::Queues;
 use super::trace::{Brief, chunk_name, job_name};
 
 /// The gate before the job store.
@@ -35,6 +36,8 @@ pub struct GatedJobs {
     pub invariants: Arc<Invariants>,
     /// The fault that is built into the store, if any.
     pub broken: Broken,
+    /// The queues, where the missing chunks of a resumed job must be.
+    pub queues: Queues,
     /// An earlier state of the wake index.
     pub old_index: Mutex<Vec<Due>>,
 }
@@ -45,6 +48,17 @@ impl GatedJobs {
         let jobs = self.store.every_job();
         let index = jobs.iter().filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? })).collect();
         *self.old_index.lock().unwrap_or_else(PoisonError::into_inner) = index;
+    }
+
+    /// These totals; in a broken store those of a paused job are complete as soon as its split has ended.
+    async fn perhaps_complete(&self, job: JobGuid, totals: Totals) -> Totals {
+        let is_paused = self.store.job(job).await.is_ok_and(|row| row.is_paused() && row.split.done);
+        match self.broken {
+            Broken::CompletePaused if is_paused => {
+                Totals { final_tallies: u32::try_from(totals.closed.len()).ok(), ..totals }
+            }
+            _ => totals,
+        }
     }
 
     fn stale_due(&self, shard: u32, now: Timestamp, limit: usize) -> Vec<Due> {
@@ -66,9 +80,18 @@ gates!(Admissions for GatedJobs {
 });
 
 gates!(Jobs for GatedJobs {
-    Read job(job: JobGuid) -> Result<Job, PortError>, ["{}", job_name(job)];
     Read spec(job: JobGuid) -> Result<Spec, PortError>, ["{}", job_name(job)];
     Index jobs(owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>, ["{owner}"];
+    {
+        async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
+            let effect = async {
+                let row = self.store.job(job).await?;
+                self.invariants.job_read(self.hub.current(), &row);
+                Ok(row)
+            };
+            self.hub.through(CallKind::Read, "job", || job_name(job), effect).await
+        }
+    }
 });
 
 gates!(Leases for GatedJobs {
@@ -117,12 +140,22 @@ gates!(Tallies for GatedJobs {
     Write fold(job: JobGuid, tally: &Tally) -> Result<Totals, PortError>,
         ["{}, attempt {}, {}", job_name(job), tally.attempt, tally.brief()],
         check |all, _answer| all.folded(job, tally);
-    Read totals(job: JobGuid, attempt: u32) -> Result<Totals, PortError>,
-        ["{}, attempt {attempt}", job_name(job)];
-    Write set_final_tallies(job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>,
-        ["{}, attempt {attempt}, {tallies}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
     {
+        async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
+            let effect = async { Ok(self.perhaps_complete(job, self.store.totals(job, attempt).await?).await) };
+            self.hub.through(CallKind::Read, "totals", || format!("{}, attempt {attempt}", job_name(job)), effect).await
+        }
+
+        async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
+            let effect = async {
+                let answer = self.store.set_final_tallies(job, attempt, tallies).await?;
+                self.hub.check(self.invariants.job_moved(job));
+                Ok(self.perhaps_complete(job, answer).await)
+            };
+            let what = || format!("{}, attempt {attempt}, {tallies}", job_name(job));
+            self.hub.through(CallKind::Write, "set_final_tallies", what, effect).await
+        }
+
         async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
             if self.broken == Broken::CloseBeforeCommit {
                 super::broken::close_before(self, job, commit).await?;
@@ -176,6 +209,37 @@ gates!(Attempts for GatedJobs {
     Transaction redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>,
         ["{}, to attempt {}", job_name(attempt.seen.job_guid), attempt.seen.attempt + 1],
         check |all, answer| if answer.is_ok() { all.redriven(attempt.seen.job_guid) } else { Ok(()) };
+});
+
+gates!(Pauses for GatedJobs {
+    Write pause(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>,
+        ["{}, attempt {attempt}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
+    {
+        async fn resume(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost> {
+            let effect = async {
+                let answer = self.store.resume(job, attempt, now).await;
+                if self.broken == Broken::ResumeForgetsATally && answer.is_ok() {
+                    self.store.edit_job(job, |row| row.resend_from = Some(1));
+                }
+                self.hub.check(self.invariants.job_moved(job));
+                answer
+            };
+            self.hub.through(CallKind::Write, "resume", || format!("{}, attempt {attempt}", job_name(job)), effect).await
+        }
+
+        async fn note_resent(&self, job: JobGuid, resent: Resent, now: Timestamp) -> Result<bool, PortError> {
+            let effect = async {
+                let answer = self.store.note_resent(job, resent, now).await;
+                self.hub.check(self.invariants.job_moved(job));
+                if let (Ok(true), None) = (&answer, resent.next) {
+                    self.hub.check(self.invariants.all_resent(job, &self.queues));
+                }
+                answer
+            };
+            self.hub.through(CallKind::Write, "note_resent", || format!("{}, {resent:?}", job_name(job)), effect).await
+        }
+    }
 });
 
 gates!(Completions for GatedJobs {

@@ -16,6 +16,7 @@ use rowmill_core::progress::job_view;
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
 use super::oracle::{JobRecord, RowEnd};
+use super::pause_checks::JobAtDelivery;
 use super::queues::{Body, Delivery};
 use super::trace::{chunk_name, job_name};
 
@@ -37,6 +38,8 @@ pub(super) struct Known {
     pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
     /// The rows that were processed successfully, once or more.
     pub(super) processed: BTreeSet<(JobGuid, u64)>,
+    /// What each invocation of `process-items` knows of its job.
+    pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
 }
@@ -79,8 +82,11 @@ impl Invariants {
         };
     }
 
-    /// An invocation begins or ends an item. An isolated chunk never has two items in processing at once.
+    /// An invocation begins or ends an item. It may begin one only if its job was not paused or past before. An isolated chunk never has two items in processing at once.
     pub fn at_item(&self, task: u64, begins: bool) -> Checked {
+        if begins {
+            self.may_begin(task)?;
+        }
         let mut known = self.known();
         let known = &mut *known;
         let Some((job, chunk, at_item)) = known.isolated.get_mut(&task) else { return Ok(()) };

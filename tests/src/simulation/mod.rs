@@ -26,6 +26,8 @@ pub mod invariants;
 pub mod items;
 mod object_checks;
 pub mod oracle;
+mod pause_checks;
+mod pauses;
 pub mod plan;
 pub mod queues;
 mod returns;

@@ -119,6 +119,8 @@ pub struct Shown {
     pub items: u64,
     /// The version of the view.
     pub version: u64,
+    /// How often the job was paused or resumed.
+    pub pauses: u32,
 }
 
 impl JobRecord {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
-use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::ports::Ceilings;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -56,6 +56,10 @@ pub enum Operation {
     Create(usize),
     /// Cancels it.
     Cancel(usize),
+    /// Pauses it, and mostly resumes it later.
+    Pause(usize),
+    /// Resumes this job.
+    Resume(JobGuid),
     /// Redrives it.
     Redrive(usize, Redrive),
     /// Replaces or deletes its file.
@@ -165,6 +169,7 @@ impl Plan {
     pub fn is_without_trouble(&self) -> bool {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
         self.faults.budget == 0
+            && !self.operations.iter().any(|planned| matches!(planned.operation, Operation::Pause(_)))
             && self.stale > visibility(QueueName::Items)
             && self.jobs.iter().all(|job| job.file.rows.iter().all(plain))
     }
@@ -263,6 +268,10 @@ fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {
         for _ in 0..[0, 0, 1, 1, 2][rng.usize(0..5)] {
             let redrive = Redrive { corrected: rng.bool(), stopped: rng.u8(..) < 48 };
             plan(rng.u64(0..4000), Operation::Redrive(number, redrive), 3);
+        }
+        let pauses = [0, 0, 0, 0, 1, 1, 2, 4][rng.usize(0..8)];
+        for _ in 0..pauses {
+            plan(rng.u64(0..1500), Operation::Pause(number), 2);
         }
         if rng.u8(..) < 12 {
             plan(rng.u64(0..600), Operation::ReplaceFile(number), 0);

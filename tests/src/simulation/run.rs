@@ -322,6 +322,9 @@ impl Run {
         }
         self.next_sweep = self.world.hub.now() + SWEEP_EVERY;
         self.calm_sweeps = if self.adversary.is_active(self.step) { 0 } else { self.calm_sweeps + 1 };
+        if self.calm_sweeps > 0 {
+            self.resume_forgotten();
+        }
         if self.broken != Broken::NoSweep {
             self.begin(Planned { step: 0, operation: Operation::Sweep, retries: 0 });
         }

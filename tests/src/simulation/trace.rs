@@ -89,6 +89,12 @@ pub trait Brief {
     fn brief(&self) -> String;
 }
 
+impl Brief for bool {
+    fn brief(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Brief for () {
     fn brief(&self) -> String {
         "done".into()

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
+use cancel_job::pause::Pauser;
 use complete_job::complete::Completer;
 use create_job::create::Creator;
 use dead_letter::settle::DeadLetters;
@@ -60,6 +61,8 @@ pub struct World {
     pub creator: Arc<Creator>,
     /// `cancel-job`.
     pub canceller: Arc<Canceller>,
+    /// `cancel-job`, for pausing and resuming.
+    pub pauser: Arc<Pauser>,
     /// `redrive-job`.
     pub redriver: Arc<Redriver>,
     /// `split-job`.
@@ -88,6 +91,7 @@ impl World {
             hub: hub.clone(),
             invariants: invariants.clone(),
             broken,
+            queues: queues.clone(),
             old_index: Mutex::default(),
         });
         let objects = GatedObjects { store: bucket.clone(), hub: hub.clone(), invariants: invariants.clone() };
@@ -116,6 +120,7 @@ impl World {
         Self {
             creator: Arc::new(use_cases.creator()),
             canceller: Arc::new(use_cases.canceller()),
+            pauser: Arc::new(use_cases.pauser()),
             redriver: Arc::new(use_cases.redriver()),
             splitter: Arc::new(use_cases.splitter()),
             completer: Arc::new(use_cases.completer()),

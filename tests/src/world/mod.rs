@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cancel_job::cancel::Canceller;
+use cancel_job::pause::Pauser;
 use complete_job::complete::Completer;
 use create_job::create::{CreateJobError, Creator};
 use create_job::request::CreateJobRequest;
@@ -77,6 +78,8 @@ pub struct World {
     pub results: JobResults,
     /// `cancel-job`.
     pub canceller: Canceller,
+    /// `cancel-job`: pausing and resuming. It can crash.
+    pub pauser: Pauser,
     /// `redrive-job`.
     pub redriver: Redriver,
     /// `dead-letter`.
@@ -139,6 +142,7 @@ impl World {
             items: api.items(),
             results: api.results(),
             canceller: api.canceller(),
+            pauser: functions.pauser(),
             redriver: functions.redriver(),
             splitter: functions.splitter(),
             processor: functions.processor(),
@@ -217,6 +221,16 @@ impl World {
     /// Cancels a job.
     pub async fn cancel(&self, job: JobGuid) -> Job {
         self.canceller.cancel(&Self::owner(), job).await.expect("the job is active")
+    }
+
+    /// Pauses a job.
+    pub async fn pause(&self, job: JobGuid) -> Job {
+        self.pauser.pause(&Self::owner(), job).await.expect("the job is active")
+    }
+
+    /// Resumes a job.
+    pub async fn resume(&self, job: JobGuid) -> Job {
+        self.pauser.resume(&Self::owner(), job).await.expect("the job is active")
     }
 
     /// A time limit that leaves time for everything.

@@ -4,34 +4,61 @@ use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{Call, Problem, json_response, path_parameter, to_be_polled};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::JobStore;
 use rowmill_core::progress::job_view;
 
 use crate::cancel::{CancelError, Canceller};
+use crate::pause::{PauseError, Pauser};
 
-/// Answers `POST /api/jobs/{jobGuid}/cancel`.
+/// The use cases of this function.
+pub struct UseCases {
+    /// Cancels.
+    pub canceller: Canceller,
+    /// Pauses and resumes.
+    pub pauser: Pauser,
+}
+
+/// Answers `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`.
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(canceller: &Canceller, call: &Call) -> Result<Response<Body>, Problem> {
-    match call.operation {
-        Operation::CancelJob => cancel(canceller, call).await,
-        _ => Err(Problem::no_such_route()),
-    }
+pub async fn handle(use_cases: &UseCases, call: &Call) -> Result<Response<Body>, Problem> {
+    let UseCases { canceller, pauser } = use_cases;
+    let (owner, job_guid) = (call.owner()?, path_parameter(&call.request, "jobGuid")?);
+    let job = match call.operation {
+        Operation::CancelJob => canceller.cancel(owner, job_guid).await.map_err(not_cancelled)?,
+        Operation::PauseJob => pauser.pause(owner, job_guid).await.map_err(not_paused)?,
+        Operation::ResumeJob => pauser.resume(owner, job_guid).await.map_err(not_paused)?,
+        _ => return Err(Problem::no_such_route()),
+    };
+    Ok(accepted(&*canceller.jobs, &job).await)
 }
 
-async fn cancel(canceller: &Canceller, call: &Call) -> Result<Response<Body>, Problem> {
-    let job = canceller.cancel(call.owner()?, path_parameter(&call.request, "jobGuid")?).await.map_err(problem)?;
-    // The job is cancelled already, so a failed read of its counters must not fail the request.
-    let view = job_view::read(&*canceller.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
+async fn accepted(jobs: &dyn JobStore, job: &Job) -> Response<Body> {
+    // The job is changed already, so a failed read of its counters must not fail the request.
+    let view = job_view::read(jobs, job).await.unwrap_or_else(|_| job_view::of(job, None));
     let response = json_response(202, &view);
-    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+    if job.status.is_terminal() { response } else { to_be_polled(response) }
 }
 
-fn problem(error: CancelError) -> Problem {
+fn not_cancelled(error: CancelError) -> Problem {
     let detail = error.to_string();
     match error {
         CancelError::Unknown(_) => Problem::not_found(detail),
         CancelError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
         CancelError::Port(error) => error.into(),
+    }
+}
+
+fn not_paused(error: PauseError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        PauseError::Unknown(_) => Problem::not_found(detail),
+        PauseError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
+        PauseError::Stopping(status) | PauseError::Completing(status) => {
+            Problem::new(ProblemCode::JobEnding, detail).job_status(status)
+        }
+        PauseError::Port(error) => error.into(),
     }
 }

@@ -1,12 +1,13 @@
-//! `cancel-job`: stops a job for its owner.
+//! `cancel-job`: cancels, pauses and resumes a job for its owner.
 //!
-//! Behind `POST /api/jobs/{jobGuid}/cancel`. [`cancel`] is the use case, [`handler`] maps the HTTP request to it and its
-//! result to the response, [`mod@start`] builds the adapters.
+//! Behind `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`. [`cancel`] and [`pause`] are the use cases,
+//! [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod cancel;
 pub mod handler;
+pub mod pause;
 pub mod start;
 
 /// The function's name, in the template and in the table of routes.

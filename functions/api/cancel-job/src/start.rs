@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::cancel::Canceller;
-use crate::handler;
+use crate::handler::{self, UseCases};
+use crate::pause::Pauser;
 
 /// Runs `cancel-job`.
 ///
@@ -11,11 +12,13 @@ use crate::handler;
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start(crate::NAME).await?;
-    let canceller = Arc::new(Canceller { jobs: runtime.job_store()?, clock: runtime.clock() });
+    let (jobs, clock) = (runtime.job_store()?, runtime.clock());
+    let canceller = Canceller { jobs: jobs.clone(), clock: clock.clone() };
+    let use_cases = Arc::new(UseCases { canceller, pauser: Pauser { jobs, splits: runtime.split_queue()?, clock } });
     runtime
         .serve_api(move |call| {
-            let canceller = Arc::clone(&canceller);
-            async move { handler::handle(&canceller, &call).await }
+            let use_cases = Arc::clone(&use_cases);
+            async move { handler::handle(&use_cases, &call).await }
         })
         .await
 }

@@ -60,6 +60,8 @@ pub enum ChunkEnd {
     Continued,
     /// The job is gone, has ended, or is in another attempt.
     Past,
+    /// The job is paused. Its message is dropped: whoever resumes the job has the chunk sent again.
+    Paused,
 }
 
 /// One run at a chunk: its message, and its time.
@@ -91,6 +93,9 @@ impl ChunkProcessor {
         };
         if job.is_past(message.address.attempt) {
             return Ok(ChunkEnd::Past);
+        }
+        if job.is_paused() {
+            return Ok(ChunkEnd::Paused);
         }
         let mut checkpoint = Checkpoint::blank(message.address, self.clock.now());
         if redelivered || message.delivery_mode != DeliveryMode::Fresh {

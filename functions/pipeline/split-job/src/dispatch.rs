@@ -81,6 +81,8 @@ pub enum Dispatched {
     Sent(ChunkIndex),
     /// The job was stopped. This run still holds the lease and must end the split.
     Stopped,
+    /// The job was paused. This run still holds the lease.
+    Paused,
     /// Another run, or another attempt, has taken over.
     Superseded,
 }
@@ -113,6 +115,7 @@ impl TallyDispatcher<'_> {
                     (false, _) => return Ok(Dispatched::Superseded),
                     // Our own write, whose reply was lost: the tally counts, so its messages must be sent.
                     (true, true) => {}
+                    (true, false) if now.is_paused() => return Ok(Dispatched::Paused),
                     (true, false) => return Ok(Dispatched::Stopped),
                 }
             }

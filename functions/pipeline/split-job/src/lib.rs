@@ -13,6 +13,7 @@ pub mod handler;
 pub mod limits;
 pub mod packed;
 pub mod redrive;
+mod resend;
 pub mod source;
 pub mod split;
 pub mod start;

@@ -20,6 +20,7 @@ use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::progress::stop::stop_attempt;
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
@@ -29,6 +30,7 @@ use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
 pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
 use crate::redrive::RedriveCut;
+use crate::resend::ResendEnd;
 
 /// The most tallies of an attempt: their numbers must fit into one row of the table (400 KB).
 pub const TALLIES_MAX: u32 = 65_536;
@@ -45,6 +47,8 @@ pub struct Splitter {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The jobs queue, which starts the next invocation of a paused split.
     pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// Sends the chunks of a resumed job again.
+    pub resender: ChunkResender,
     /// The shared steps: the concurrency window, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
@@ -62,7 +66,9 @@ pub enum SplitEnd {
     Finished,
     /// Time was up. A message for the next invocation is sent.
     Continued,
-    /// Nothing to do: the job is gone or past this attempt, or another run holds the lease.
+    /// The job is paused. Nothing was dispatched, or no more will be.
+    Paused,
+    /// Nothing to do: the job is gone or past this attempt, or another run is at it.
     NotOurs,
 }
 
@@ -79,12 +85,24 @@ impl Splitter {
         if job.is_past(message.attempt) {
             return Ok(SplitEnd::NotOurs);
         }
+        if job.is_paused() {
+            return Ok(SplitEnd::Paused);
+        }
+        match self.resend(&job, deadline - self.limits.margin).await? {
+            ResendEnd::Whole => {}
+            ResendEnd::OutOfTime => {
+                self.splits.send(&[SplitMessage::of(&job)]).await?;
+                return Ok(SplitEnd::Continued);
+            }
+            ResendEnd::NotOurs => return Ok(SplitEnd::NotOurs),
+        }
         if job.split.done {
             self.steps.split_end.announce(&job).await?;
             return Ok(SplitEnd::Finished);
         }
         let run = self.entropy.run_id();
         match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease()).await? {
+            Leased::Refused(now) if now.is_paused() => self.give_back(&job, run).await,
             Leased::Refused(_) => Ok(SplitEnd::NotOurs),
             Leased::Taken(job) => {
                 let end = self.split_leased(&job, run, deadline).await;
@@ -149,6 +167,7 @@ impl Splitter {
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
                 Dispatched::Stopped => return self.finish(job, run, &point).await,
+                Dispatched::Paused => return self.pause(job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
             if self.clock.now() + self.limits.margin >= deadline {
@@ -230,8 +249,11 @@ impl Splitter {
 
     async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
-        if let Leased::Refused(_) = take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
-            return Ok(SplitEnd::NotOurs);
+        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
+            Leased::Taken(_) => {}
+            // The next run finds the same reason to stop.
+            Leased::Refused(now) if now.is_paused() => return self.give_back(job, run).await,
+            Leased::Refused(_) => return Ok(SplitEnd::NotOurs),
         }
         stop_attempt(&*self.jobs, job, stop).await?;
         self.finish(job, run, point).await
@@ -261,6 +283,23 @@ impl Splitter {
         }
         let ended = self.steps.split_end.finish(job, run, false).await?;
         Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
+    }
+
+    /// The job is paused: releases the lease, like at the end of the time. If it has been resumed by then, the message of
+    /// that resume may have found the lease taken, and the message that this run sends continues the split.
+    async fn pause(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
+        Ok(match self.hand_over(job, run, point).await? {
+            SplitEnd::Continued => SplitEnd::Paused,
+            end => end,
+        })
+    }
+
+    /// The job is paused and refused the lease. This run may hold it all the same, from a write whose reply was lost. As in
+    /// [`pause`](Self::pause), the next run may have to be called now.
+    async fn give_back(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
+        self.jobs.release(job.job_guid, run).await?;
+        self.splits.send(&[SplitMessage::of(job)]).await?;
+        Ok(SplitEnd::Paused)
     }
 
     /// Time is up: releases the lease, and only then sends the message, so that its receiver can take the lease.

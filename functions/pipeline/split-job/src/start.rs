@@ -20,6 +20,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         records: runtime.record_store()?,
         chunks: runtime.items_queue()?,
         splits: runtime.split_queue()?,
+        resender: runtime.resender()?,
         steps: runtime.job_steps()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),

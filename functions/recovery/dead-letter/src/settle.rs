@@ -118,6 +118,10 @@ impl DeadLetters {
         if job.is_past(message.attempt()) {
             return Ok(DeadLetterEnd::Obsolete);
         }
+        if job.is_paused() && !matches!(message, DeadMessage::Completion(_)) {
+            // Its chunks are not given up for messages that were dropped. A resume sends all of its work again.
+            return Ok(DeadLetterEnd::Obsolete);
+        }
         let run = self.entropy.run_id();
         match message {
             DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
@@ -153,7 +157,9 @@ impl DeadLetters {
         if message.delivery_mode != DeliveryMode::Isolated {
             return self.isolate(message, &checkpoint, run).await;
         }
-        if checkpoint.is_live(now) || now < checkpoint.at + self.patience {
+        // After a resume the chunk has a new message.
+        let queued_at = if job.pauses > 0 { checkpoint.at.max(job.moved_at) } else { checkpoint.at };
+        if checkpoint.is_live(now) || now < queued_at + self.patience {
             return Err(PortError::unavailable("giving a chunk up", "another run may still be at its items"));
         }
         self.give_up(message, &checkpoint, run).await

@@ -16,10 +16,10 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start("sweep").await?;
     let sweeper = Arc::new(Sweeper {
         jobs: runtime.job_store()?,
-        objects: runtime.objects()?,
         splits: runtime.split_queue()?,
         chunks: runtime.items_queue()?,
         isolated: runtime.isolate_queue()?,
+        resender: runtime.resender()?,
         steps: runtime.job_steps()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),

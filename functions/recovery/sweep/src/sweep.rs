@@ -8,15 +8,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rowmill_core::items::chunk_index;
 use rowmill_core::model::job::{Job, Stop};
-use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
+use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::model::states::Status;
-use rowmill_core::model::tally::{ChunkAddress, Tally};
-use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, Objects, PortError, Queue, Stopped, WAKE_SHARDS};
+use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::resend::ChunkResender;
 
 pub use crate::limits::SweepLimits;
 
@@ -31,14 +30,14 @@ const TALLIES_CLOSED_MAX: usize = 500;
 pub struct Sweeper {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The chunk indexes.
-    pub objects: Arc<dyn Objects>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The isolate queue, for lost chunks whose items run one at a time.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// Sends missing chunks again.
+    pub resender: ChunkResender,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.
@@ -137,6 +136,12 @@ impl Sweeper {
             }
             return self.end_stopped(&job, &counters, swept).await;
         }
+        if job.is_paused() {
+            return self.look_at_paused(&job, &counters).await;
+        }
+        if job.resend_from.is_some() {
+            return self.look_at_resumed(&job, swept).await;
+        }
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
         let silent_until = sign_of_life + self.limits.recovery.stale;
         if now < silent_until {
@@ -149,6 +154,31 @@ impl Sweeper {
         tracing::warn!(job.id = %job.job_guid, job.attempt, job.recoveries, "job recovered");
         self.recover(&job, &counters, swept).await?;
         Ok(self.later(&job, now))
+    }
+
+    /// A paused job has no messages to send again. But its last chunks may have been running when it was paused, and the
+    /// run that committed one of them may have died before the next step.
+    async fn look_at_paused(&self, job: &Job, counters: &Counters) -> Result<(Timestamp, u32), PortError> {
+        if job.split.done {
+            self.steps.split_end.announce(job).await?;
+        }
+        for tally in counters.open.iter().filter(|tally| tally.is_closed()) {
+            self.steps.committer.close(job.job_guid, &job.owner, tally).await?;
+        }
+        Ok(self.later(job, self.clock.now()))
+    }
+
+    /// A resumed job whose missing chunks are not all sent: `split-job` sends them, and notes each tally. If it has noted
+    /// nothing for a while, its message is lost.
+    async fn look_at_resumed(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+        let now = self.clock.now();
+        let silent_until = job.moved_at + self.limits.grace;
+        if now < silent_until {
+            return Ok((before_deadline(job, silent_until, now), job.recoveries));
+        }
+        self.splits.send(&[SplitMessage::of(job)]).await?;
+        swept.messages += 1;
+        Ok(self.later(job, now))
     }
 
     async fn are_chunks_queued(&self) -> Result<bool, PortError> {
@@ -179,34 +209,13 @@ impl Sweeper {
             self.steps.split_end.announce(job).await?;
         }
         for tally in counters.open.iter().take(self.limits.tallies_max as usize) {
-            match tally.is_closed() {
-                true => self.steps.committer.close(job.job_guid, &job.owner, tally).await?,
-                // The run that resumes the split sends the missing messages of its current tally.
-                false if !job.split.done && tally.number >= job.split.dispatched => {}
-                false => swept.messages += self.send_missing(job, tally).await?,
+            // The run that resumes the split sends the missing messages of its current tally.
+            let is_left_to_split = !job.split.done && tally.number >= job.split.dispatched;
+            if tally.is_closed() || !is_left_to_split {
+                swept.messages += self.resender.bring_forward(job, tally).await?;
             }
         }
         Ok(())
-    }
-
-    /// Sends the chunks of a tally that are not committed and lie inside the concurrency window.
-    async fn send_missing(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
-        let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
-        let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(job.job_guid, &job.owner, address(place), DeliveryMode::Recovered);
-        let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        for message in self.steps.window.admit(missing.filter_map(message).collect()).await? {
-            match self.jobs.checkpoint(job.job_guid, message.address).await? {
-                Some(checkpoint) if checkpoint.isolated => {
-                    isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });
-                }
-                _ => chunks.push(message),
-            }
-        }
-        self.chunks.send(&chunks).await?;
-        self.isolated.send(&isolated).await?;
-        Ok((chunks.len() + isolated.len()) as u64)
     }
 
     /// Ends a stopped job even if it has messages in queues: chunks that are not committed by now do not count.

@@ -90,8 +90,10 @@ problem_codes! {
     LiveUnavailable = "live_unavailable" [404],
     /// The job has not ended. Wait until it has, or cancel it.
     JobActive = "job_active" [409],
-    /// The job has ended, so it cannot be cancelled. `jobStatus` says how it ended.
+    /// The job has ended, so it can be neither cancelled nor paused nor resumed. `jobStatus` says how it ended.
     JobEnded = "job_ended" [409],
+    /// The job is about to end, so it can be neither paused nor resumed: it is stopped, or all its items are processed.
+    JobEnding = "job_ending" [409],
     /// The job has no failed items to process again.
     NothingToRedrive = "nothing_to_redrive" [409],
     /// The bytes of the upload are not all stored. Send the rest first.

@@ -9,6 +9,8 @@ words! {
         Waiting = "waiting",
         /// The job is being split, processed or completed.
         Running = "running",
+        /// The owner has paused the job. Running chunks end, no other one begins until it is resumed.
+        Paused = "paused",
         /// The owner has cancelled the job. Running work ends, queued work is skipped.
         Cancelling = "cancelling",
         /// All items are accounted for. The outcome says how they ended.
@@ -48,6 +50,8 @@ words! {
         Splitting = "splitting",
         /// The file is split. Its items are being processed.
         Processing = "processing",
+        /// The job is paused.
+        Paused = "paused",
         /// All items are accounted for. The job is being completed.
         Completing = "completing",
         /// The job is stopped and is ending.

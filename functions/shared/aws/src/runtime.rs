@@ -15,6 +15,7 @@ use rowmill_core::ports::{
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
 use rowmill_core::progress::refused::RefusalMemory;
+use rowmill_core::progress::resend::ChunkResender;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -163,6 +164,13 @@ impl Runtime {
     pub fn job_steps(&self) -> Result<JobSteps, StartError> {
         let (chunks, completions) = (self.items_queue()?, self.completions_queue()?);
         Ok(JobSteps::new(self.job_store()?, self.objects()?, chunks, completions, self.clock()))
+    }
+
+    /// What sends missing chunks again, to the items and the isolate queue.
+    pub fn resender(&self) -> Result<ChunkResender, StartError> {
+        let JobSteps { committer, window, .. } = self.job_steps()?;
+        let (chunks, isolated) = (self.items_queue()?, self.isolate_queue()?);
+        Ok(ChunkResender { jobs: self.job_store()?, objects: self.objects()?, chunks, isolated, window, committer })
     }
 
     fn queue<M>(&self, queue: Resource) -> Result<Arc<dyn Queue<M>>, StartError>

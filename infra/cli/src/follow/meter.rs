@@ -16,6 +16,7 @@ pub fn message(job: &JobView) -> String {
     match job.status {
         Status::Waiting => "Waiting for job to start...".to_owned(),
         Status::Running => format!("Job running, {}% complete...", job.percent),
+        Status::Paused => format!("Job paused, {}% complete", job.percent),
         Status::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
         Status::Completed => "Job complete".to_owned(),
         Status::Failed => "Job failed".to_owned(),
@@ -102,6 +103,7 @@ mod tests {
     fn the_messages_are_the_promised_ones() {
         assert_eq!(message(&job("waiting", 0)), "Waiting for job to start...");
         assert_eq!(message(&job("running", 37)), "Job running, 37% complete...");
+        assert_eq!(message(&job("paused", 37)), "Job paused, 37% complete");
         assert_eq!(message(&job("completed", 100)), "Job complete");
         assert_eq!(message(&job("failed", 12)), "Job failed");
         assert_eq!(message(&job("cancelled", 12)), "Job cancelled");

@@ -66,6 +66,12 @@ pub struct Job {
     pub composing: Option<RunId>,
     /// How many recoveries in a row have had no sign of life.
     pub recoveries: u32,
+    /// The status in which it was paused, while it is paused.
+    pub paused_from: Option<Status>,
+    /// How often it was paused or resumed, over all attempts. It tells a resume from the next one.
+    pub pauses: u32,
+    /// The first tally whose chunks may not be sent again since it was resumed; `None` if all are.
+    pub resend_from: Option<u32>,
 
     /// When it was created.
     pub created_at: Timestamp,
@@ -121,6 +127,9 @@ impl Job {
             results: None,
             composing: None,
             recoveries: 0,
+            paused_from: None,
+            pauses: 0,
+            resend_from: None,
             created_at: spec.created_at,
             started_at: None,
             moved_at: spec.created_at,
@@ -181,6 +190,24 @@ impl Job {
         let stop = self.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
         let Stop { code, message, row, offset, .. } = stop;
         Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
+    }
+
+    /// Whether no chunk may begin until it is resumed.
+    pub const fn is_paused(&self) -> bool {
+        matches!(self.status, Status::Paused)
+    }
+
+    /// Whether a run may take its lease now, apart from who holds it. While a job is paused it is only leased to be
+    /// completed, so only once its split has ended.
+    pub const fn may_be_leased(&self, attempt: u32) -> bool {
+        !self.is_past(attempt) && (!self.is_paused() || self.split.done)
+    }
+
+    /// The job out of its pause, if it is paused.
+    #[must_use]
+    pub fn out_of_pause(self) -> Self {
+        let resumed = Transition::out_of_pause(self.paused_from).apply(self.status);
+        Self { status: resumed.unwrap_or(self.status), paused_from: None, ..self }
     }
 
     /// Whether no work is left in `attempt`: the job has ended or is in another attempt.

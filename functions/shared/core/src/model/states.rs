@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! waiting ──► running ──► completed | failed
-//!    └──────────┴───────► cancelling ──► cancelled
+//!    │           │  paused ──► completed
+//!    └──────────┴────┴──► cancelling ──► cancelled
+//! waiting | running ──► paused ──► waiting | running   (where it was paused)
 //! completed | failed | cancelled ──► running        (redrive, the next attempt)
 //! ```
 
@@ -13,6 +15,12 @@ pub use rowmill_api::status::{JobOutcome, Status};
 pub enum Transition {
     /// `split-job` took the lease for the first time.
     Take,
+    /// The owner paused it.
+    Pause,
+    /// The owner resumed it, or it was stopped, and it had been paused while it ran.
+    Resume,
+    /// The owner resumed it, or it was stopped, and it had been paused before a function took it up.
+    ResumeWaiting,
     /// The owner cancelled it.
     Cancel,
     /// `complete-job` found every dispatched item accounted for, and the job was not stopped.
@@ -27,18 +35,42 @@ pub enum Transition {
 
 impl Transition {
     /// Every transition.
-    pub const ALL: [Self; 6] =
-        [Self::Take, Self::Cancel, Self::Complete, Self::Fail, Self::EndCancelled, Self::Redrive];
+    pub const ALL: [Self; 9] = [
+        Self::Take,
+        Self::Pause,
+        Self::Resume,
+        Self::ResumeWaiting,
+        Self::Cancel,
+        Self::Complete,
+        Self::Fail,
+        Self::EndCancelled,
+        Self::Redrive,
+    ];
+
+    /// The transition that ends a pause which began in this status.
+    pub const fn out_of_pause(paused_from: Option<Status>) -> Self {
+        match paused_from {
+            Some(Status::Waiting) => Self::ResumeWaiting,
+            _ => Self::Resume,
+        }
+    }
 
     /// The status that this transition leads to from `status`; none if it does not start there.
     pub const fn apply(self, status: Status) -> Option<Status> {
         match (status, self) {
             // Every continuation and recovery takes the lease again: a running job stays running.
             (Status::Waiting | Status::Running, Self::Take) => Some(Status::Running),
+            // Also before its split begins. A stopped job is not paused: it is about to end.
+            (Status::Waiting | Status::Running, Self::Pause) => Some(Status::Paused),
+            // A stop ends a pause, so a paused job has no stop.
+            (Status::Paused, Self::Resume) => Some(Status::Running),
+            // It has not run, so it does not become `running`, which would announce its start.
+            (Status::Paused, Self::ResumeWaiting) => Some(Status::Waiting),
             // A job may be cancelled before its split begins; the splitter then finds the stop and dispatches nothing.
-            (Status::Waiting | Status::Running, Self::Cancel) => Some(Status::Cancelling),
+            (Status::Waiting | Status::Running | Status::Paused, Self::Cancel) => Some(Status::Cancelling),
             // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.
-            (Status::Running, Self::Complete) => Some(Status::Completed),
+            // The last chunks of a paused job may have been running when it was paused: then nothing is left to hold back.
+            (Status::Running | Status::Paused, Self::Complete) => Some(Status::Completed),
             (Status::Running, Self::Fail) => Some(Status::Failed),
             // An error cannot overtake a cancel: the first stop stays, so a cancelling job can only end cancelled.
             (Status::Cancelling, Self::EndCancelled) => Some(Status::Cancelled),
@@ -60,6 +92,12 @@ mod tests {
         let allowed = [
             (Waiting, Transition::Take, Running),
             (Running, Transition::Take, Running),
+            (Waiting, Transition::Pause, Paused),
+            (Running, Transition::Pause, Paused),
+            (Paused, Transition::Resume, Running),
+            (Paused, Transition::ResumeWaiting, Waiting),
+            (Paused, Transition::Complete, Completed),
+            (Paused, Transition::Cancel, Cancelling),
             (Waiting, Transition::Cancel, Cancelling),
             (Running, Transition::Cancel, Cancelling),
             (Running, Transition::Complete, Completed),
@@ -85,7 +123,7 @@ mod tests {
                 let by = Transition::ALL[index];
                 if let Some(next) = by.apply(status) {
                     prop_assert!(!status.is_terminal() || by == Transition::Redrive);
-                    prop_assert!(next != Status::Waiting, "no transition leads back to waiting");
+                    prop_assert!(next != Status::Waiting || by == Transition::ResumeWaiting, "only such a resume leads back");
                     status = next;
                 }
             }

@@ -93,8 +93,11 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
     match (job.status, &job.stop) {
         (Status::Waiting, _) => Stage::Queued,
         (Status::Cancelling, _) | (_, Some(_)) => Stage::Stopping,
+        _ if job.split.done && counters.is_some_and(|all| all.counts().sum() == job.items_dispatched()) => {
+            Stage::Completing
+        }
+        (Status::Paused, _) => Stage::Paused,
         _ if !job.split.done => Stage::Splitting,
-        _ if counters.is_some_and(|counters| counters.counts().sum() == job.items_dispatched()) => Stage::Completing,
         _ => Stage::Processing,
     }
 }
@@ -103,7 +106,8 @@ fn message(job: &Job, percent: u8) -> String {
     match (job.status, &job.stop) {
         (Status::Waiting, _) => "Waiting for job to start...".to_owned(),
         (Status::Cancelling, _) => "Job is being cancelled...".to_owned(),
-        (Status::Running, Some(_)) => "Job is being stopped...".to_owned(),
+        (Status::Running | Status::Paused, Some(_)) => "Job is being stopped...".to_owned(),
+        (Status::Paused, None) => format!("Job paused, {percent}% complete"),
         (Status::Running, None) => format!("Job running, {percent}% complete..."),
         (Status::Completed, _) => "Job complete".to_owned(),
         (Status::Cancelled, _) => "Job cancelled".to_owned(),

@@ -9,6 +9,7 @@ pub mod job_view;
 pub mod lease;
 pub mod live_sender;
 pub mod refused;
+pub mod resend;
 pub mod split_end;
 pub mod stop;
 pub mod view_version;

@@ -8,6 +8,7 @@ use crate::progress::counters::Counters;
 const ATTEMPT_BITS: u32 = 13;
 const PHASE_BITS: u32 = 2;
 const PROGRESS_BITS: u32 = 38;
+const PROGRESS_MAX: u64 = (1 << PROGRESS_BITS) - 1;
 
 /// The largest version, 2^53 − 1.
 pub const VERSION_MAX: u64 = (1 << (ATTEMPT_BITS + PHASE_BITS + PROGRESS_BITS)) - 1;
@@ -16,8 +17,8 @@ pub const VERSION_MAX: u64 = (1 << (ATTEMPT_BITS + PHASE_BITS + PROGRESS_BITS)) 
 ///
 /// Attempt, phase and progress in this order of weight. A job passes through the phases of an attempt in one direction: active,
 /// stopping, cancelling, ended. Within a phase the progress is a sum of numbers that only grow: items known, items
-/// accounted for, and whether the split has begun and ended. So a later view never has a smaller version, and a view with
-/// more progress, a later status or a later attempt has a larger one, up to 8,191 attempts and 2^38 items.
+/// accounted for, pauses and resumes, and whether the split has begun and ended. So a later view never has a smaller version, and a view with
+/// more progress, a later status, a pause, a resume or a later attempt has a larger one, up to 8,191 attempts and 2^38 items.
 pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
     const ATTEMPT_MAX: u64 = (1 << ATTEMPT_BITS) - 1;
     let attempt = u64::from(job.attempt);
@@ -25,21 +26,27 @@ pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
         return VERSION_MAX;
     }
     let (phase, progress) = match (job.status, &job.stop) {
-        (Status::Waiting, _) => (0, 0),
-        (Status::Running, None) => (0, progress(job, counters)),
-        (Status::Running, Some(_)) => (1, progress(job, counters)),
+        (Status::Waiting, _) => (0, untaken(job)),
+        (Status::Paused, _) if job.paused_from == Some(Status::Waiting) => (0, untaken(job)),
+        (Status::Running | Status::Paused, None) => (0, progress(job, counters)),
+        (Status::Running | Status::Paused, Some(_)) => (1, progress(job, counters)),
         (Status::Cancelling, _) => (2, progress(job, counters)),
         (Status::Completed | Status::Failed | Status::Cancelled, _) => (3, 0),
     };
     (attempt << (PHASE_BITS + PROGRESS_BITS)) | (phase << PROGRESS_BITS) | progress
 }
 
+/// The progress of a job that no function has taken up.
+fn untaken(job: &Job) -> u64 {
+    u64::from(job.pauses).min(PROGRESS_MAX)
+}
+
 /// The progress of a job that was taken up, at least 1.
 fn progress(job: &Job, counters: Option<&Counters>) -> u64 {
-    const PROGRESS_MAX: u64 = (1 << PROGRESS_BITS) - 1;
     let (items, accounted) = counters.map_or((0, 0), |counters| (counters.items(), counters.counts().sum()));
     let known = job.items_dispatched().max(items);
     let sum = known.saturating_add(accounted).saturating_add(1).saturating_add(u64::from(job.split.done));
+    let sum = sum.saturating_add(u64::from(job.pauses));
     sum.min(PROGRESS_MAX)
 }
 
@@ -70,11 +77,17 @@ mod tests {
         let mut split = job(1, Status::Running);
         split.split.done = true;
         let busy = counters(u64::from(u32::MAX) * 64, u64::from(u32::MAX) * 64);
+        let untaken = |pauses, status| Job { pauses, paused_from: Some(Status::Waiting), ..job(1, status) };
+        let pauses = |pauses, job: Job| Job { pauses, ..job };
         let life = [
             version(&job(1, Status::Waiting), None),
-            version(&job(1, Status::Running), None),
-            version(&job(1, Status::Running), Some(&counters(1, 0))),
-            version(&job(1, Status::Running), Some(&counters(1, 1))),
+            version(&untaken(1, Status::Paused), Some(&counters(0, 0))),
+            version(&pauses(2, job(1, Status::Waiting)), None),
+            version(&pauses(2, job(1, Status::Running)), None),
+            version(&pauses(3, job(1, Status::Paused)), Some(&counters(0, 0))),
+            version(&pauses(4, job(1, Status::Running)), Some(&counters(0, 0))),
+            version(&pauses(4, job(1, Status::Running)), Some(&counters(1, 0))),
+            version(&pauses(4, job(1, Status::Running)), Some(&counters(1, 1))),
             version(&job(1, Status::Running), Some(&counters(10, 1))),
             version(&split, Some(&counters(10, 1))),
             version(&split, Some(&busy)),

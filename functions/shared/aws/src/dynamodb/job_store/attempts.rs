@@ -19,6 +19,23 @@ const STOP: Update = Update {
     condition: "#attempt = :attempt AND #status IN (:waiting, :running, :cancelling) AND attribute_not_exists(#stop)",
 };
 
+/// For a paused job: a stop ends the pause.
+const STOP_PAUSED: Update = Update {
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = #pausedFrom \
+             REMOVE #pausedFrom",
+    condition: "#attempt = :attempt AND #status = :paused AND attribute_not_exists(#stop)",
+    ..STOP
+};
+
+const CANCEL_PAUSED: Update = Update {
+    change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = :cancelling \
+             REMOVE #pausedFrom",
+    ..STOP_PAUSED
+};
+
+/// How often a stop is written again because the job was paused or resumed since it was read.
+const STOP_TRIES: usize = 4;
+
 const CANCEL: Update = Update {
     change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = :cancelling",
     ..STOP
@@ -43,8 +60,8 @@ const SET: [&str; 13] = [
     "wakeShard",
     "wakeAt",
 ];
-const REMOVE: &str =
-    "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #finishedAt, #expiresAt";
+const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #pausedFrom, #resendFrom, #finishedAt, \
+     #expiresAt";
 
 /// What a refused transaction means.
 enum Refusal {
@@ -59,23 +76,43 @@ const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
 #[async_trait]
 impl Attempts for DynamoDbJobStore {
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError> {
-        let update = if stop.code == StopCode::Cancelled { &CANCEL } else { &STOP };
-        let text_of_stop = stop_text(stop).map_err(|error| PortError::invalid(update.doing, error))?;
+        let is_cancel = stop.code == StopCode::Cancelled;
+        let text_of_stop = stop_text(stop).map_err(|error| PortError::invalid(STOP.doing, error))?;
         let values = vec![
             (":attempt", number(attempt)),
             (":stop", text(text_of_stop)),
             (":now", time(stop.at)),
             (":shard", number(wake_shard(job))),
-            (":waiting", status_value(Status::Waiting)),
-            (":running", status_value(Status::Running)),
-            (":cancelling", status_value(Status::Cancelling)),
         ];
-        Ok(match self.move_job(job, update, values).await? {
-            JobWritten::Applied(job) => Stopped::Now(job),
-            // Our own stop: its reply was lost.
-            JobWritten::Refused(job) if !job.is_past(attempt) && job.stop.as_ref() == Some(stop) => Stopped::Now(job),
-            JobWritten::Refused(job) => Stopped::Not(job),
-        })
+        let status = |name, status| (name, status_value(status));
+        let mut is_paused = false;
+        for _ in 0..STOP_TRIES {
+            let mut values = values.clone();
+            let update = match (is_paused, is_cancel) {
+                (false, false) => &STOP,
+                (false, true) => &CANCEL,
+                (true, false) => &STOP_PAUSED,
+                (true, true) => &CANCEL_PAUSED,
+            };
+            if is_paused {
+                values.push(status(":paused", Status::Paused));
+            } else {
+                values.push(status(":waiting", Status::Waiting));
+                values.push(status(":running", Status::Running));
+            }
+            if is_cancel || !is_paused {
+                values.push(status(":cancelling", Status::Cancelling));
+            }
+            match self.move_job(job, update, values).await? {
+                JobWritten::Applied(job) => return Ok(Stopped::Now(job)),
+                JobWritten::Refused(job) if job.is_past(attempt) => return Ok(Stopped::Not(job)),
+                // Our own stop: its reply was lost.
+                JobWritten::Refused(job) if job.stop.as_ref() == Some(stop) => return Ok(Stopped::Now(job)),
+                JobWritten::Refused(job) if job.stop.is_some() => return Ok(Stopped::Not(job)),
+                JobWritten::Refused(job) => is_paused = job.is_paused(),
+            }
+        }
+        Err(PortError::unavailable(STOP.doing, "the job is paused and resumed all the time"))
     }
 
     async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {

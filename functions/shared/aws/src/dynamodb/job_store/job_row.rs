@@ -65,6 +65,12 @@ struct JobRow {
     composing: Option<RunId>,
     #[serde(default, skip_serializing_if = "is_zero")]
     recoveries: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused_from: Option<Status>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pauses: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resend_from: Option<u32>,
     #[serde(with = "attribute::millis")]
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
@@ -205,6 +211,9 @@ mod tests {
             }),
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
+            paused_from: Some(Status::Waiting),
+            pauses: 8,
+            resend_from: Some(9),
             created_at: at(1),
             started_at: Some(at(2)),
             moved_at: at(3),
@@ -233,6 +242,9 @@ mod tests {
             counts: None,
             redrive: None,
             recoveries: 0,
+            paused_from: None,
+            pauses: 0,
+            resend_from: None,
             started_at: None,
             finished_at: None,
             wake_at: None,

@@ -1,4 +1,5 @@
 use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
@@ -11,7 +12,8 @@ use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::write::Update;
 
 /// Takes the lease of a job that has not ended. The first update is for a waiting or running job, which runs from then on;
-/// the second for a cancelling job, which stays cancelling. They are two updates, since one cannot choose what it sets.
+/// the second for a cancelling job, and for a paused one whose split has ended: these keep their status. They are two
+/// updates, since one cannot choose what it sets.
 const TAKE_LEASE: [Update; 2] = [
     Update {
         doing: "taking the lease",
@@ -24,7 +26,7 @@ const TAKE_LEASE: [Update; 2] = [
         doing: "taking the lease",
         change: "SET #leaseHolder = :holder, #leaseUntil = :until, #startedAt = if_not_exists(#startedAt, :now), \
                  #movedAt = :now",
-        condition: "#attempt = :attempt AND #status = :cancelling \
+        condition: "#attempt = :attempt AND (#status = :cancelling OR (#status = :paused AND #splitDone = :true)) \
                     AND (attribute_not_exists(#leaseHolder) OR #leaseUntil <= :now OR #leaseHolder = :holder)",
     },
 ];
@@ -38,7 +40,7 @@ const RELEASE: Update = Update {
 #[async_trait]
 impl Leases for DynamoDbJobStore {
     async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
-        let [take, take_cancelling] = &TAKE_LEASE;
+        let [take, take_to_end] = &TAKE_LEASE;
         let values = vec![
             (":holder", text(lease.holder)),
             (":until", time(lease.until)),
@@ -49,9 +51,15 @@ impl Leases for DynamoDbJobStore {
         let taken = self.move_job(job, take, values.iter().cloned().chain(statuses).collect()).await?;
         match taken {
             JobWritten::Applied(job) => Ok(Leased::Taken(job)),
-            JobWritten::Refused(seen) if seen.status == Status::Cancelling && !seen.is_past(attempt) => {
-                let status = [(":cancelling", status_value(Status::Cancelling))];
-                let taken = self.move_job(job, take_cancelling, values.into_iter().chain(status).collect()).await?;
+            JobWritten::Refused(seen)
+                if matches!(seen.status, Status::Cancelling | Status::Paused) && seen.may_be_leased(attempt) =>
+            {
+                let status = [
+                    (":cancelling", status_value(Status::Cancelling)),
+                    (":paused", status_value(Status::Paused)),
+                    (":true", AttributeValue::Bool(true)),
+                ];
+                let taken = self.move_job(job, take_to_end, values.into_iter().chain(status).collect()).await?;
                 Ok(match taken {
                     JobWritten::Applied(job) => Leased::Taken(job),
                     JobWritten::Refused(job) => Leased::Refused(job),

@@ -9,6 +9,7 @@ mod dead_letters;
 pub(super) mod job_row;
 mod jobs;
 mod leases;
+mod pauses;
 mod slots;
 mod spec_row;
 mod splits;

@@ -3,11 +3,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::{Job, JobWarning};
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{PortError, Splits, WriteLost};
 use rowmill_core::text::Position;
 
 use super::DynamoDbJobStore;
-use super::job_row::warnings_value;
+use super::job_row::{status_value, warnings_value};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::write::Update;
 
@@ -15,7 +16,7 @@ const COUNT_TALLY: Update = Update {
     doing: "counting a tally",
     change: "SET #tallies = :next, #dispatched = :number, #cursorOffset = :offset, #cursorRow = :row, #movedAt = :now",
     condition: "#attempt = :attempt AND #leaseHolder = :holder AND #tallies = :number AND #splitDone = :false \
-                AND attribute_not_exists(#stop)",
+                AND attribute_not_exists(#stop) AND #status <> :paused",
 };
 
 const WARN: Update = Update {
@@ -56,6 +57,7 @@ impl Splits for DynamoDbJobStore {
             (":row", number(next.row)),
             (":now", time(now)),
             (":false", AttributeValue::Bool(false)),
+            (":paused", status_value(Status::Paused)),
         ];
         Result::from(self.move_job(job, &COUNT_TALLY, values).await?).map(drop)
     }

@@ -8,6 +8,7 @@ mod dead_letters;
 mod fixtures;
 mod jobs;
 mod leases;
+mod pauses;
 mod splits;
 mod tallies;
 mod wake_ups;
@@ -108,6 +109,21 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         attempts::a_job_that_has_changed_since_it_was_read_is_not_redriven,
         attempts::a_missing_job_is_not_redriven,
         attempts::one_of_ten_concurrent_redrives_takes_effect,
+    );
+    run_checks!(
+        make,
+        pauses::a_paused_job_resumes_in_the_status_that_it_had,
+        pauses::a_resumed_job_is_due_at_once_and_forgets_its_recoveries,
+        pauses::a_repeated_pause_or_resume_changes_nothing,
+        pauses::another_attempt_is_neither_paused_nor_resumed,
+        pauses::a_stopped_or_ended_job_is_not_paused,
+        pauses::a_stop_ends_a_pause,
+        pauses::a_paused_job_can_be_cancelled,
+        pauses::a_paused_job_is_only_leased_once_its_split_has_ended,
+        pauses::no_tally_is_counted_in_a_pause,
+        pauses::a_paused_job_can_complete,
+        pauses::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
+        pauses::what_is_sent_again_is_noted_for_one_resume,
     );
     run_checks!(
         make,

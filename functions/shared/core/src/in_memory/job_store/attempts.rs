@@ -16,6 +16,7 @@ impl Attempts for InMemoryJobStore {
             let own = !job.is_past(attempt) && job.stop.as_ref() == Some(stop);
             return Ok(if own { Stopped::Now(job.clone()) } else { Stopped::Not(job.clone()) });
         }
+        *job = job.clone().out_of_pause();
         job.stop = Some(stop.clone());
         job.moved_at = stop.at;
         job.wake_at = Some(stop.at);

@@ -14,11 +14,11 @@ impl Leases for InMemoryJobStore {
         let mut tables = lock(&self.0);
         let job = tables.job(job)?;
         let free = job.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
-        if job.is_past(attempt) || !free {
+        if !job.may_be_leased(attempt) || !free {
             return Ok(Leased::Refused(job.clone()));
         }
         job.lease = Some(lease);
-        // A cancelling job is only taken to be ended, and stays cancelling.
+        // A cancelling job is only taken to be ended, and stays cancelling; a paused one to be completed.
         job.status = Transition::Take.apply(job.status).unwrap_or(job.status);
         job.started_at = job.started_at.or(Some(now));
         job.moved_at = now;

@@ -7,6 +7,7 @@ mod completions;
 mod dead_letters;
 mod jobs;
 mod leases;
+mod pauses;
 mod slots;
 mod splits;
 mod tallies;
@@ -50,6 +51,13 @@ impl InMemoryJobStore {
     /// All jobs, oldest first.
     pub fn every_job(&self) -> Vec<Job> {
         lock(&self.0).jobs.values().cloned().collect()
+    }
+
+    /// Changes a job row without any condition, as a broken store would.
+    pub fn edit_job(&self, job: JobGuid, edit: impl FnOnce(&mut Job)) {
+        if let Some(job) = lock(&self.0).jobs.get_mut(&job) {
+            edit(job);
+        }
     }
 
     /// Changes a tally without any condition, as a broken store would.

@@ -21,7 +21,7 @@ impl Splits for InMemoryJobStore {
     ) -> Result<(), WriteLost> {
         let mut tables = lock(&self.0);
         let job = tables.held(job, attempt, holder)?;
-        if job.split.tallies != number || job.stop.is_some() || job.split.done {
+        if job.split.tallies != number || job.stop.is_some() || job.split.done || job.is_paused() {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
         job.split.tallies = number + 1;

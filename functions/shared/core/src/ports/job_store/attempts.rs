@@ -11,8 +11,8 @@ use crate::text::Position;
 /// Stopping an attempt and starting the next one.
 #[async_trait]
 pub trait Attempts: Send + Sync {
-    /// Stops an attempt that has not ended and is not stopped, and makes the job due for the sweep at once. Idempotent: the
-    /// same stop again answers [`Stopped::Now`], since the first reply was lost.
+    /// Stops an attempt that has not ended and is not stopped, and makes the job due for the sweep at once. A stop ends a
+    /// pause. Idempotent: the same stop again answers [`Stopped::Now`], since the first reply was lost.
     ///
     /// # Errors
     /// `NotFound`.
@@ -80,6 +80,8 @@ impl NewAttempt {
             redrive: Some(self.redrive.clone()),
             composing: None,
             recoveries: 0,
+            paused_from: None,
+            resend_from: None,
             moved_at: self.at,
             deadline_at: self.deadline_at,
             finished_at: None,

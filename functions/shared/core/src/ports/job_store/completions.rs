@@ -91,6 +91,8 @@ impl Completion {
             results: self.results,
             completions: self.seen.completions + 1,
             composing: None,
+            paused_from: None,
+            resend_from: None,
             lease: None,
             finished_at: Some(self.finished_at),
             moved_at: self.finished_at,

@@ -9,7 +9,7 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes the lease of an attempt that has not ended, if the lease is free, has expired by `now`, or is held by the same
-    /// run. A waiting job is running from then on.
+    /// run. A waiting job is running from then on. A paused job is only leased if its split has ended, and stays paused.
     ///
     /// # Errors
     /// `NotFound`.
@@ -27,6 +27,6 @@ pub trait Leases: Send + Sync {
 pub enum Leased {
     /// This run holds it. Holds the job after the write.
     Taken(Job),
-    /// Another run holds it, or the attempt is past. Holds the current job.
+    /// Another run holds it, the attempt is past, or the job is paused. Holds the current job.
     Refused(Job),
 }

@@ -9,6 +9,7 @@
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
 //! | [`Attempts`] | `stop`, `redrive` |
+//! | [`Pauses`] | `pause`, `resume`, `note_resent` |
 //! | [`Completions`] | `pause_composition`, `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
 //! | [`WakeUps`] | `due`, `wake_later` |
@@ -23,6 +24,7 @@ mod completions;
 mod dead_letters;
 mod jobs;
 mod leases;
+mod pauses;
 mod splits;
 mod tallies;
 mod wake_ups;
@@ -35,6 +37,7 @@ pub use completions::{Completion, Completions};
 pub use dead_letters::DeadLetters;
 pub use jobs::{JobFilter, JobPage, Jobs};
 pub use leases::{Leased, Leases};
+pub use pauses::{Pauses, Resent};
 pub use splits::Splits;
 pub use tallies::{Committed, Tallies};
 pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
@@ -57,12 +60,22 @@ use crate::ports::PortError;
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
-    Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+    Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Pauses + Completions + DeadLetters + WakeUps
 {
 }
 
 impl<S> JobStore for S where
-    S: Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+    S: Admissions
+        + Jobs
+        + Leases
+        + Splits
+        + Tallies
+        + Checkpoints
+        + Attempts
+        + Pauses
+        + Completions
+        + DeadLetters
+        + WakeUps
 {
 }
 

@@ -13,7 +13,7 @@ pub trait Splits: Send + Sync {
     /// before it are dispatched.
     ///
     /// Conditions: this run holds the lease, exactly the tallies before `number` are counted, and the job is neither
-    /// stopped nor split to its end.
+    /// paused nor stopped nor split to its end.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.

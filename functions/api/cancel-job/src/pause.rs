@@ -1,0 +1,111 @@
+//! Pauses and resumes a job. While it is paused, running chunks end and no other one begins; the splitter dispatches no
+//! further tally. A resume has `split-job` send the chunks again whose messages were dropped meanwhile.
+
+use std::sync::Arc;
+
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Clock, JobStore, PortError, Queue, WriteLost};
+
+/// The use case and the ports it works through.
+pub struct Pauser {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The jobs queue, which has `split-job` continue a resumed job.
+    pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a job was neither paused nor resumed. The texts are the problem details that the client reads.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// The caller has no such job.
+    #[error("There is no job {0}, or it has expired.")]
+    Unknown(JobGuid),
+    /// It has ended.
+    #[error("The job has ended with status `{}`, so it can be neither paused nor resumed.", .0.as_str())]
+    Ended(Status),
+    /// It is stopped.
+    #[error("The job is being stopped, so it can be neither paused nor resumed. Wait until it has ended.")]
+    Stopping(Status),
+    /// All its items are accounted for.
+    #[error("All items of the job are processed and it is about to complete, so it cannot be paused.")]
+    Completing(Status),
+    /// A port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// How often a write is tried again because the job moved on to another attempt.
+const TRIES: usize = 3;
+
+impl Pauser {
+    /// Pauses the owner's job. Pausing it again changes nothing.
+    ///
+    /// # Errors
+    /// See [`PauseError`]; nothing is written then.
+    pub async fn pause(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {
+        let mut job = self.active(owner, job_guid).await?;
+        for _ in 0..TRIES {
+            if job.is_paused() {
+                return Ok(job);
+            }
+            // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the same.
+            if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
+                return Err(PauseError::Completing(job.status));
+            }
+            match self.jobs.pause(job_guid, job.attempt, self.clock.now()).await {
+                Ok(job) => return Ok(job),
+                Err(WriteLost::Condition(now)) => job = not_ending(*now)?,
+                Err(WriteLost::Port(error)) => return Err(error.into()),
+            }
+        }
+        Err(PortError::unavailable("pausing the job", "its row keeps changing").into())
+    }
+
+    /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing, except that
+    /// the message is sent again as long as chunks may be missing.
+    ///
+    /// # Errors
+    /// See [`PauseError`]; nothing is written then.
+    pub async fn resume(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {
+        let mut job = self.active(owner, job_guid).await?;
+        for _ in 0..TRIES {
+            if !job.is_paused() {
+                break;
+            }
+            job = match self.jobs.resume(job_guid, job.attempt, self.clock.now()).await {
+                Ok(job) => job,
+                // This very resume, whose reply was lost, or another one.
+                Err(WriteLost::Condition(now)) => not_ending(*now)?,
+                Err(WriteLost::Port(error)) => return Err(error.into()),
+            };
+        }
+        // A failure to send is only logged: the job is resumed, and the sweep sends the message.
+        if job.resend_from.is_some()
+            && let Err(error) = self.splits.send(&[SplitMessage::of(&job)]).await
+        {
+            tracing::error!(job.id = %job_guid, error = &error as &dyn std::error::Error, "job resumed, message not sent");
+        }
+        Ok(job)
+    }
+
+    async fn active(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {
+        match self.jobs.owned(owner, job_guid, self.clock.now()).await {
+            Err(PortError::NotFound) => Err(PauseError::Unknown(job_guid)),
+            job => not_ending(job?),
+        }
+    }
+}
+
+/// The job, if it has neither ended nor is being stopped.
+fn not_ending(job: Job) -> Result<Job, PauseError> {
+    match (job.status.is_terminal(), &job.stop) {
+        (true, _) => Err(PauseError::Ended(job.status)),
+        (false, Some(_)) => Err(PauseError::Stopping(job.status)),
+        (false, None) => Ok(job),
+    }
+}

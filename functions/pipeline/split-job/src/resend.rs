@@ -1,0 +1,50 @@
+//! Sends the chunks of a resumed job again whose messages were dropped while it was paused.
+//!
+//! It needs no lease: the messages may be sent twice. Each tally is noted in the job row, under the condition that the job
+//! has not been paused again, so that another invocation can continue.
+
+use jiff::Timestamp;
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{PortError, Resent};
+use rowmill_core::progress::counters::Counters;
+
+use crate::split::Splitter;
+
+/// How sending the missing chunks of a resumed job ended.
+pub enum ResendEnd {
+    /// All are sent.
+    Whole,
+    /// Time is up before the last tally.
+    OutOfTime,
+    /// Another run has gone further, or the job was paused again.
+    NotOurs,
+}
+
+impl Splitter {
+    /// Sends the missing chunks of a job that was resumed, from the tally on that its row names.
+    ///
+    /// # Errors
+    /// A port that is unavailable.
+    pub(crate) async fn resend(&self, job: &Job, time_limit: Timestamp) -> Result<ResendEnd, PortError> {
+        let Some(mut from) = job.resend_from else { return Ok(ResendEnd::Whole) };
+        let counters = Counters::read(&*self.jobs, job).await?;
+        for tally in counters.open.iter().filter(|tally| tally.number >= job.resend_from.unwrap_or(0)) {
+            if Some(from) != job.resend_from && self.clock.now() >= time_limit {
+                return Ok(ResendEnd::OutOfTime);
+            }
+            // Also those of a tally that a splitter is sending: it may have sent some of them in the pause.
+            self.resender.bring_forward(job, tally).await?;
+            let next = tally.number + 1;
+            if !self.note_resent(job, from, Some(next)).await? {
+                return Ok(ResendEnd::NotOurs);
+            }
+            from = next;
+        }
+        Ok(if self.note_resent(job, from, None).await? { ResendEnd::Whole } else { ResendEnd::NotOurs })
+    }
+
+    async fn note_resent(&self, job: &Job, from: u32, next: Option<u32>) -> Result<bool, PortError> {
+        let resent = Resent { pauses: job.pauses, from, next };
+        self.jobs.note_resent(job.job_guid, resent, self.clock.now()).await
+    }
+}

@@ -1,0 +1,58 @@
+//! Sending the chunks again that are not committed: what the sweep does after a crash, and a resume after a pause.
+
+use std::sync::Arc;
+
+use crate::items::chunk_index;
+use crate::model::job::Job;
+use crate::model::messages::{ChunkMessage, DeliveryMode};
+use crate::model::tally::{ChunkAddress, Tally};
+use crate::ports::{JobStore, Objects, PortError, Queue};
+use crate::progress::committer::ChunkCommitter;
+use crate::progress::window::ConcurrencyWindow;
+
+/// Sends missing chunks. Every receiver accepts a message any number of times, so a surplus one costs little.
+#[derive(Clone)]
+pub struct ChunkResender {
+    /// The jobs' rows.
+    pub jobs: Arc<dyn JobStore>,
+    /// The chunk indexes.
+    pub objects: Arc<dyn Objects>,
+    /// The items queue.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// The isolate queue, for chunks whose items run one at a time.
+    pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// Enforces a job's `maxConcurrency`.
+    pub window: ConcurrencyWindow,
+    /// Closes tallies.
+    pub committer: ChunkCommitter,
+}
+
+impl ChunkResender {
+    /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps that
+    /// follow the last commit if the tally is closed. Returns how many chunks it sent.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn bring_forward(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
+        if tally.is_closed() {
+            self.committer.close(job.job_guid, &job.owner, tally).await?;
+            return Ok(0);
+        }
+        let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
+        let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        let message = |place| index.message(job.job_guid, &job.owner, address(place), DeliveryMode::Recovered);
+        let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
+        for message in self.window.admit(missing.filter_map(message).collect()).await? {
+            match self.jobs.checkpoint(job.job_guid, message.address).await? {
+                Some(checkpoint) if checkpoint.isolated => {
+                    isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });
+                }
+                _ => chunks.push(message),
+            }
+        }
+        self.chunks.send(&chunks).await?;
+        self.isolated.send(&isolated).await?;
+        Ok((chunks.len() + isolated.len()) as u64)
+    }
+}

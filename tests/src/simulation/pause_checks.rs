@@ -1,0 +1,89 @@
+//! What must hold of paused and resumed jobs: no item begins while its job is paused, and a resume forgets no chunk.
+
+use std::collections::BTreeSet;
+
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::tally::ChunkAddress;
+use rowmill_core::ports::{Jobs, Tallies};
+
+use super::checks::{Checked, ensure, now};
+use super::invariants::Invariants;
+use super::queues::{Body, Queues};
+use super::trace::{chunk_name, job_name};
+
+/// What an invocation of `process-items` can know of its job.
+#[derive(Clone, Debug)]
+pub struct JobAtDelivery {
+    job: JobGuid,
+    attempt: u32,
+    /// Whether the attempt was past when the invocation began.
+    past: bool,
+    /// The pause in which it began, by the job's number of pauses and resumes.
+    paused: Option<u32>,
+    /// Whether the first row that it read was of a paused job or past its attempt.
+    read: Option<bool>,
+}
+
+impl Invariants {
+    /// An invocation of `process-items` begins.
+    pub fn delivered(&self, task: u64, job: JobGuid, attempt: u32) {
+        if let Ok(row) = now(self.store.job(job)) {
+            let paused = row.is_paused().then_some(row.pauses);
+            let delivery = JobAtDelivery { job, attempt, past: row.is_past(attempt), paused, read: None };
+            self.known().deliveries.insert(task, delivery);
+        }
+    }
+
+    /// An invocation has read the row of its job.
+    pub fn job_read(&self, task: u64, row: &Job) {
+        if let Some(delivery) = self.known().deliveries.get_mut(&task)
+            && delivery.job == row.job_guid
+        {
+            delivery.read.get_or_insert(row.is_past(delivery.attempt) || row.is_paused());
+        }
+    }
+
+    /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, and
+    /// it did not read such a row first.
+    pub fn may_begin(&self, task: u64) -> Checked {
+        let Some(delivery) = self.known().deliveries.get(&task).cloned() else { return Ok(()) };
+        let row = now(self.store.job(delivery.job)).map_err(|error| error.to_string())?;
+        let in_pause = row.is_paused() && delivery.paused == Some(row.pauses);
+        ensure(!delivery.past && !in_pause && delivery.read != Some(true), || {
+            let name = job_name(delivery.job);
+            format!("{name}: an item begins although its job is paused or its attempt is past: {delivery:?}")
+        })
+    }
+
+    /// All missing chunks of a resumed job are noted as sent again: each of them has a message. Only the chunks of a tally
+    /// that the splitter sends, and those that wait for their turn in a window, need none.
+    pub fn all_resent(&self, job: JobGuid, queues: &Queues) -> Checked {
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        if row.resend_from.is_some() || row.is_paused() || row.stop.is_some() || row.status.is_terminal() {
+            return Ok(());
+        }
+        let is_windowed = self.known().jobs.get(&job).is_none_or(|record| record.width.is_some());
+        if is_windowed {
+            return Ok(());
+        }
+        let sent: BTreeSet<ChunkAddress> = (queues.messages().iter())
+            .filter_map(|message| match &message.body {
+                Body::Chunk(chunk) if chunk.job_guid == job => Some(chunk.address),
+                _ => None,
+            })
+            .collect();
+        let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
+        self.reach("all chunks sent again after a resume");
+        for tally in now(self.store.tallies(job, row.attempt, 0..counted)).map_err(|error| error.to_string())? {
+            let places = (0..).take(tally.expected as usize).filter(|place| tally.mark(*place).is_none());
+            for index in places.filter(|_| !tally.is_closed()) {
+                let chunk = ChunkAddress { attempt: row.attempt, tally: tally.number, index };
+                ensure(sent.contains(&chunk), || {
+                    format!("{} {} was forgotten by a resume", job_name(job), chunk_name(chunk))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! The clients that pause and resume jobs.
+
+use std::sync::Arc;
+
+use cancel_job::pause::PauseError;
+use rowmill_core::model::ids::JobGuid;
+
+use super::functions::Reply;
+use super::plan::{Operation, Planned};
+use super::run::Run;
+
+/// One in this many pauses is followed by no resume of its own.
+const FORGOTTEN_ONE_IN: u32 = 16;
+
+impl Run {
+    pub(super) fn pause(&mut self, planned: Planned, job: usize) {
+        let Some((guid, owner)) = self.job_of(job) else { return };
+        if self.adversary.rng.u32(0..FORGOTTEN_ONE_IN) > 0 {
+            let step = self.step + self.adversary.rng.u64(0..400);
+            self.operations.push(Planned { step, operation: Operation::Resume(guid), retries: 3 });
+        }
+        let pauser = Arc::clone(&self.world.pauser);
+        self.invoke_api(planned, async move { reply("paused", pauser.pause(&owner, guid).await) });
+    }
+
+    pub(super) fn resume(&mut self, planned: Planned, job: JobGuid) {
+        let jobs = self.world.store.every_job();
+        let Some(owner) = jobs.iter().find(|row| row.job_guid == job).map(|row| row.owner.clone()) else { return };
+        let pauser = Arc::clone(&self.world.pauser);
+        self.invoke_api(planned, async move { reply("resumed", pauser.resume(&owner, job).await) });
+    }
+
+    /// Once there are no more faults, somebody finds the paused jobs and resumes them.
+    pub(super) fn resume_forgotten(&mut self) {
+        for job in self.world.store.every_job().into_iter().filter(|job| job.is_paused()) {
+            if self.adversary.rng.u8(..) < 64 {
+                let operation = Operation::Resume(job.job_guid);
+                self.operations.push(Planned { step: self.step, operation, retries: 3 });
+            }
+        }
+    }
+}
+
+fn reply<T>(done: &str, end: Result<T, PauseError>) -> Reply {
+    match end {
+        Ok(_) => Reply::Done(done.into()),
+        Err(PauseError::Port(error)) => Reply::Failed(error.to_string()),
+        Err(error) => Reply::Refused(error.to_string()),
+    }
+}
