@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, preview, redrive,
+    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, pause, preview, redrive,
     results, run, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
@@ -27,6 +27,8 @@ enum Command {
     Jobs(jobs::JobsArgs),
     Job(job::JobArgs),
     Cancel(cancel::CancelArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
     Bench(bench::BenchArgs),
@@ -55,6 +57,8 @@ async fn main() -> ExitCode {
         Command::Jobs(args) => exit_code_of(jobs::execute(args).await),
         Command::Job(args) => exit_code_of(job::execute(args).await),
         Command::Cancel(args) => exit_code_of(cancel::execute(args).await),
+        Command::Pause(args) => exit_code_of(pause::execute(args).await),
+        Command::Resume(args) => exit_code_of(pause::execute_resume(args).await),
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
         Command::Gateway(args) => exit_code_of(gateway::execute(args).await),

@@ -40,6 +40,27 @@ fn a_job_is_cancelled_on_the_page() {
 }
 
 #[test]
+fn a_job_is_paused_and_resumed_on_the_page() {
+    on_the_stack("a_job_is_paused_and_resumed_on_the_page", async |stack, chromium| {
+        let file = stack.upload("text/csv", rows(100_000)).await;
+        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await;
+        let tab = chromium.tab(&job_page(stack, &job)).await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.press("Pause").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
+        let (status, _) = acceptance::local_stack::answer(stack.post(&format!("/api/jobs/{job}/resume"))).await;
+        assert_eq!(status, 202);
+        // Somebody else has resumed it: the stack says so.
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.press("Pause").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
+        tab.press("Resume").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+    });
+}
+
+#[test]
 fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
     on_the_stack("a_page_that_lost_its_connection_goes_on_when_it_is_back", async |stack, chromium| {
         let file = stack.upload("text/csv", rows(100_000)).await;

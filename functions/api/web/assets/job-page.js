@@ -35,6 +35,8 @@ class JobPage extends HTMLElement {
   #notice = new Notice();
   #error = new Notice();
   #warnings = h("div", { class: "warnings" });
+  #pause = h("button", { type: "button", text: "Pause", hidden: true, on: { click: () => this.#change(this.#pause, "pause") } });
+  #resume = h("button", { type: "button", text: "Resume", hidden: true, on: { click: () => this.#change(this.#resume, "resume") } });
   #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#confirm() } });
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
   #facts = h("dl", { class: "facts" });
@@ -55,7 +57,7 @@ class JobPage extends HTMLElement {
     document.title = "Job – Rowmill";
     this.replaceChildren(
       h("p", { class: "crumbs" }, h("a", { href: "#/", text: "Jobs" }), h("span", { "aria-hidden": "true", text: " / " }), h("code", { text: this.guid })),
-      h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#cancel)),
+      h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#pause, this.#resume, this.#cancel)),
       this.#notice,
       h("section", { class: "panel progress-panel", "aria-label": "Progress" },
         this.#message, this.#bar,
@@ -114,6 +116,8 @@ class JobPage extends HTMLElement {
       "Chunks in flight": count(job.chunksInFlight), Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
+    show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "completing"].includes(job.stage));
+    show(this.#resume, job.status === "paused");
     show(this.#cancel, !ended && job.status !== "cancelling");
     show(this.#redrive, ended && job.itemsFailed > 0);
     this.#error.say(job.error ? `${job.error.message}${job.error.row ? ` (row ${count(job.error.row)})` : ""} – ${job.error.code}` : "");
@@ -184,7 +188,12 @@ class JobPage extends HTMLElement {
   }
 
   async #cancelJob() {
-    await this.#do(this.#cancel, async () => this.#take(await api.post(`/api/jobs/${this.guid}/cancel`)));
+    await this.#change(this.#cancel, "cancel");
+  }
+
+  /** @param {HTMLButtonElement} button @param {"cancel" | "pause" | "resume"} how */
+  async #change(button, how) {
+    await this.#do(button, async () => this.#take(await api.post(`/api/jobs/${this.guid}/${how}`)));
   }
 
   /**

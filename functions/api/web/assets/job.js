@@ -8,7 +8,7 @@ import { count } from "./format.js";
  * @property {string} jobGuid
  * @property {string} jobType
  * @property {string | null} fileGuid
- * @property {"waiting" | "running" | "cancelling" | "completed" | "failed" | "cancelled"} status
+ * @property {"waiting" | "running" | "paused" | "cancelling" | "completed" | "failed" | "cancelled"} status
  * @property {"succeeded" | "partial" | "failed" | null} outcome
  * @property {string} stage
  * @property {string} message
@@ -34,7 +34,7 @@ import { count } from "./format.js";
  * @property {number} [version]
  */
 
-export const STATUSES = ["waiting", "running", "cancelling", "completed", "failed", "cancelled"];
+export const STATUSES = ["waiting", "running", "paused", "cancelling", "completed", "failed", "cancelled"];
 
 /** @param {JobView} job */
 export const hasEnded = (job) => job.finishedAt !== null;
@@ -57,7 +57,7 @@ export function isNewer(shown, view) {
 export function state(job) {
   if (job.status === "completed" && job.outcome === "partial") return { word: "some failed", tone: "warn" };
   if (job.status === "completed" && job.outcome === "failed") return { word: "all failed", tone: "bad" };
-  const tones = { waiting: "idle", running: "busy", cancelling: "busy", completed: "good", failed: "bad", cancelled: "idle" };
+  const tones = { waiting: "idle", running: "busy", paused: "idle", cancelling: "busy", completed: "good", failed: "bad", cancelled: "idle" };
   return { word: job.status, tone: tones[job.status] ?? "idle" };
 }
 

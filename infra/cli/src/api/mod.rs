@@ -236,6 +236,16 @@ impl ApiClient {
         self.answer(self.call("cancel job", Operation::CancelJob, &job_guid.to_string())).await
     }
 
+    /// Pauses a job. Pausing one that is paused changes nothing.
+    pub async fn pause_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
+        self.answer(self.call("pause job", Operation::PauseJob, &job_guid.to_string())).await
+    }
+
+    /// Resumes a paused job. Resuming one that is not paused changes nothing.
+    pub async fn resume_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
+        self.answer(self.call("resume job", Operation::ResumeJob, &job_guid.to_string())).await
+    }
+
     /// Has the failed items of an ended job processed again.
     pub async fn redrive_job(&self, job_guid: JobGuid, redrive: &RedriveRequest) -> Result<Job, ApiError> {
         let call = self.call("redrive job", Operation::RedriveJob, &job_guid.to_string());

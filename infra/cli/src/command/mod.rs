@@ -1,4 +1,4 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `redrive`, `dead-letters`,
+//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `pause`, `resume`, `redrive`, `dead-letters`,
 //! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
 //! `webhook-key`.
 //!
@@ -22,6 +22,7 @@ pub mod job;
 pub mod jobs;
 pub mod login;
 pub mod open;
+pub mod pause;
 pub mod preview;
 pub mod redrive;
 pub mod results;

@@ -90,6 +90,17 @@ fn a_job_is_cancelled_and_shown() {
 }
 
 #[test]
+fn a_job_is_paused_and_resumed_and_shown() {
+    for (command, status, said) in [("pause", "paused", "Job paused"), ("resume", "running", "Job running")] {
+        let (url, sent) = recorded(job(status, None, 5, 0));
+        let output = rowmill(&[command, GUID, "--url", &url]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).starts_with(said), "{}", text(&output.stdout));
+        assert_eq!(sent.recv().unwrap().0, format!("POST /api/jobs/{GUID}/{command}"));
+    }
+}
+
+#[test]
 fn a_redrive_uploads_the_corrected_file_first_and_watches_on_request() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 5, 0));
     let corrected = file("row,a\n2,1\n");
