@@ -9,6 +9,7 @@
 //! | `rows` | the rows, and each write under its condition |
 //! | `tasks` | the steps of the functions, each named after its row of 0001; messages and invocations |
 //! | `programs` | the order of the steps, depending on what each step finds |
+//! | `resends` | the steps that follow a resume |
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
 //!
@@ -26,6 +27,7 @@
 mod model;
 mod programs;
 mod properties;
+mod resends;
 mod rows;
 mod tasks;
 
@@ -60,6 +62,7 @@ const CALM: Budget = Budget {
     pauses: 0,
     cancels: 0,
     redrives: 0,
+    holds: 0,
     early_sweeps: 0,
     sweeps: 0,
 };
@@ -127,11 +130,44 @@ fn a_redrive_counts_its_items_once_more_and_no_others() {
 }
 
 #[test]
+fn a_pause_and_a_resume_lose_nothing() {
+    explore(THREE_CHUNKS, Budget { holds: 1, ..CALM });
+    explore(TWO_TALLIES, Budget { holds: 2, ..CALM });
+    explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { holds: 1, ..CALM });
+}
+
+#[test]
+fn a_pause_and_a_resume_lose_nothing_under_faults() {
+    explore(TWO_TALLIES, Budget { holds: 1, ..CRASH });
+    explore(TWO_TALLIES, Budget { holds: 1, lost_replies: 1, ..CALM });
+    explore(ONE_TALLY, Budget { holds: 1, duplicates: 1, ..CALM });
+    explore(ONE_TALLY, Budget { holds: 1, cancels: 1, ..CALM });
+    explore(ONE_TALLY, Budget { holds: 1, early_sweeps: 1, ..CALM });
+    explore(TWO_TALLIES, Budget { holds: 1, pauses: 1, ..CALM });
+}
+
+#[test]
+fn a_redrive_can_be_paused() {
+    explore(ONE_TALLY, Budget { redrives: 1, holds: 1, ..CALM });
+}
+
+#[test]
+fn a_resume_that_forgets_chunks_is_caught() {
+    catch(Rules::ForgetOnResume, Budget { holds: 1, ..CALM }, EVERY_JOB_ENDS);
+}
+
+#[test]
+fn a_paused_job_that_ends_early_is_caught() {
+    catch(Rules::EndPaused, Budget { holds: 1, ..CALM }, EXACT);
+}
+
+#[test]
 #[ignore = "takes some minutes and some gigabytes"]
 fn small_jobs_are_counted_exactly_under_all_events_at_once() {
     explore(THREE_CHUNKS, Budget { duplicates: 1, cancels: 1, ..CRASH });
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, cancels: 1, ..CRASH });
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, cancels: 1, ..CRASH });
+    explore(ONE_TALLY, Budget { holds: 1, duplicates: 1, cancels: 1, ..CRASH });
 }
 
 /// Asserts that the exploration finds a state that violates the property if a rule is dropped, and prints its path.

@@ -35,6 +35,10 @@ pub enum Action {
     LeaseRunsOut,
     /// *`stop` on `job`*, by `cancel-job`.
     Cancel,
+    /// *`paused` on `job`*, by `cancel-job`.
+    Hold,
+    /// The end of the pause, by `cancel-job`; its message follows.
+    Resume,
     /// The transaction of `redrive-job`.
     Redrive,
     /// `sweep` finds the job due and claims it.
@@ -65,6 +69,12 @@ impl Model for Protocol {
         }
         if budget.cancels > 0 && !job.stop && !job.status.is_terminal() {
             actions.push(Action::Cancel);
+        }
+        if budget.holds > 0 && !job.stop && matches!(job.status, Status::Waiting | Status::Running) {
+            actions.push(Action::Hold);
+        }
+        if job.status == Status::Paused && state.task(Who::Caller).is_none() {
+            actions.push(Action::Resume);
         }
         if budget.redrives > 0 && job.status.is_terminal() && job.counts.failed == 1 {
             actions.push(Action::Redrive);
@@ -126,14 +136,28 @@ impl Model for Protocol {
                 budget.cancels -= 1;
                 next.rows.stop();
             }
+            Action::Hold => {
+                budget.holds -= 1;
+                next.rows.pause();
+            }
+            Action::Resume => {
+                next.rows.resume();
+                if self.programs.rules == Rules::ForgetOnResume {
+                    next.rows.job.resend_from = None;
+                }
+                send_split(&mut next);
+            }
             Action::Redrive => {
                 budget.redrives -= 1;
                 next.rows.redrive();
                 send_split(&mut next);
             }
             Action::Sweep => {
-                let counted = if state.is_quiet() { &mut budget.sweeps } else { &mut budget.early_sweeps };
-                *counted -= 1;
+                match (state.is_quiet(), state.rows.job.status == Status::Paused) {
+                    (true, false) => budget.sweeps -= 1,
+                    (true, true) => {}
+                    (false, _) => budget.early_sweeps -= 1,
+                }
                 let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false };
                 let step = self.programs.begin_sweep(&next)?;
                 *next.task_mut(Who::Sweeper) = Some(Task { message, hold: Hold::None, step, repeats: false });
@@ -149,10 +173,12 @@ impl Model for Protocol {
 }
 
 impl Protocol {
-    /// How often the sweep may still look at the job in this state. While the job still moves, only early sweeps may.
+    /// How often the sweep may still look at the job in this state. While the job still moves, only early sweeps may. A
+    /// paused job that nothing moves is looked at any number of times.
     pub fn sweeps_left(&self, state: &State) -> u8 {
         match (self.programs.rules, state.is_quiet()) {
             (Rules::NoSweep, _) => 0,
+            (_, true) if state.rows.job.status == Status::Paused => 1,
             (_, true) => state.budget.sweeps,
             (_, false) => state.budget.early_sweeps,
         }

@@ -1,6 +1,6 @@
 //! The programs: the next step of an invocation, depending on what its last step found.
 
-use crate::rows::{Counts, Lease, Tally, Write};
+use crate::rows::{Counts, Lease, Status, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Who, Work};
 
 /// A chunk of the job's file.
@@ -22,6 +22,10 @@ pub enum Rules {
     SendBeforeCount,
     /// There is no sweep.
     NoSweep,
+    /// A resume sends no chunk again.
+    ForgetOnResume,
+    /// A paused job is ended once its split has ended.
+    EndPaused,
 }
 
 /// A smallest job under one set of rules.
@@ -45,7 +49,7 @@ impl Programs {
         if attempt == 0 { self.chunks } else { REDRIVEN }
     }
 
-    fn chunk_count(&self, attempt: usize) -> u8 {
+    pub fn chunk_count(&self, attempt: usize) -> u8 {
         self.chunks(attempt).len().try_into().unwrap_or(u8::MAX)
     }
 
@@ -77,7 +81,7 @@ impl Programs {
     }
 
     /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for.
-    fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
+    pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let before = self.width.and_then(|width| chunk.checked_sub(width));
         before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
     }
@@ -90,8 +94,13 @@ impl Programs {
             Step::ReadJob => Some(self.begin(state, task.message)),
             Step::TakeLease => match rows.take_lease(attempt, who) {
                 Write::Applied => self.resume_split(state, attempt, who),
+                Write::Refused if rows.job.status == Status::Paused && who != Who::Sweeper => Some(Step::Release),
                 Write::Refused => Self::done(who),
             },
+            Step::Release => {
+                rows.release(who);
+                Some(Step::SendSplit(After::Done))
+            }
             Step::PutTally(number) => Some(self.put_tally(state, attempt, number)),
             Step::CountTally(number) => Some(self.count_tally(state, attempt, who, number)),
             Step::SendChunk { chunk, again } => Some(self.send_chunk(state, attempt, chunk, again)),
@@ -130,6 +139,8 @@ impl Programs {
                 Write::Refused if !rows.is_past(attempt) => Some(Step::End { stop_seen: rows.job.stop }),
                 Write::Applied | Write::Refused => Self::done(who),
             },
+            Step::Resend(resend) => Some(self.resend(state, attempt, resend)),
+            Step::NoteResent(resend, next) => Some(self.note_resent(state, attempt, resend, next)),
             Step::ResendChunk(chunk) => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true });
                 self.sweep(state, chunk + 1)
@@ -152,6 +163,7 @@ impl Programs {
             After::Commit { skip } => Some(Step::Commit { skip }),
             After::Sweep(_) if state.rows.is_past(attempt) => None,
             After::Sweep(chunk) => self.sweep(state, chunk),
+            After::Resend(resend) => Some(Step::Resend(resend)),
         }
     }
 
@@ -162,8 +174,14 @@ impl Programs {
             return Step::Acknowledge;
         }
         match message.work {
-            Work::Split if rows.job.split_done => Step::SetFinal(rows.job.tallies),
-            Work::Split => Step::TakeLease,
+            Work::Split | Work::Chunk(_) if rows.job.status == Status::Paused => Step::Acknowledge,
+            Work::Split => match rows.job.resend_from {
+                Some(from) => Step::Resend(self.first_to_resend(state, attempt, from)),
+                None => Self::begin_split(state),
+            },
+            Work::Complete if self.rules == Rules::EndPaused && rows.job.status == Status::Paused => {
+                Step::TakeLeaseToEnd
+            }
             Work::Complete if rows.job.split_done && rows.attempts[attempt].totals.is_complete() => {
                 Step::TakeLeaseToEnd
             }
@@ -227,6 +245,7 @@ impl Programs {
             Write::Refused if !ours => Step::Acknowledge,
             // This run's own write, whose reply was lost.
             Write::Refused if job.tallies == number + 1 => self.first_of(number, false),
+            Write::Refused if job.status == Status::Paused => Step::Pause,
             // The job was stopped.
             Write::Refused => Step::FinishSplit,
         }
@@ -336,7 +355,14 @@ impl Programs {
     /// The first step of the sweep on a claimed job: it looks at the split first.
     pub fn begin_sweep(&self, state: &State) -> Option<Step> {
         let job = &state.rows.job;
+        if job.resend_from.is_some() && !job.stop {
+            return Some(Step::SendSplit(After::Done));
+        }
         match (job.split_done, job.stop) {
+            (true, _) if self.rules == Rules::EndPaused && job.status == Status::Paused => {
+                Some(Step::Announce(After::Done))
+            }
+            (false, _) if job.status == Status::Paused => self.sweep(state, 0),
             (true, _) => Some(Step::SetFinal(job.tallies)),
             (false, true) => Some(Step::TakeLease),
             (false, false) if job.lease == Lease::Free => Some(Step::SendSplit(After::Sweep(0))),
@@ -360,7 +386,7 @@ impl Programs {
         let counted = (job.tallies * self.chunks_per_tally).min(self.chunk_count(job.attempt));
         let missing =
             |chunk: &u8| !self.is_accounted_for(state, job.attempt, *chunk) && self.may_fly(state, job.attempt, *chunk);
-        match (first..counted).find(missing) {
+        match (first..counted).find(missing).filter(|_| job.status != Status::Paused) {
             Some(chunk) => Some(Step::ResendChunk(chunk)),
             None => totals.is_complete().then_some(Step::Announce(After::Done)),
         }

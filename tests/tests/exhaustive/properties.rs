@@ -39,7 +39,10 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         Property::always(SLOTS, |_, State { rows, .. }| rows.slots == u8::from(!rows.job.status.is_terminal())),
         Property::always(EXACT, |protocol, state| !has_ended(state) || is_exact(protocol, state)),
         Property::always(EVERY_JOB_ENDS, |protocol, state| {
-            has_ended(state) || !state.is_quiet() || protocol.sweeps_left(state) > 0
+            has_ended(state)
+                || !state.is_quiet()
+                || protocol.sweeps_left(state) > 0
+                || state.rows.job.status == Status::Paused
         }),
         Property::sometimes("a job completes", |_, State { rows, .. }| rows.job.status == Status::Completed),
     ];
@@ -49,6 +52,17 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
     if protocol.budget.cancels > 0 {
         properties.push(Property::sometimes("a job is cancelled halfway", |_, State { rows, .. }| {
             rows.job.status == Status::Cancelled && rows.job.counts.succeeded > 0 && rows.job.counts.skipped > 0
+        }));
+    }
+    if protocol.budget.holds > 0 {
+        properties.push(Property::sometimes("a resumed job completes", |_, State { rows, .. }| {
+            rows.job.pauses > 1 && rows.job.status == Status::Completed
+        }));
+        properties.push(Property::sometimes("a paused job completes", |_, State { rows, .. }| {
+            rows.job.pauses == 1 && rows.job.status == Status::Completed
+        }));
+        properties.push(Property::sometimes("a paused job holds its chunks back", |_, state: &State| {
+            state.rows.job.status == Status::Paused && state.is_quiet()
         }));
     }
     if protocol.budget.redrives > 0 {

@@ -50,6 +50,7 @@ impl AddAssign for Counts {
 pub enum Status {
     Waiting,
     Running,
+    Paused,
     Cancelling,
     Completed,
     Cancelled,
@@ -83,6 +84,12 @@ pub struct Job {
     pub lease: Lease,
     /// Only a cancel stops a job in this model; other stops have the same effect on the counts.
     pub stop: bool,
+    /// Whether it was paused before it ran.
+    pub paused_from_waiting: bool,
+    /// How often it was paused or resumed.
+    pub pauses: u8,
+    /// The first tally whose chunks may not be sent again since it was resumed.
+    pub resend_from: Option<u8>,
     /// The counts of the whole job at the end of the last attempt.
     pub counts: Counts,
     /// The counts of the whole job before this redrive.
@@ -161,6 +168,9 @@ impl Rows {
             split_done: false,
             lease: Lease::Free,
             stop: false,
+            paused_from_waiting: false,
+            pauses: 0,
+            resend_from: None,
             counts: Counts::default(),
             before: None,
             completions: 0,
@@ -177,10 +187,11 @@ impl Rows {
         self.attempts[attempt].tallies[number as usize].as_ref()
     }
 
-    /// Condition: same attempt, not ended, lease free or expired.
+    /// Condition: same attempt, not ended, lease free or expired; not paused, unless the split has ended.
     pub fn take_lease(&mut self, attempt: usize, who: Who) -> Write {
         let free = self.job.lease == Lease::Free || self.job.lease == Lease::Held(who);
-        if self.is_past(attempt) || !free {
+        let held_back = self.job.status == Status::Paused && !self.job.split_done;
+        if self.is_past(attempt) || held_back || !free {
             return Write::Refused;
         }
         self.job.lease = Lease::Held(who);
@@ -195,10 +206,11 @@ impl Rows {
         self.attempts[attempt].tallies[usize::from(number)].get_or_insert(tally);
     }
 
-    /// Condition: own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`.
+    /// Condition: own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`, not paused.
     pub fn count_tally(&mut self, attempt: usize, who: Who, number: u8) -> Write {
         let job = &mut self.job;
-        if !job.is_held(attempt, who) || job.tallies != number || job.stop || job.split_done {
+        let may_count = !job.stop && !job.split_done && job.status != Status::Paused;
+        if !job.is_held(attempt, who) || job.tallies != number || !may_count {
             return Write::Refused;
         }
         (job.tallies, job.dispatched) = (number + 1, number);
@@ -212,6 +224,13 @@ impl Rows {
         }
         (self.job.dispatched, self.job.lease) = (self.job.tallies, Lease::Free);
         Write::Applied
+    }
+
+    /// Condition: own lease.
+    pub fn release(&mut self, who: Who) {
+        if self.job.lease == Lease::Held(who) {
+            self.job.lease = Lease::Free;
+        }
     }
 
     /// Own lease, same attempt.
@@ -264,15 +283,44 @@ impl Rows {
         job.status = if stop_seen { Status::Cancelled } else { Status::Completed };
         job.counts = merged(job.before, self.attempts[attempt].totals.counts);
         job.completions += 1;
+        job.resend_from = None;
         job.lease = Lease::Free;
         self.slots -= 1;
         Write::Applied
     }
 
-    /// Condition: not ended, no `stop`.
+    /// Condition: not ended, no `stop`. It ends a pause.
     pub fn stop(&mut self) {
         self.job.stop = true;
         self.job.status = Status::Cancelling;
+        self.job.paused_from_waiting = false;
+    }
+
+    /// Condition: waiting or running, no `stop`.
+    pub fn pause(&mut self) {
+        let job = &mut self.job;
+        job.paused_from_waiting = job.status == Status::Waiting;
+        job.status = Status::Paused;
+        job.pauses += 1;
+        job.resend_from = None;
+    }
+
+    /// Condition: paused.
+    pub fn resume(&mut self) {
+        let job = &mut self.job;
+        job.status = if job.paused_from_waiting { Status::Waiting } else { Status::Running };
+        job.paused_from_waiting = false;
+        job.pauses += 1;
+        job.resend_from = Some(0);
+    }
+
+    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own note.
+    pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>) -> Write {
+        let job = &mut self.job;
+        if (job.pauses, job.resend_from) == (pauses, Some(from)) {
+            job.resend_from = next;
+        }
+        if (job.pauses, job.resend_from) == (pauses, next) { Write::Applied } else { Write::Refused }
     }
 
     /// Condition: ended, attempt unchanged since it was read. The split begins anew, and the slots are taken again.

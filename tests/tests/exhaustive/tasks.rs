@@ -43,6 +43,8 @@ pub enum Step {
     SendChunk { chunk: u8, again: bool },
     /// *`split-job`, time is up: `dispatched = tallies`, lease removed*.
     Pause,
+    /// *`split-job`, the lease refused because the job is paused: lease removed, if it is held all the same*.
+    Release,
     /// *`split-job`, the job stopped: `done = expected, skipped += the rest`*; also by the sweep.
     CloseWithoutRest(u8, After),
     /// *`split-job`: `splitDone`, `dispatched = tallies`, lease removed*; also by the sweep.
@@ -64,6 +66,10 @@ pub enum Step {
     TakeLeaseToEnd,
     /// *`complete-job`: transaction*.
     End { stop_seen: bool },
+    /// *`split-job`: missing chunks of a resumed job*: the next chunk that may have to be sent.
+    Resend(Resend),
+    /// *`split-job`: `resendFrom`*, after a tally or after the last one (`None`).
+    NoteResent(Resend, Option<u8>),
     /// `sweep`: message to the items queue, for a chunk that is not accounted for.
     ResendChunk(u8),
     /// The message is deleted from its queue.
@@ -79,8 +85,23 @@ pub enum After {
     FinishSplit,
     /// The sweep checks the chunks from this one on.
     Sweep(u8),
+    /// The missing chunks of a resumed job are sent again from this one on.
+    Resend(Resend),
     /// The commit, in the broken protocol that folds first.
     Commit { skip: bool },
+}
+
+/// How far a run has sent the missing chunks of a resumed job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Resend {
+    /// The next chunk.
+    pub chunk: u8,
+    /// The chunk after the last one.
+    pub end: u8,
+    /// The tally that the job row named.
+    pub from: u8,
+    /// The resume, by the number of pauses and resumes.
+    pub pauses: u8,
 }
 
 /// What a message asks for.
@@ -193,6 +214,8 @@ pub struct Budget {
     pub cancels: u8,
     /// The owner redrives.
     pub redrives: u8,
+    /// The owner pauses. A paused job can always be resumed.
+    pub holds: u8,
     /// The sweep looks at the job while it still moves.
     pub early_sweeps: u8,
     /// The sweep looks at the job after it has not moved for a long time. The job must end within this many sweeps.
