@@ -14,6 +14,7 @@ mod jobs;
 mod live;
 mod live_connections;
 mod live_speed;
+mod pauses;
 mod permissions;
 mod problems;
 mod quotas;

@@ -5,6 +5,7 @@ mod admission;
 mod dead_letters;
 mod holds;
 mod isolation;
+mod pauses;
 mod previews;
 mod redrives;
 mod results;

@@ -1,0 +1,92 @@
+//! A job that is paused and resumed: it rests in between, and every row counts once.
+
+use acceptance::files;
+use acceptance::local_stack::{answer, refused, rowmill};
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::stack::on_the_stack;
+
+const ROWS: u64 = 10_000;
+
+/// The rows of a chunk.
+const CHUNK: u64 = 500;
+
+#[test]
+fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
+        let params = json!({ "dataset": "paused", "key": "id" });
+        let job =
+            json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1, "metadata": {} });
+        let job = stack.create_from(&job).await;
+        let path = |action: &str| format!("/api/jobs/{job}/{action}");
+        let mut client = stack.live().await;
+        client.subscribe(&job).await;
+        stack.job_when(&job, |shown| shown["itemProgress"].as_u64() >= Some(CHUNK)).await;
+
+        let (status, paused) = answer(stack.post(&path("pause"))).await;
+        assert_eq!((status, &paused["status"]), (StatusCode::ACCEPTED, &json!("paused")), "{paused}");
+        let told = loop {
+            let message = client.message_of("progress").await;
+            if message["job"]["status"] == "paused" {
+                break message;
+            }
+        };
+        assert!(told["job"]["version"].as_u64() >= paused["version"].as_u64(), "{told}");
+        let progress = |shown: &serde_json::Value| shown["itemProgress"].as_u64().expect("a number");
+        // One chunk may have been in progress. Nothing else moves, whoever looks.
+        let mut seen = Vec::new();
+        while seen.len() < 10 || seen[seen.len() - 10..].iter().any(|before| before != seen.last().unwrap()) {
+            stack.sweep().await;
+            let shown = stack.job(&job).await;
+            assert_eq!((&shown["status"], &shown["stage"]), (&json!("paused"), &json!("paused")), "{shown}");
+            assert!(progress(&shown) <= progress(&paused) + CHUNK, "{shown} after {paused}");
+            seen.push(progress(&shown));
+        }
+        let (status, again) = answer(stack.post(&path("pause"))).await;
+        assert_eq!((status, &again["status"]), (StatusCode::ACCEPTED, &json!("paused")));
+        assert!(again["version"].as_u64() >= paused["version"].as_u64());
+        assert_eq!(stack.job_row(&job).await.number("pauses"), 1, "it changes nothing");
+
+        let output = rowmill().args(["resume", &job, "--json", "--url", stack.api_url()]).output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let resumed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(resumed["status"], "running", "{resumed}");
+        assert!(resumed["version"].as_u64() > again["version"].as_u64(), "{resumed} after {again}");
+        let ended = stack.ended(&job).await;
+        assert_eq!(
+            (&ended["status"], &ended["itemsSucceeded"], &ended["attempt"]),
+            (&json!("completed"), &json!(ROWS), &json!(1)),
+            "{ended}"
+        );
+        assert_eq!(stack.records("paused").await.len() as u64, ROWS);
+        let row = stack.job_row(&job).await;
+        assert_eq!((row.number("completions"), row.has("resendFrom"), row.has("pausedFrom")), (1, false, false));
+        assert!(stack.dead_letters(&job).await.is_empty());
+        for action in ["pause", "resume"] {
+            let (problem, _) = refused(stack.post(&path(action)), StatusCode::CONFLICT, "job_ended").await;
+            assert_eq!(problem["jobStatus"], "completed");
+        }
+    });
+}
+
+#[test]
+fn a_stopped_job_is_neither_paused_nor_resumed() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(40_000)).await;
+        let job = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1, "params": {} });
+        let job = stack.create_from(&job).await;
+        stack.job_when(&job, |shown| shown["itemProgress"].as_u64() > Some(0)).await;
+        let (_, paused) = answer(stack.post(&format!("/api/jobs/{job}/pause"))).await;
+        assert_eq!(paused["status"], "paused", "{paused}");
+        let (_, cancelling) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
+        assert_eq!(cancelling["status"], "cancelling", "{cancelling}");
+        for action in ["pause", "resume"] {
+            refused(stack.post(&format!("/api/jobs/{job}/{action}")), StatusCode::CONFLICT, "job_ending").await;
+        }
+        let ended = stack.ended_with_sweeps(&job).await;
+        assert_eq!(ended["status"], "cancelled", "{ended}");
+        assert_eq!(ended["itemProgress"], ended["itemCount"], "{ended}");
+    });
+}

@@ -1,0 +1,331 @@
+//! Pause and resume: running chunks end, queued ones are dropped unread, and a resume sends exactly what is missing.
+
+use std::time::Duration;
+
+use acceptance::faults::Death;
+use acceptance::files;
+use acceptance::world::World;
+use cancel_job::pause::PauseError;
+use process_items::process::ChunkEnd;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::StopCode;
+use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::model::states::Status;
+use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
+use rowmill_core::progress::job_view::Stage;
+use serde_json::json;
+use split_job::split::SplitEnd;
+
+use crate::chunks_of;
+
+#[tokio::test]
+async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing() {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv(files::plain_csv(150)).await;
+    world.split().await;
+    let chunks = world.chunks.take();
+    world.process_all(&chunks[..40]).await;
+    let paused = world.pause(job).await;
+    assert_eq!((paused.status, world.show(job).await.stage), (Status::Paused, Stage::Paused.into()));
+    assert_eq!(world.pause(job).await, paused, "pausing it again changes nothing");
+    for message in &chunks[40..] {
+        assert_eq!(world.process(message, message.address.index % 2 == 0).await, ChunkEnd::Paused);
+    }
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_succeeded, shown.item_progress), (40, 40), "nothing is counted");
+
+    world.resume(job).await;
+    world.split().await;
+    let sent: Vec<u64> = world.chunks.take().iter().map(|message| message.address.number()).collect();
+    assert_eq!(sent, (40..150).collect::<Vec<_>>(), "exactly what is missing");
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, None);
+    world.resume(job).await;
+    assert!(world.splits.take().is_empty(), "resuming it again changes nothing");
+    world.clock.advance(2 * world.limits.recovery.stale);
+    world.sweep().await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150));
+    assert_eq!(world.jobs.active("system"), 0);
+}
+
+#[tokio::test]
+async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
+    let mut paused_splits = 0;
+    for call in 0.. {
+        let world = World::new(chunks_of(1));
+        let job = world.validate_csv(files::plain_csv(200)).await;
+        let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+        world.faults.freeze(call, async move {
+            jobs.pause(job, 1, clock.now()).await.unwrap();
+        });
+        let end = world.split().await;
+        if world.faults.thaw() {
+            break;
+        }
+        let row = world.jobs.job(job).await.unwrap();
+        assert_eq!((row.status, row.lease), (Status::Paused, None), "call {call}: it gives its lease back");
+        assert_eq!(row.split.dispatched, row.split.tallies, "call {call}");
+        paused_splits += u32::from(end == SplitEnd::Paused);
+        world.process_queued().await;
+        assert_eq!(world.show(job).await.item_progress, 0);
+        world.resume(job).await;
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 200), "call {call}");
+    }
+    assert!(paused_splits > 10, "{paused_splits}");
+}
+
+#[tokio::test]
+async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
+    for call in 0.. {
+        let world = World::new(chunks_of(1));
+        let job = world.validate_csv(files::plain_csv(200)).await;
+        let (jobs, clock, chunks) = (world.jobs.clone(), world.clock.clone(), world.chunks.clone());
+        world.faults.freeze(call, async move {
+            jobs.pause(job, 1, clock.now()).await.unwrap();
+            // Dropped, as by `process-items`.
+            chunks.take();
+            jobs.resume(job, 1, clock.now()).await.unwrap();
+        });
+        world.split().await;
+        if world.faults.thaw() {
+            break;
+        }
+        // The message of the resume.
+        world.resume(job).await;
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 200), "call {call}");
+    }
+}
+
+#[tokio::test]
+async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_request() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(chunks_of(2));
+            let job = world.validate_csv(files::plain_csv(9)).await;
+            world.split().await;
+            world.pause(job).await;
+            world.process_queued().await;
+            world.faults.plan(call, death);
+            let died = world.pauser.resume(&World::owner(), job).await.is_err() || !world.faults.is_pending();
+            if !died {
+                break;
+            }
+            world.faults.revive();
+            if world.jobs.job(job).await.unwrap().is_paused() {
+                world.resume(job).await;
+            }
+            world.splits.take();
+            world.clock.advance(Duration::from_secs(1));
+            world.sweep().await;
+            world.clock.advance(world.limits.grace);
+            assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
+            world.run().await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 9), "{death:?} call {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let job = world.validate_csv(files::plain_csv(130)).await;
+            world.split().await;
+            let chunks = world.chunks.take();
+            world.process_all(&chunks[..70]).await;
+            world.pause(job).await;
+            world.process_all(&chunks[70..]).await;
+            world.resume(job).await;
+            world.faults.plan(call, death);
+            world.run_through_crashes(world.limits.lease).await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 130), "{death:?} call {call}");
+            if world.faults.is_pending() || call > 60 {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_chunks_of_a_long_job_are_sent_by_several_invocations() {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv(files::plain_csv(300)).await;
+    world.split().await;
+    world.pause(job).await;
+    world.process_queued().await;
+    world.resume(job).await;
+    let mut invocations = 0;
+    while world.jobs.job(job).await.unwrap().resend_from.is_some() {
+        invocations += 1;
+        world.split_within(Duration::ZERO).await;
+    }
+    assert_eq!(invocations, 5, "one for each tally");
+    assert_eq!(world.chunks.take().len(), 300);
+}
+
+#[tokio::test]
+async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv(files::plain_csv(130)).await;
+    world.split().await;
+    world.pause(job).await;
+    world.process_queued().await;
+    world.resume(job).await;
+    world.split_within(Duration::ZERO).await;
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(1));
+    world.pause(job).await;
+    world.process_queued().await;
+    assert_eq!(world.split().await, SplitEnd::Paused);
+    world.resume(job).await;
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(0), "from the first tally again");
+    world.run().await;
+    assert_eq!(world.show(job).await.items_succeeded, 130);
+}
+
+#[tokio::test]
+async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
+    let world = World::new(chunks_of(100));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
+    let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+    // The run has read the job row, and is frozen while the job is paused.
+    world.faults.freeze(1, async move {
+        jobs.pause(job, 1, clock.now()).await.unwrap();
+    });
+    let chunks = world.chunks.take();
+    assert!(matches!(world.process(&chunks[0], false).await, ChunkEnd::Committed(_)));
+    assert!(!world.faults.thaw());
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.stage), (Status::Paused, Stage::Completing.into()));
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, world.jobs.active("system")), (Status::Completed, 9, 0));
+}
+
+#[tokio::test]
+async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died() {
+    let world = World::new(chunks_of(2));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
+    let chunks = world.chunks.take();
+    world.pause(job).await;
+    for _ in 0..5 {
+        world.clock.advance(world.limits.recovery.stale);
+        let swept = world.sweep().await;
+        assert_eq!((swept.recovered, swept.messages), (0, 0), "nothing is sent, nothing is reported");
+    }
+    assert_eq!(world.jobs.totals(job, 1).await.unwrap().closed.len(), 0);
+    world.resume(job).await;
+    world.splits.take();
+    world.process_all(&chunks[..4]).await;
+    // The run of the last chunk dies behind its commit, and its message comes again in a pause.
+    for call in 0.. {
+        world.faults.plan(call, Death::After);
+        assert!(world.try_process(&chunks[4], true).await.is_err());
+        world.faults.revive();
+        if world.jobs.tally(job, 1, 0).await.unwrap().is_closed() {
+            break;
+        }
+    }
+    world.pause(job).await;
+    assert_eq!(world.process(&chunks[4], true).await, ChunkEnd::Paused);
+    world.clock.advance(4 * world.limits.recovery.stale);
+    world.sweep().await;
+    world.run().await;
+    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
+}
+
+#[tokio::test]
+async fn the_deadline_of_a_paused_job_goes_on() {
+    let world = World::new(chunks_of(2));
+    let file = world.store_csv(files::plain_csv(9)).await;
+    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
+    world.split().await;
+    world.pause(job).await;
+    world.process_queued().await;
+    world.clock.advance(Duration::from_secs(1000));
+    assert_eq!(world.sweep().await.overdue, 1);
+    world.clock.advance(world.limits.grace);
+    world.sweep().await;
+    world.run().await;
+    let row = world.jobs.job(job).await.unwrap();
+    assert_eq!((row.status, row.stop.map(|stop| stop.code)), (Status::Failed, Some(StopCode::DeadlineExceeded)));
+    assert_eq!((world.show(job).await.items_skipped, world.jobs.active("system")), (9, 0));
+}
+
+#[tokio::test]
+async fn a_paused_job_can_be_cancelled() {
+    let world = World::new(chunks_of(2));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
+    let chunks = world.chunks.take();
+    world.process_all(&chunks[..2]).await;
+    world.pause(job).await;
+    world.process_all(&chunks[2..]).await;
+    assert_eq!(world.cancel(job).await.status, Status::Cancelling);
+    world.clock.advance(world.limits.grace);
+    world.sweep().await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 4, 5));
+}
+
+#[tokio::test]
+async fn a_job_that_was_paused_before_it_ran_waits_again_and_starts_once() {
+    let world = World::new(chunks_of(2));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    let waiting = world.jobs.job(job).await.unwrap();
+    let paused = world.pause(job).await;
+    assert_eq!(world.split().await, SplitEnd::Paused);
+    let resumed = world.resume(job).await;
+    assert_eq!((resumed.status, resumed.started_at), (Status::Waiting, None));
+    assert_eq!(JobEvent::between(Some(&waiting), &paused), None);
+    assert_eq!(JobEvent::between(Some(&paused), &resumed), None);
+    world.run().await;
+    assert_eq!(world.show(job).await.items_succeeded, 9);
+}
+
+#[tokio::test]
+async fn a_redrive_can_be_paused() {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv("a,b\n1,1\n2\n3,3\n4,4,4\n5\n").await;
+    world.run().await;
+    let failed = world.show(job).await.items_failed;
+    assert_eq!(failed, 3);
+    world.redrive(job, None).await.unwrap();
+    world.split().await;
+    world.pause(job).await;
+    world.process_queued().await;
+    world.resume(job).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.attempt, shown.items_failed), (Status::Completed, 2, failed));
+}
+
+#[tokio::test]
+async fn only_its_owner_pauses_a_job_and_only_while_it_has_work_left() {
+    let world = World::new(chunks_of(2));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    let stranger = Owner("somebody else".into());
+    assert!(matches!(world.pauser.pause(&stranger, job).await, Err(PauseError::Unknown(_))));
+    assert!(matches!(world.pauser.resume(&stranger, job).await, Err(PauseError::Unknown(_))));
+    let completion = world.run_to_completion_message().await;
+    let late = world.pauser.pause(&World::owner(), job).await;
+    assert!(matches!(late, Err(PauseError::Completing(Status::Running))), "{late:?}");
+    world.completer.complete(&completion, world.deadline()).await.unwrap();
+    assert!(matches!(world.pauser.pause(&World::owner(), job).await, Err(PauseError::Ended(Status::Completed))));
+    assert!(matches!(world.pauser.resume(&World::owner(), job).await, Err(PauseError::Ended(Status::Completed))));
+
+    let stopped = world.validate_csv(files::plain_csv(9)).await;
+    world.cancel(stopped).await;
+    assert!(matches!(world.pauser.pause(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));
+    assert!(matches!(world.pauser.resume(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));
+}
