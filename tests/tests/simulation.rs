@@ -66,11 +66,12 @@ fn a_seed_determines_the_whole_run() {
     }
 }
 
-/// Asserts that one of the first seeds catches the broken protocol.
-fn is_caught(broken: Broken) {
+/// Asserts that one of the first seeds catches the broken protocol. Returns what it found.
+fn is_caught(broken: Broken) -> String {
     let (summary, failure) = first_failure(0..2_000, broken, None);
     let failure = failure.unwrap_or_else(|| panic!("none of {} seeds catches {broken:?}", summary.seeds));
     println!("seed {} catches {broken:?}: {}", failure.seed, failure.violation);
+    failure.violation
 }
 
 #[test]
@@ -91,6 +92,18 @@ fn a_resume_that_forgets_chunks_is_caught() {
 #[test]
 fn a_paused_job_that_completes_with_items_missing_is_caught() {
     is_caught(Broken::CompletePaused);
+}
+
+#[test]
+fn an_item_of_a_paused_job_is_caught() {
+    let found = is_caught(Broken::ProcessPaused);
+    assert!(found.contains("an item begins although its job is paused or its attempt is past"), "{found}");
+}
+
+#[test]
+fn an_item_of_a_past_attempt_is_caught() {
+    let found = is_caught(Broken::ProcessPast);
+    assert!(found.contains("an item begins although its job is paused or its attempt is past"), "{found}");
 }
 
 #[test]

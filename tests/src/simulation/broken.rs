@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{Committed, PortError, Tallies};
 
@@ -24,6 +26,19 @@ pub enum Broken {
     ResumeForgetsATally,
     /// A paused job counts as complete once its split has ended.
     CompletePaused,
+    /// A chunk of a paused job is processed.
+    ProcessPaused,
+    /// A chunk of a past attempt is processed.
+    ProcessPast,
+}
+
+/// The row as an invocation of `process-items` takes it that lacks one of its first checks.
+pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
+    match broken {
+        Broken::ProcessPaused if row.is_paused() => Job { status: Status::Running, ..row },
+        Broken::ProcessPast if row.is_past(attempt) => Job { status: Status::Running, attempt, ..row },
+        _ => row,
+    }
 }
 
 /// Commits without any condition.

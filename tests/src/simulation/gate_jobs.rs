@@ -85,9 +85,12 @@ gates!(Jobs for GatedJobs {
     {
         async fn job(&self, job: JobGuid) -> Result<Job, PortError> {
             let effect = async {
-                let row = self.store.job(job).await?;
-                self.invariants.job_read(self.hub.current(), &row);
-                Ok(row)
+                let (row, task) = (self.store.job(job).await?, self.hub.current());
+                self.invariants.job_read(task, &row);
+                Ok(match self.invariants.delivered_attempt(task, job) {
+                    Some(attempt) => super::broken::unchecked(self.broken, attempt, row),
+                    None => row,
+                })
             };
             self.hub.through(CallKind::Read, "job", || job_name(job), effect).await
         }

@@ -82,7 +82,8 @@ impl Invariants {
         };
     }
 
-    /// An invocation begins or ends an item. It may begin one only if its job was not paused or past before. An isolated chunk never has two items in processing at once.
+    /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before. An isolated
+    /// chunk never has two items in processing at once.
     pub fn at_item(&self, task: u64, begins: bool) -> Checked {
         if begins {
             self.may_begin(task)?;

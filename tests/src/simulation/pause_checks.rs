@@ -35,6 +35,11 @@ impl Invariants {
         }
     }
 
+    /// The attempt of the chunk that this invocation of `process-items` was given, if it is of this job.
+    pub fn delivered_attempt(&self, task: u64, job: JobGuid) -> Option<u32> {
+        self.known().deliveries.get(&task).filter(|delivery| delivery.job == job).map(|delivery| delivery.attempt)
+    }
+
     /// An invocation has read the row of its job.
     pub fn job_read(&self, task: u64, row: &Job) {
         if let Some(delivery) = self.known().deliveries.get_mut(&task)
