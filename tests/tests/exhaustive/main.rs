@@ -53,6 +53,9 @@ const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_pe
 /// Two chunks on one tally.
 const ONE_TALLY: Programs = Programs { chunks_per_tally: 2, ..TWO_TALLIES };
 
+/// One chunk.
+const ONE_CHUNK: Programs = Programs { chunks: CHUNKS.split_at(1).0, chunks_per_tally: 1, ..THREE_CHUNKS };
+
 /// No faults and no requests.
 const CALM: Budget = Budget {
     crashes: 0,
@@ -132,8 +135,8 @@ fn a_redrive_counts_its_items_once_more_and_no_others() {
 #[test]
 fn a_pause_and_a_resume_lose_nothing() {
     explore(THREE_CHUNKS, Budget { holds: 1, ..CALM });
-    explore(TWO_TALLIES, Budget { holds: 2, ..CALM });
-    explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { holds: 1, ..CALM });
+    explore(ONE_CHUNK, Budget { holds: 2, ..CALM });
+    explore(Programs { width: Some(1), ..TWO_TALLIES }, Budget { holds: 1, ..CALM });
 }
 
 #[test]
@@ -141,8 +144,8 @@ fn a_pause_and_a_resume_lose_nothing_under_faults() {
     explore(TWO_TALLIES, Budget { holds: 1, ..CRASH });
     explore(TWO_TALLIES, Budget { holds: 1, lost_replies: 1, ..CALM });
     explore(ONE_TALLY, Budget { holds: 1, duplicates: 1, ..CALM });
-    explore(ONE_TALLY, Budget { holds: 1, cancels: 1, ..CALM });
-    explore(ONE_TALLY, Budget { holds: 1, early_sweeps: 1, ..CALM });
+    explore(ONE_TALLY, Budget { holds: 1, cancels: 1, sweeps: 1, ..CALM });
+    explore(ONE_CHUNK, Budget { holds: 1, early_sweeps: 1, ..CALM });
     explore(TWO_TALLIES, Budget { holds: 1, pauses: 1, ..CALM });
 }
 
@@ -168,6 +171,9 @@ fn small_jobs_are_counted_exactly_under_all_events_at_once() {
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, cancels: 1, ..CRASH });
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, cancels: 1, ..CRASH });
     explore(ONE_TALLY, Budget { holds: 1, duplicates: 1, cancels: 1, ..CRASH });
+    explore(TWO_TALLIES, Budget { holds: 2, ..CALM });
+    explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { holds: 1, ..CALM });
+    explore(ONE_TALLY, Budget { holds: 1, early_sweeps: 1, ..CALM });
 }
 
 /// Asserts that the exploration finds a state that violates the property if a rule is dropped, and prints its path.
