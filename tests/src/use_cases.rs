@@ -211,7 +211,7 @@ impl UseCases {
     /// `cancel-job`.
     pub fn canceller(&self) -> Canceller {
         let Ports { jobs, clock, .. } = self.ports.clone();
-        Canceller { jobs, clock }
+        Canceller { jobs, clock, retention: self.limits.retention }
     }
 
     /// `cancel-job`: pausing and resuming.

@@ -45,7 +45,14 @@ impl Invariants {
             ensure(view.items_skipped == 0, || format!("{} items skipped without a stop", view.items_skipped))?;
         }
         let totals = now(self.store.totals(job.job_guid, job.attempt)).map_err(|error| error.to_string())?;
-        ensure(totals.is_complete(), || "its totals are not complete".into())?;
+        let is_untaken = job.started_at.is_none();
+        ensure(totals.is_complete() || is_untaken, || "its totals are not complete".into())?;
+        if is_untaken {
+            ensure(job.results.is_none() && items == 0, || "nobody has taken it up, and it has results".into())?;
+            drop(known);
+            self.reach("ended before it was taken up");
+            return Ok(());
+        }
         let expected: Vec<(u64, String)> = record
             .ends
             .iter()

@@ -79,6 +79,7 @@ impl World {
             results: None,
             finished_at: at(5),
             expires_at: at(500),
+            untaken: None,
         };
         self.store.complete(&completion).await.unwrap_or_else(|error| panic!("a completion is given up: {error:?}"));
     }

@@ -107,6 +107,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
         results: None,
         finished_at: at(5),
         expires_at: at(500),
+        untaken: None,
     };
     store.complete(&completion).await.unwrap();
     store.job(new.job.job_guid).await.unwrap()
@@ -149,6 +150,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
         results: None,
         finished_at: at(5),
         expires_at: at(500),
+        untaken: None,
     };
     store.complete(&completion).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().completions, 1);
@@ -199,7 +201,7 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
     let status = Status::Completed;
     store
-        .complete(&Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at: at(500) })
+        .complete(&Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at: at(500), untaken: None })
         .await
         .unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);

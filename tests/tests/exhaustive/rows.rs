@@ -289,8 +289,18 @@ impl Rows {
         Write::Applied
     }
 
-    /// Condition: not ended, no `stop`. It ends a pause.
+    /// Condition: not ended, no `stop`. It ends a pause. A job that nobody has taken up ends at once, in one transaction.
     pub fn stop(&mut self) {
+        let is_untaken = self.job.status == Status::Waiting || self.job.paused_from_waiting;
+        if is_untaken && self.job.lease == Lease::Free {
+            self.job.stop = true;
+            self.job.split_done = true;
+            self.job.status = Status::Cancelled;
+            self.job.paused_from_waiting = false;
+            self.job.completions += 1;
+            self.slots -= 1;
+            return;
+        }
         self.job.stop = true;
         self.job.status = Status::Cancelling;
         self.job.paused_from_waiting = false;

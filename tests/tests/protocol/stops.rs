@@ -38,10 +38,12 @@ async fn a_job_that_has_not_started_can_be_cancelled() {
     let world = World::new(chunks_of(2));
     let file = world.store_csv(files::plain_csv(9)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-    world.cancel(job).await;
+    let cancelled = world.cancel(job).await;
+    assert_eq!((cancelled.status, cancelled.started_at), (Status::Cancelled, None), "at once");
+    assert_eq!(world.jobs.active("system"), 0);
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.item_count), (Status::Cancelled, 0));
+    assert_eq!((shown.status, shown.item_count, shown.finished_at), (Status::Cancelled, 0, cancelled.finished_at));
     let unprocessed = shown.unprocessed.unwrap();
     assert_eq!((unprocessed.from_row, unprocessed.from_offset), (1, 15), "the whole file");
 }

@@ -1,11 +1,13 @@
-//! Cancels a job: sets its stop. Running chunks end, queued chunks are skipped, and the last chunk ends the job.
+//! Cancels a job. A job that no function has taken up ends at once. Any other is stopped: running chunks end, queued chunks
+//! are skipped, and the last chunk ends the job.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, JobStore, PortError, Stopped};
+use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Stopped, WriteLost};
 
 /// The use case and the ports it works through.
 pub struct Canceller {
@@ -13,6 +15,8 @@ pub struct Canceller {
     pub jobs: Arc<dyn JobStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// How long a job is kept after its end.
+    pub retention: Duration,
 }
 
 /// Why a job was not cancelled. The texts are the problem details that the client reads.
@@ -44,6 +48,15 @@ impl Canceller {
         loop {
             if is_cancelled(&job) {
                 return Ok(job);
+            }
+            if let Some(end) = Completion::of_untaken(&job, &stop, self.retention) {
+                match self.jobs.complete(&end).await {
+                    Ok(()) => return Ok(end.job()),
+                    // A function has taken it up, or it was paused or resumed, or has ended.
+                    Err(WriteLost::Condition(now)) => job = *now,
+                    Err(WriteLost::Port(error)) => return Err(error.into()),
+                }
+                continue;
             }
             match self.jobs.stop(job_guid, job.attempt, &stop).await? {
                 Stopped::Now(job) => return Ok(job),

@@ -203,6 +203,11 @@ impl Job {
         !self.is_past(attempt) && (!self.is_paused() || self.split.done)
     }
 
+    /// Whether no function has ever taken it up: nothing of it was dispatched, and no run is at work.
+    pub fn is_untaken(&self) -> bool {
+        self.paused_from.unwrap_or(self.status) == Status::Waiting && self.stop.is_none() && self.lease.is_none()
+    }
+
     /// The job out of its pause, if it is paused.
     #[must_use]
     pub fn out_of_pause(self) -> Self {

@@ -4,6 +4,7 @@
 //! waiting ──► running ──► completed | failed
 //!    │           │  paused ──► completed
 //!    └──────────┴────┴──► cancelling ──► cancelled
+//! waiting ──► cancelled                              (nobody has taken it up; also out of a pause)
 //! waiting | running ──► paused ──► waiting | running   (where it was paused)
 //! completed | failed | cancelled ──► running        (redrive, the next attempt)
 //! ```
@@ -23,6 +24,8 @@ pub enum Transition {
     ResumeWaiting,
     /// The owner cancelled it.
     Cancel,
+    /// The owner cancelled it before a function took it up.
+    CancelUntaken,
     /// `complete-job` found every dispatched item accounted for, and the job was not stopped.
     Complete,
     /// `complete-job` found every dispatched item accounted for after the job had been stopped by an error.
@@ -35,12 +38,13 @@ pub enum Transition {
 
 impl Transition {
     /// Every transition.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Take,
         Self::Pause,
         Self::Resume,
         Self::ResumeWaiting,
         Self::Cancel,
+        Self::CancelUntaken,
         Self::Complete,
         Self::Fail,
         Self::EndCancelled,
@@ -68,6 +72,9 @@ impl Transition {
             (Status::Paused, Self::ResumeWaiting) => Some(Status::Waiting),
             // A job may be cancelled before its split begins; the splitter then finds the stop and dispatches nothing.
             (Status::Waiting | Status::Running | Status::Paused, Self::Cancel) => Some(Status::Cancelling),
+            // Nothing was dispatched and no run is at work, so there is nothing to wait for. Whether a paused job was taken up
+            // before is in `Job::is_untaken`.
+            (Status::Waiting | Status::Paused, Self::CancelUntaken) => Some(Status::Cancelled),
             // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.
             // The last chunks of a paused job may have been running when it was paused: then nothing is left to hold back.
             (Status::Running | Status::Paused, Self::Complete) => Some(Status::Completed),
@@ -99,6 +106,8 @@ mod tests {
             (Paused, Transition::Complete, Completed),
             (Paused, Transition::Cancel, Cancelling),
             (Waiting, Transition::Cancel, Cancelling),
+            (Waiting, Transition::CancelUntaken, Cancelled),
+            (Paused, Transition::CancelUntaken, Cancelled),
             (Running, Transition::Cancel, Cancelling),
             (Running, Transition::Complete, Completed),
             (Running, Transition::Fail, Failed),

@@ -1,12 +1,12 @@
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 
 use super::DynamoDbJobStore;
-use super::job_row::{JOB_ROW, job_key, results_text};
+use super::job_row::{JOB_ROW, job_key, results_text, status_value, stop_text};
 use super::slots::Shards;
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
@@ -28,6 +28,9 @@ const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom
 // A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
 const AS_SEEN_STOPPED: &str = "#status = :seen AND #attempt = :attempt AND attribute_exists(#stop)";
+const UNTAKEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop) \
+                       AND attribute_not_exists(#leaseHolder) \
+                       AND (attribute_not_exists(#pausedFrom) OR #pausedFrom = :waiting)";
 
 #[async_trait]
 impl Completions for DynamoDbJobStore {
@@ -50,7 +53,8 @@ impl Completions for DynamoDbJobStore {
 
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
         let seen = &completion.seen;
-        if seen.status == Status::Waiting {
+        let may_end = if completion.untaken.is_some() { seen.is_untaken() } else { seen.status != Status::Waiting };
+        if !may_end {
             return Err(WriteLost::Condition(Box::new(self.job(seen.job_guid).await?)));
         }
         // Written with the attempt that is seen: with another one, the condition does not hold.
@@ -76,8 +80,13 @@ impl DynamoDbJobStore {
         let parts = [("outcome", completion.outcome.is_some()), ("results", completion.results.is_some())];
         let set: String = parts.iter().filter(|part| part.1).map(|part| format!(", #{0} = :{0}", part.0)).collect();
         let unset: String = parts.iter().filter(|part| !part.1).map(|part| format!(", #{}", part.0)).collect();
-        let change = format!("{END}{set} {UNLEASE}{unset}");
-        let condition = if seen.stop.is_some() { AS_SEEN_STOPPED } else { AS_SEEN };
+        let of_untaken = if completion.untaken.is_some() { ", #stop = :stop, #splitDone = :true" } else { "" };
+        let change = format!("{END}{set}{of_untaken} {UNLEASE}{unset}");
+        let condition = match (&completion.untaken, &seen.stop) {
+            (Some(_), _) => UNTAKEN,
+            (None, Some(_)) => AS_SEEN_STOPPED,
+            (None, None) => AS_SEEN,
+        };
         let mut values = vec![
             (":status", text(completion.status.as_str())),
             (":succeeded", number(completion.counts.succeeded)),
@@ -91,6 +100,11 @@ impl DynamoDbJobStore {
         ];
         if let Some(results) = &completion.results {
             values.push((":results", text(results_text(results).map_err(|error| PortError::invalid(DOING, error))?)));
+        }
+        if let Some(stop) = &completion.untaken {
+            values.push((":stop", text(stop_text(stop).map_err(|error| PortError::invalid(DOING, error))?)));
+            values.push((":true", AttributeValue::Bool(true)));
+            values.push((":waiting", status_value(Status::Waiting)));
         }
         if let Some(outcome) = completion.outcome {
             let outcome = serde_dynamo::to_attribute_value(outcome);

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use futures::future::join_all;
 
-use super::fixtures::{ROOM, end, guid, lease, new_job, run, running, stop};
+use super::fixtures::{ROOM, created, end, guid, lease, new_job, run, running, stop};
 use crate::contract::at;
 use crate::model::job::{Job, StopCode};
 use crate::model::results::Results;
@@ -124,4 +126,46 @@ pub async fn a_paused_composition_stores_its_state_and_releases_the_lease(store:
     let seen = store.job(job).await.unwrap();
     assert_eq!((seen.composing, seen.lease, seen.moved_at), (Some(run(9)), None, at(4)));
     assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "a paused run has no lease");
+}
+
+pub async fn a_job_that_nobody_has_taken_up_ends_at_once(store: &impl JobStore) {
+    let one = Ceilings { owner: 1, job_type: 1, system: 1 };
+    let cancel = stop(StopCode::Cancelled);
+    for (number, is_paused) in [(1, false), (2, true)] {
+        let new = NewJob { ceilings: one, ..new_job(number, "me") };
+        assert_eq!(store.create(&new).await.unwrap(), Created::New, "the slots of the job before are free");
+        let job = new.job.job_guid;
+        if is_paused {
+            store.pause(job, 1, at(2)).await.unwrap();
+        }
+        let seen = store.job(job).await.unwrap();
+        let completion = Completion::of_untaken(&seen, &cancel, Duration::from_secs(100)).expect("untaken");
+        store.complete(&completion).await.unwrap();
+        store.complete(&completion).await.expect("its reply may be lost");
+        let ended = store.job(job).await.unwrap();
+        assert_eq!(ended, completion.job());
+        assert_eq!((ended.status, ended.stop.as_ref(), ended.completions), (Status::Cancelled, Some(&cancel), 1));
+        assert_eq!((ended.started_at, ended.split.done, ended.wake_at), (None, true, None));
+        assert_eq!(ended.unprocessed_from().map(|from| from.row), Some(1), "the whole file");
+    }
+}
+
+pub async fn a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once(store: &impl JobStore) {
+    let cancel = stop(StopCode::Cancelled);
+    let untaken = |seen: &Job| Completion::of_untaken(seen, &cancel, Duration::from_secs(100));
+    let end = created(store, 1, "me").await;
+    let seen = store.job(end).await.unwrap();
+    assert!(matches!(store.lease(end, 1, lease(1, 100), at(1)).await.unwrap(), Leased::Taken(_)));
+    assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
+    let running = store.job(end).await.unwrap();
+    assert_eq!((running.status, untaken(&running)), (Status::Running, None));
+
+    // Paused while it waited, resumed, taken up, and paused again: the row looks as it was seen but for that.
+    let job = created(store, 2, "me").await;
+    let seen = store.pause(job, 1, at(1)).await.unwrap();
+    store.resume(job, 1, at(2)).await.unwrap();
+    assert!(matches!(store.lease(job, 1, lease(1, 100), at(3)).await.unwrap(), Leased::Taken(_)));
+    store.release(job, run(1)).await.unwrap();
+    store.pause(job, 1, at(4)).await.unwrap();
+    assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
 }

@@ -90,6 +90,7 @@ pub fn end(seen: Job) -> Completion {
         results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         finished_at: at(20),
         expires_at: at(2000),
+        untaken: None,
     }
 }
 

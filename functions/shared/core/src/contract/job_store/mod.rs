@@ -133,6 +133,8 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completions::a_job_that_was_stopped_since_it_was_read_does_not_end,
         completions::a_stopped_job_ends_with_its_stop,
         completions::a_waiting_job_does_not_end,
+        completions::a_job_that_nobody_has_taken_up_ends_at_once,
+        completions::a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once,
         completions::an_ended_job_is_neither_leased_nor_stopped,
         completions::one_of_ten_concurrent_completions_takes_effect,
         completions::a_paused_composition_stores_its_state_and_releases_the_lease,

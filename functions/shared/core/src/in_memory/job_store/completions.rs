@@ -33,7 +33,8 @@ impl Completions for InMemoryJobStore {
             return Ok(());
         }
         if (job.status, job.attempt, &job.stop) != (seen.status, seen.attempt, &seen.stop)
-            || job.status == Status::Waiting
+            || (completion.untaken.is_none() && job.status == Status::Waiting)
+            || (completion.untaken.is_some() && !job.is_untaken())
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }

@@ -5,9 +5,9 @@ use jiff::Timestamp;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::{Job, outcome};
+use crate::model::job::{Job, SplitState, Stop, outcome};
 use crate::model::results::Results;
-use crate::model::states::{JobOutcome, Status};
+use crate::model::states::{JobOutcome, Status, Transition};
 use crate::model::tally::Counts;
 use crate::ports::expiry;
 
@@ -28,8 +28,8 @@ pub trait Completions: Send + Sync {
         now: Timestamp,
     ) -> Result<(), WriteLost>;
 
-    /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen.
-    /// Idempotent: the same completion again changes nothing and succeeds, since the first reply was lost.
+    /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the
+    /// end of an untaken job also that no function has taken it up. Idempotent: the same completion again changes nothing and succeeds, since the first reply was lost.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.
@@ -53,6 +53,8 @@ pub struct Completion {
     pub finished_at: Timestamp,
     /// When the job's rows expire.
     pub expires_at: Timestamp,
+    /// The stop of a job that ends before a function took it up, written with its end; `None` for every other job.
+    pub untaken: Option<Stop>,
 }
 
 impl Completion {
@@ -79,6 +81,22 @@ impl Completion {
             results,
             finished_at,
             expires_at: expiry(finished_at, retention),
+            untaken: None,
+        })
+    }
+
+    /// The end of a job that its owner cancelled before a function took it up. None if one has.
+    pub fn of_untaken(job: &Job, cancel: &Stop, retention: Duration) -> Option<Self> {
+        let status = Transition::CancelUntaken.apply(job.status).filter(|_| job.is_untaken())?;
+        Some(Self {
+            seen: job.clone(),
+            status,
+            outcome: None,
+            counts: Counts::default(),
+            results: None,
+            finished_at: cancel.at,
+            expires_at: expiry(cancel.at, retention),
+            untaken: Some(cancel.clone()),
         })
     }
 
@@ -89,6 +107,8 @@ impl Completion {
             outcome: self.outcome,
             counts: Some(self.counts),
             results: self.results,
+            stop: self.untaken.clone().or_else(|| self.seen.stop.clone()),
+            split: SplitState { done: self.seen.split.done || self.untaken.is_some(), ..self.seen.split },
             completions: self.seen.completions + 1,
             composing: None,
             paused_from: None,
