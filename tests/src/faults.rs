@@ -248,6 +248,7 @@ mortal!(Checkpoints {
 
 mortal!(Attempts {
     stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
+    note_first_chunk(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>;
     redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>;
 });
 

@@ -17,7 +17,7 @@ use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
-use rowmill_aws::settings::{Deadlines, Recovery};
+use rowmill_aws::settings::{Deadlines, JobRetention, Recovery};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
@@ -283,6 +283,7 @@ impl UseCases {
         let Ports { jobs, splits, chunks, isolated, clock, entropy, .. } = self.ports.clone();
         let limits = SweepLimits {
             recovery: self.limits.recovery,
+            jobs: JobRetention { retention: self.limits.retention },
             grace: self.limits.grace,
             jobs_max: self.limits.sweep_jobs_max,
             time: self.limits.sweep_time,

@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 31] = [
+const CORNERS: [&str; 32] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -43,6 +43,7 @@ const CORNERS: [&str; 31] = [
     "dead letter: isolated",
     "dead letter: items",
     "dead letter: split",
+    "failed by capacity_exceeded",
     "failed by completion_failed",
     "failed by deadline_exceeded",
     "failed by item_timeout",

@@ -7,7 +7,7 @@ use csv::StringRecord;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::dead_letter::DeadLetterKind;
-use rowmill_core::model::job::Job;
+use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
 use rowmill_core::progress::job_view;
@@ -45,11 +45,15 @@ impl Invariants {
             ensure(view.items_skipped == 0, || format!("{} items skipped without a stop", view.items_skipped))?;
         }
         let totals = now(self.store.totals(job.job_guid, job.attempt)).map_err(|error| error.to_string())?;
+        let has_begun = known.begun.contains(&(job.job_guid, job.attempt));
+        let lacked_capacity = job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::CapacityExceeded);
+        ensure(!(lacked_capacity && has_begun), || "it lacked capacity, but items have begun".into())?;
         let is_untaken = job.started_at.is_none();
         ensure(totals.is_complete() || is_untaken, || "its totals are not complete".into())?;
         if is_untaken {
             ensure(job.results.is_none() && items == 0, || "nobody has taken it up, and it has results".into())?;
             drop(known);
+            self.reach(how);
             self.reach("ended before it was taken up");
             return Ok(());
         }

@@ -209,6 +209,9 @@ gates!(Attempts for GatedJobs {
     Write stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>,
         ["{}, attempt {attempt}, {}", job_name(job), stop.code.as_str()],
         check |all, _answer| all.job_moved(job);
+    Write note_first_chunk(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>,
+        ["{}, attempt {attempt}", job_name(job)],
+        check |all, _answer| all.job_moved(job);
     Transaction redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>,
         ["{}, to attempt {}", job_name(attempt.seen.job_guid), attempt.seen.attempt + 1],
         check |all, answer| if answer.is_ok() { all.redriven(attempt.seen.job_guid) } else { Ok(()) };

@@ -38,6 +38,8 @@ pub(super) struct Known {
     pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
     /// The rows that were processed successfully, once or more.
     pub(super) processed: BTreeSet<(JobGuid, u64)>,
+    /// The attempts of which an item has begun.
+    pub(super) begun: BTreeSet<(JobGuid, u32)>,
     /// What each invocation of `process-items` knows of its job.
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.

@@ -54,6 +54,10 @@ impl Invariants {
     pub fn may_begin(&self, task: u64) -> Checked {
         let Some(delivery) = self.known().deliveries.get(&task).cloned() else { return Ok(()) };
         let row = now(self.store.job(delivery.job)).map_err(|error| error.to_string())?;
+        self.known().begun.insert((delivery.job, delivery.attempt));
+        ensure(row.attempt != delivery.attempt || row.first_chunk_at.is_some(), || {
+            format!("{}: an item begins, and the job row does not say that a chunk has begun", job_name(delivery.job))
+        })?;
         let in_pause = row.is_paused() && delivery.paused == Some(row.pauses);
         ensure(!delivery.past && !in_pause && delivery.read != Some(true), || {
             let name = job_name(delivery.job);

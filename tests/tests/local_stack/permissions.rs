@@ -48,6 +48,7 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
     let job = a_job_ends_and_its_results_vanish(&stack).await;
     redrives_and_inbox_files_wait_for_slots(&stack, &job).await;
     an_inbox_file_serves_again(&stack, &job).await;
+    a_job_that_nobody_takes_up_lacks_capacity(&stack).await;
     a_denied_call_is_500_and_counted(&stack).await;
     a_file_vanishes_before_its_split(&stack).await;
     the_chunks_of_an_upload_are_given_up(&stack).await;
@@ -138,6 +139,18 @@ async fn an_inbox_file_serves_again(stack: &LocalStack, job: &str) {
     let (status, redriven) = answer(request).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{redriven}");
     assert_eq!(stack.ended(job).await["itemsSucceeded"], 26);
+}
+
+/// No message reaches the splitter until the deadline has passed.
+async fn a_job_that_nobody_takes_up_lacks_capacity(stack: &LocalStack) {
+    stack.deliver_to("SplitJobFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "deadlineSeconds": 1 })).await;
+    let ended = stack.ended_with_sweeps(&job).await;
+    assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("capacity_exceeded")), "{ended}");
+    assert_eq!((&ended["startedAt"], &ended["firstChunkAt"]), (&Value::Null, &Value::Null), "{ended}");
+    assert_eq!(ended["unprocessed"]["fromRow"], 1, "{ended}");
+    stack.deliver_to("SplitJobFunctionName", true).await;
 }
 
 /// Takes a permission away from `cancel-job`, and gives it back.

@@ -204,7 +204,7 @@ async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
     assert!(matches!(world.process(&chunks[0], false).await, ChunkEnd::Committed(_)));
     assert!(!world.faults.thaw());
     let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.stage), (Status::Paused, Stage::Completing.into()));
+    assert_eq!((shown.status, shown.stage), (Status::Paused, Stage::Composing.into()));
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, world.jobs.active("system")), (Status::Completed, 9, 0));

@@ -8,7 +8,11 @@ use cancel_job::cancel::CancelError;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, Jobs, Tallies};
+use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::ports::{Attempts, Clock, Jobs, Stopped, Tallies};
+use rowmill_core::progress::job_view::Stage;
+use rowmill_core::progress::stop::stop_overdue;
+use split_job::split::SplitEnd;
 use serde_json::json;
 
 use crate::chunks_of;
@@ -161,4 +165,62 @@ async fn tolerance_is_checked_once_more_at_the_end() {
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Failed, 1, 1));
     assert!(world.clock.now() > shown.created_at);
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_takes_up_before_its_deadline_fails_without_having_run() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv(files::plain_csv(9)).await;
+    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
+    let waiting = world.jobs.job(job).await.unwrap();
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.split().await, SplitEnd::Overdue);
+    assert_eq!(world.jobs.job(job).await.unwrap(), waiting, "it is left to the sweep");
+    assert_eq!(world.sweep().await.overdue, 1);
+    let row = world.jobs.job(job).await.unwrap();
+    assert_eq!((row.status, row.started_at, world.jobs.active("system")), (Status::Failed, None, 0));
+    let event = JobEvent::between(Some(&waiting), &row).unwrap();
+    assert_eq!((event.detail_type(), event.status), ("Rowmill Job Ended", Status::Failed), "it never started");
+    assert_eq!(world.show(job).await.error.unwrap().code, StopCode::CapacityExceeded.into());
+    world.run().await;
+    assert_eq!(world.jobs.job(job).await.unwrap(), row);
+}
+
+#[tokio::test]
+async fn a_job_none_of_whose_chunks_began_before_its_deadline_lacked_capacity() {
+    for begun in [false, true] {
+        let world = World::new(chunks_of(1));
+        let file = world.store_csv(files::plain_csv(9)).await;
+        let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
+        world.split().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.stage, shown.first_chunk_at), (Stage::Queued.into(), None));
+        let chunks = world.chunks.take();
+        if begun {
+            world.process(&chunks[0], false).await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.stage, shown.first_chunk_at), (Stage::Processing.into(), Some(world.clock.now())));
+        }
+        world.clock.advance(Duration::from_secs(60));
+        world.process_all(&chunks[1..]).await;
+        if !begun {
+            world.process(&chunks[0], false).await;
+        }
+        world.run().await;
+        let shown = world.show(job).await;
+        let code = if begun { StopCode::DeadlineExceeded } else { StopCode::CapacityExceeded };
+        assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, code.into()));
+        assert_eq!(shown.items_skipped, if begun { 8 } else { 9 });
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decides_how() {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv(files::plain_csv(9)).await;
+    world.split().await;
+    let seen = world.jobs.job(job).await.unwrap();
+    world.jobs.note_first_chunk(job, 1, world.clock.now()).await.unwrap();
+    let stopped = stop_overdue(&*world.jobs, &seen, world.clock.now()).await.unwrap();
+    assert!(matches!(stopped, Stopped::Now(job) if job.stop.as_ref().unwrap().code == StopCode::DeadlineExceeded));
 }

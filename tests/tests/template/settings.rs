@@ -47,8 +47,9 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
 
 /// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
 /// it is set.
-const ADMITTING: [&str; 8] =
-    ["upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter", "live-ticket"];
+const ADMITTING: [&str; 9] = [
+    "upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter", "live-ticket", "sweep",
+];
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

@@ -116,7 +116,7 @@ class JobPage extends HTMLElement {
       "Chunks in flight": count(job.chunksInFlight), Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
-    show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "completing"].includes(job.stage));
+    show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "composing"].includes(job.stage));
     show(this.#resume, job.status === "paused");
     show(this.#cancel, !ended && job.status !== "cancelling");
     show(this.#redrive, ended && job.itemsFailed > 0);
@@ -155,7 +155,7 @@ class JobPage extends HTMLElement {
   #factsOf(job) {
     const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     /** @type {[string, string][]} */
-    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)], ["First chunk", date(job.firstChunkAt)],
       ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
     if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);

@@ -23,6 +23,7 @@ import { count } from "./format.js";
  * @property {number} attempt
  * @property {string} createdAt
  * @property {string | null} startedAt
+ * @property {string | null} firstChunkAt
  * @property {string} heartbeatAt
  * @property {string} deadlineAt
  * @property {string | null} finishedAt

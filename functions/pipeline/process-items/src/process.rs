@@ -19,6 +19,7 @@ use rowmill_core::ports::{
     BatchRunner, CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::stop::stop_overdue;
 use rowmill_core::text::Chunk;
 
 use crate::prepared::{Prepared, PreparedJobs};
@@ -111,7 +112,21 @@ impl ChunkProcessor {
             return self.skip(&delivery).await;
         }
         if self.clock.now() >= job.deadline_at {
-            return self.stop_and_skip(&delivery, &Stop::deadline_exceeded(self.clock.now())).await;
+            stop_overdue(&*self.jobs, &job, self.clock.now()).await?;
+            return self.skip(&delivery).await;
+        }
+        if job.first_chunk_at.is_none() {
+            // Before any item begins: a job that is stopped for lack of capacity has processed none.
+            let job = watch.begin(message.job_guid, message.address.attempt).await?;
+            if job.is_past(message.address.attempt) {
+                return Ok(ChunkEnd::Past);
+            }
+            if job.is_paused() {
+                return Ok(ChunkEnd::Paused);
+            }
+            if job.stop.is_some() {
+                return self.skip(&delivery).await;
+            }
         }
         match self.run(&delivery).await {
             Err(RunError::Input(InputError::SourceChanged(how))) => {

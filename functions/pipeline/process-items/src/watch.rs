@@ -47,4 +47,22 @@ impl JobWatch {
         seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
         Ok(job)
     }
+
+    /// Notes that a chunk of this attempt begins, unless an earlier one has. Returns the job after that. One write serves
+    /// all chunks of the batch.
+    ///
+    /// # Errors
+    /// `NotFound`, `Unavailable`.
+    pub async fn begin(&self, job_guid: JobGuid, attempt: u32) -> Result<Arc<Job>, PortError> {
+        let mut seen = self.seen.lock().await;
+        if let Some(seen) = seen.get(&job_guid)
+            && seen.job.first_chunk_at.is_some()
+        {
+            return Ok(Arc::clone(&seen.job));
+        }
+        let at = self.clock.now();
+        let job = Arc::new(self.jobs.note_first_chunk(job_guid, attempt, at).await?);
+        seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
+        Ok(job)
+    }
 }

@@ -21,7 +21,7 @@ use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, 
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::resend::ChunkResender;
-use rowmill_core::progress::stop::stop_attempt;
+use rowmill_core::progress::stop::{stop_attempt, stop_overdue};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
 use crate::cut::{CutError, CutTally, FileCut};
@@ -68,6 +68,8 @@ pub enum SplitEnd {
     Continued,
     /// The job is paused. Nothing was dispatched, or no more will be.
     Paused,
+    /// Nobody has taken the job up, and its deadline has passed.
+    Overdue,
     /// Nothing to do: the job is gone or past this attempt, or another run is at it.
     NotOurs,
 }
@@ -87,6 +89,10 @@ impl Splitter {
         }
         if job.is_paused() {
             return Ok(SplitEnd::Paused);
+        }
+        if job.is_untaken() && self.clock.now() >= job.deadline_at {
+            // The sweep ends it without anybody having taken it up.
+            return Ok(SplitEnd::Overdue);
         }
         match self.resend(&job, deadline - self.limits.margin).await? {
             ResendEnd::Whole => {}
@@ -135,12 +141,12 @@ impl Splitter {
         let mut warnings = job.warnings.clone();
         loop {
             if self.clock.now() >= job.deadline_at {
-                return self.stop_for(job, run, &point, &Stop::deadline_exceeded(self.clock.now())).await;
+                return self.stop_for(job, run, &point, None).await;
             }
             // The rest of the margin is for dispatching the tally.
             let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
                 Ok(tally) => tally,
-                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, &point, &stop).await,
+                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, &point, Some(&stop)).await,
                 Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(job, run, &point).await,
                 // The next invocation would get no further.
                 Err(CutError::OutOfTime) => {
@@ -244,18 +250,27 @@ impl Splitter {
         let place = job.redrive.is_none().then_some((row, offset));
         let (row, offset) = place.unzip();
         let stop = Stop { code, message, row, offset, at: self.clock.now() };
-        self.stop_for(job, run, point, &stop).await
+        self.stop_for(job, run, point, Some(&stop)).await
     }
 
-    async fn stop_for(&self, job: &Job, run: RunId, point: &TallyPoint, stop: &Stop) -> Result<SplitEnd, PortError> {
+    /// Stops the job for this reason, or because its deadline has passed (`None`).
+    async fn stop_for(
+        &self,
+        job: &Job,
+        run: RunId,
+        point: &TallyPoint,
+        stop: Option<&Stop>,
+    ) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
         match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
-            Leased::Taken(_) => {}
+            Leased::Taken(now) => match stop {
+                Some(stop) => drop(stop_attempt(&*self.jobs, &now, stop).await?),
+                None => drop(stop_overdue(&*self.jobs, &now, self.clock.now()).await?),
+            },
             // The next run finds the same reason to stop.
             Leased::Refused(now) if now.is_paused() => return self.give_back(job, run).await,
             Leased::Refused(_) => return Ok(SplitEnd::NotOurs),
         }
-        stop_attempt(&*self.jobs, job, stop).await?;
         self.finish(job, run, point).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::Recovery;
+use rowmill_aws::settings::{JobRetention, Recovery};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -13,6 +13,8 @@ rowmill_aws::settings! {
     pub struct SweepLimits {
         /// When a job is recovered.
         pub recovery: Recovery;
+        /// How long a job is kept that ends before anybody took it up.
+        pub jobs: JobRetention;
         /// How long after its stop the running chunks of a job may still be committed. Longer than an invocation of
         /// `process-items` can last: what is open after that is closed as skipped.
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";

@@ -11,11 +11,14 @@ use jiff::Timestamp;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS};
+use rowmill_core::ports::{
+    Clock, Completion, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS, WriteLost,
+};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::resend::ChunkResender;
+use rowmill_core::progress::stop::stop_overdue;
 
 pub use crate::limits::SweepLimits;
 
@@ -124,7 +127,10 @@ impl Sweeper {
         let now = self.clock.now();
         let counters = Counters::read(&*self.jobs, &job).await?;
         if job.stop.is_none() && now >= job.deadline_at && !counters.totals.is_complete() {
-            let stopped = self.jobs.stop(job.job_guid, job.attempt, &Stop::deadline_exceeded(now)).await?;
+            if let Some(end) = Completion::of_untaken(&job, &Stop::overdue(&job, now), self.limits.jobs.retention) {
+                return self.end_untaken(&job, &end, swept).await;
+            }
+            let stopped = stop_overdue(&*self.jobs, &job, now).await?;
             swept.overdue += u64::from(matches!(stopped, Stopped::Now(_)));
             // The stop made the job due at once.
             return Ok((now, 0));
@@ -154,6 +160,21 @@ impl Sweeper {
         tracing::warn!(job.id = %job.job_guid, job.attempt, job.recoveries, "job recovered");
         self.recover(&job, &counters, swept).await?;
         Ok(self.later(&job, now))
+    }
+
+    /// Ends a job that nobody has taken up before its deadline. If somebody has meanwhile, the job is due again at once.
+    async fn end_untaken(
+        &self,
+        job: &Job,
+        end: &Completion,
+        swept: &mut Swept,
+    ) -> Result<(Timestamp, u32), PortError> {
+        match self.jobs.complete(end).await {
+            Ok(()) => swept.overdue += 1,
+            Err(WriteLost::Condition(_)) => {}
+            Err(WriteLost::Port(error)) => return Err(error),
+        }
+        Ok((self.clock.now(), job.recoveries))
     }
 
     /// A paused job has no messages to send again. But its last chunks may have been running when it was paused, and the

@@ -61,6 +61,8 @@ pub struct JobView {
     pub created_at: Timestamp,
     /// When a function first took the job up.
     pub started_at: Option<Timestamp>,
+    /// When the first chunk of the attempt began; null before.
+    pub first_chunk_at: Option<Timestamp>,
     /// When the job last made progress.
     pub heartbeat_at: Timestamp,
     /// When the job is stopped if it has not ended.

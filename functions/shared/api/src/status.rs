@@ -44,7 +44,7 @@ words! {
 words! {
     /// What a job is doing, in more detail than its status.
     Stage {
-        /// No function has taken the job up yet.
+        /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has begun.
         Queued = "queued",
         /// The file is being split. The first chunks may be done already.
         Splitting = "splitting",
@@ -52,8 +52,8 @@ words! {
         Processing = "processing",
         /// The job is paused.
         Paused = "paused",
-        /// All items are accounted for. The job is being completed.
-        Completing = "completing",
+        /// All items are accounted for. The results are being composed.
+        Composing = "composing",
         /// The job is stopped and is ending.
         Stopping = "stopping",
         /// The job has ended.
@@ -68,6 +68,8 @@ words! {
         Cancelled = "cancelled",
         /// The job's deadline passed.
         DeadlineExceeded = "deadline_exceeded",
+        /// The job's deadline passed before any of its chunks began.
+        CapacityExceeded = "capacity_exceeded",
         /// More items failed than the job's tolerance allows.
         ToleranceExceeded = "tolerance_exceeded",
         /// A quoted cell is still open at the end of the file.

@@ -93,6 +93,7 @@ pub fn job() -> JobView {
         version: 1_924_145_348_608,
         created_at: at(0),
         started_at: Some(at(1)),
+        first_chunk_at: Some(at(2)),
         heartbeat_at: at(7),
         deadline_at: at(14_400),
         finished_at: Some(at(7)),

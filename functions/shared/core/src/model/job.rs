@@ -77,6 +77,8 @@ pub struct Job {
     pub created_at: Timestamp,
     /// When a function first started to work on it.
     pub started_at: Option<Timestamp>,
+    /// When a run first took up a chunk of the current or last attempt.
+    pub first_chunk_at: Option<Timestamp>,
     /// When its row last moved; each tally has its own time.
     pub moved_at: Timestamp,
     /// Its deadline: when it is stopped if it has not ended.
@@ -132,6 +134,7 @@ impl Job {
             resend_from: None,
             created_at: spec.created_at,
             started_at: None,
+            first_chunk_at: None,
             moved_at: spec.created_at,
             deadline_at,
             finished_at: None,
@@ -311,6 +314,18 @@ impl Stop {
     /// The job's deadline has passed.
     pub fn deadline_exceeded(at: Timestamp) -> Self {
         Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
+    }
+
+    /// The deadline of this job has passed. If none of its chunks has begun, it lacked capacity and not time.
+    pub fn overdue(job: &Job, at: Timestamp) -> Self {
+        match job.first_chunk_at {
+            Some(_) => Self::deadline_exceeded(at),
+            None => {
+                let message = "the job's deadline passed before any of its rows was processed; the system was busy with other \
+                               jobs, so try again later, or with a longer deadline";
+                Self::because(StopCode::CapacityExceeded, message, at)
+            }
+        }
     }
 
     /// More items failed than the job's tolerance allows.

@@ -4,7 +4,7 @@
 //! waiting ──► running ──► completed | failed
 //!    │           │  paused ──► completed
 //!    └──────────┴────┴──► cancelling ──► cancelled
-//! waiting ──► cancelled                              (nobody has taken it up; also out of a pause)
+//! waiting ──► cancelled | failed                     (nobody has taken it up; also out of a pause)
 //! waiting | running ──► paused ──► waiting | running   (where it was paused)
 //! completed | failed | cancelled ──► running        (redrive, the next attempt)
 //! ```
@@ -26,6 +26,8 @@ pub enum Transition {
     Cancel,
     /// The owner cancelled it before a function took it up.
     CancelUntaken,
+    /// Its deadline passed before a function took it up.
+    FailUntaken,
     /// `complete-job` found every dispatched item accounted for, and the job was not stopped.
     Complete,
     /// `complete-job` found every dispatched item accounted for after the job had been stopped by an error.
@@ -38,13 +40,14 @@ pub enum Transition {
 
 impl Transition {
     /// Every transition.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Take,
         Self::Pause,
         Self::Resume,
         Self::ResumeWaiting,
         Self::Cancel,
         Self::CancelUntaken,
+        Self::FailUntaken,
         Self::Complete,
         Self::Fail,
         Self::EndCancelled,
@@ -75,6 +78,7 @@ impl Transition {
             // Nothing was dispatched and no run is at work, so there is nothing to wait for. Whether a paused job was taken up
             // before is in `Job::is_untaken`.
             (Status::Waiting | Status::Paused, Self::CancelUntaken) => Some(Status::Cancelled),
+            (Status::Waiting | Status::Paused, Self::FailUntaken) => Some(Status::Failed),
             // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.
             // The last chunks of a paused job may have been running when it was paused: then nothing is left to hold back.
             (Status::Running | Status::Paused, Self::Complete) => Some(Status::Completed),
@@ -108,6 +112,8 @@ mod tests {
             (Waiting, Transition::Cancel, Cancelling),
             (Waiting, Transition::CancelUntaken, Cancelled),
             (Paused, Transition::CancelUntaken, Cancelled),
+            (Waiting, Transition::FailUntaken, Failed),
+            (Paused, Transition::FailUntaken, Failed),
             (Running, Transition::Cancel, Cancelling),
             (Running, Transition::Complete, Completed),
             (Running, Transition::Fail, Failed),

@@ -56,6 +56,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         version: version(job, counters),
         created_at: job.created_at,
         started_at: job.started_at,
+        first_chunk_at: job.first_chunk_at,
         heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
         deadline_at: job.deadline_at,
         finished_at: job.finished_at,
@@ -94,10 +95,11 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
         (Status::Waiting, _) => Stage::Queued,
         (Status::Cancelling, _) | (_, Some(_)) => Stage::Stopping,
         _ if job.split.done && counters.is_some_and(|all| all.counts().sum() == job.items_dispatched()) => {
-            Stage::Completing
+            Stage::Composing
         }
         (Status::Paused, _) => Stage::Paused,
         _ if !job.split.done => Stage::Splitting,
+        _ if job.first_chunk_at.is_none() => Stage::Queued,
         _ => Stage::Processing,
     }
 }

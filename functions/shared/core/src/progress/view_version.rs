@@ -17,7 +17,7 @@ pub const VERSION_MAX: u64 = (1 << (ATTEMPT_BITS + PHASE_BITS + PROGRESS_BITS)) 
 ///
 /// Attempt, phase and progress in this order of weight. A job passes through the phases of an attempt in one direction: active,
 /// stopping, cancelling, ended. Within a phase the progress is a sum of numbers that only grow: items known, items
-/// accounted for, pauses and resumes, and whether the split has begun and ended. So a later view never has a smaller version, and a view with
+/// accounted for, pauses and resumes, and whether the split has begun and ended and the first chunk has begun. So a later view never has a smaller version, and a view with
 /// more progress, a later status, a pause, a resume or a later attempt has a larger one, up to 8,191 attempts and 2^38 items.
 pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
     const ATTEMPT_MAX: u64 = (1 << ATTEMPT_BITS) - 1;
@@ -46,7 +46,7 @@ fn progress(job: &Job, counters: Option<&Counters>) -> u64 {
     let (items, accounted) = counters.map_or((0, 0), |counters| (counters.items(), counters.counts().sum()));
     let known = job.items_dispatched().max(items);
     let sum = known.saturating_add(accounted).saturating_add(1).saturating_add(u64::from(job.split.done));
-    let sum = sum.saturating_add(u64::from(job.pauses));
+    let sum = sum.saturating_add(u64::from(job.pauses)).saturating_add(u64::from(job.first_chunk_at.is_some()));
     sum.min(PROGRESS_MAX)
 }
 

@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::states::Status;
@@ -33,6 +34,26 @@ const CANCEL_PAUSED: Update = Update {
     ..STOP_PAUSED
 };
 
+/// These are for the lack of capacity: no chunk has begun.
+const STOP_UNBEGUN: Update = Update {
+    condition: "#attempt = :attempt AND #status IN (:waiting, :running, :cancelling) AND attribute_not_exists(#stop) \
+                AND attribute_not_exists(#firstChunkAt)",
+    ..STOP
+};
+
+const STOP_PAUSED_UNBEGUN: Update = Update {
+    condition: "#attempt = :attempt AND #status = :paused AND attribute_not_exists(#stop) \
+                AND attribute_not_exists(#firstChunkAt)",
+    ..STOP_PAUSED
+};
+
+const NOTE_FIRST_CHUNK: Update = Update {
+    doing: "noting the first chunk",
+    change: "SET #firstChunkAt = :now",
+    condition: "#attempt = :attempt AND #status = :running AND attribute_not_exists(#stop) \
+                AND attribute_not_exists(#firstChunkAt)",
+};
+
 /// How often a stop is written again because the job was paused or resumed since it was read.
 const STOP_TRIES: usize = 4;
 
@@ -60,7 +81,7 @@ const SET: [&str; 13] = [
     "wakeShard",
     "wakeAt",
 ];
-const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #pausedFrom, #resendFrom, #finishedAt, \
+const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, #resendFrom, #finishedAt, \
      #expiresAt";
 
 /// What a refused transaction means.
@@ -88,11 +109,13 @@ impl Attempts for DynamoDbJobStore {
         let mut is_paused = false;
         for _ in 0..STOP_TRIES {
             let mut values = values.clone();
-            let update = match (is_paused, is_cancel) {
-                (false, false) => &STOP,
-                (false, true) => &CANCEL,
-                (true, false) => &STOP_PAUSED,
-                (true, true) => &CANCEL_PAUSED,
+            let update = match (is_paused, stop.code) {
+                (false, StopCode::Cancelled) => &CANCEL,
+                (false, StopCode::CapacityExceeded) => &STOP_UNBEGUN,
+                (false, _) => &STOP,
+                (true, StopCode::Cancelled) => &CANCEL_PAUSED,
+                (true, StopCode::CapacityExceeded) => &STOP_PAUSED_UNBEGUN,
+                (true, _) => &STOP_PAUSED,
             };
             if is_paused {
                 values.push(status(":paused", Status::Paused));
@@ -109,10 +132,25 @@ impl Attempts for DynamoDbJobStore {
                 // Our own stop: its reply was lost.
                 JobWritten::Refused(job) if job.stop.as_ref() == Some(stop) => return Ok(Stopped::Now(job)),
                 JobWritten::Refused(job) if job.stop.is_some() => return Ok(Stopped::Not(job)),
+                JobWritten::Refused(job)
+                    if stop.code == StopCode::CapacityExceeded && job.first_chunk_at.is_some() =>
+                {
+                    return Ok(Stopped::Not(job));
+                }
                 JobWritten::Refused(job) => is_paused = job.is_paused(),
             }
         }
         Err(PortError::unavailable(STOP.doing, "the job is paused and resumed all the time"))
+    }
+
+    async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError> {
+        let values = vec![
+            (":attempt", number(attempt)),
+            (":now", time(now)),
+            (":running", status_value(Status::Running)),
+        ];
+        let (JobWritten::Applied(job) | JobWritten::Refused(job)) = self.move_job(job, &NOTE_FIRST_CHUNK, values).await?;
+        Ok(job)
     }
 
     async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {

@@ -75,6 +75,8 @@ struct JobRow {
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    first_chunk_at: Option<Timestamp>,
     #[serde(with = "attribute::millis")]
     moved_at: Timestamp,
     #[serde(with = "attribute::millis")]
@@ -216,6 +218,7 @@ mod tests {
             resend_from: Some(9),
             created_at: at(1),
             started_at: Some(at(2)),
+            first_chunk_at: Some(at(8)),
             moved_at: at(3),
             deadline_at: at(4),
             finished_at: Some(at(5)),
@@ -246,6 +249,7 @@ mod tests {
             pauses: 0,
             resend_from: None,
             started_at: None,
+            first_chunk_at: None,
             finished_at: None,
             wake_at: None,
             expires_at: None,

@@ -242,3 +242,47 @@ pub async fn one_of_ten_concurrent_redrives_takes_effect(store: &impl JobStore) 
     store.create(&job(2)).await.unwrap();
     assert!(matches!(store.create(&job(3)).await, Err(CreateError::Full(_))));
 }
+
+pub async fn the_first_chunk_of_an_attempt_is_noted_once(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    assert_eq!(store.note_first_chunk(job, 1, at(1)).await.unwrap().first_chunk_at, None, "it does not run");
+    taken(store.lease(job, 1, lease(1, 100), at(1)).await.unwrap());
+    assert_eq!(store.note_first_chunk(job, 2, at(2)).await.unwrap().first_chunk_at, None, "another attempt");
+    assert_eq!(store.note_first_chunk(job, 1, at(3)).await.unwrap().first_chunk_at, Some(at(3)));
+    assert_eq!(store.note_first_chunk(job, 1, at(4)).await.unwrap().first_chunk_at, Some(at(3)));
+    let ended = ended(store, job, 120).await;
+    assert_eq!(ended.first_chunk_at, Some(at(3)));
+    assert_eq!(store.redrive(&next(&ended, 8)).await.unwrap().first_chunk_at, None, "of the next attempt");
+    assert_eq!(store.job(job).await.unwrap().first_chunk_at, None);
+}
+
+pub async fn no_chunk_of_a_paused_or_stopped_job_is_noted(store: &impl JobStore) {
+    let job = running(store).await;
+    store.pause(job, 1, at(2)).await.unwrap();
+    assert_eq!(store.note_first_chunk(job, 1, at(3)).await.unwrap().first_chunk_at, None);
+    store.resume(job, 1, at(4)).await.unwrap();
+    store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
+    assert_eq!(store.note_first_chunk(job, 1, at(5)).await.unwrap().first_chunk_at, None);
+}
+
+pub async fn a_job_does_not_stop_for_lack_of_capacity_once_a_chunk_has_begun(store: &impl JobStore) {
+    let lack = stop(StopCode::CapacityExceeded);
+    for is_paused in [false, true] {
+        let number = 2 + u32::from(is_paused);
+        for has_begun in [true, false] {
+            let job = created(store, 10 * number + u32::from(has_begun), "me").await;
+            taken(store.lease(job, 1, lease(1, 100), at(1)).await.unwrap());
+            if has_begun {
+                store.note_first_chunk(job, 1, at(2)).await.unwrap();
+            }
+            if is_paused {
+                store.pause(job, 1, at(3)).await.unwrap();
+            }
+            let stopped = store.stop(job, 1, &lack).await.unwrap();
+            match has_begun {
+                true => assert!(matches!(stopped, Stopped::Not(job) if job.stop.is_none())),
+                false => assert!(matches!(stopped, Stopped::Now(job) if job.stop == Some(lack.clone()))),
+            }
+        }
+    }
+}

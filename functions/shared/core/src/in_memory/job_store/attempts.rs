@@ -1,10 +1,11 @@
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::JobGuid;
 use crate::model::job::{Job, Stop, StopCode};
-use crate::model::states::Transition;
+use crate::model::states::{Status, Transition};
 use crate::ports::{Attempts, NewAttempt, PortError, RedriveError, Stopped};
 
 #[async_trait]
@@ -16,6 +17,9 @@ impl Attempts for InMemoryJobStore {
             let own = !job.is_past(attempt) && job.stop.as_ref() == Some(stop);
             return Ok(if own { Stopped::Now(job.clone()) } else { Stopped::Not(job.clone()) });
         }
+        if stop.code == StopCode::CapacityExceeded && job.first_chunk_at.is_some() {
+            return Ok(Stopped::Not(job.clone()));
+        }
         *job = job.clone().out_of_pause();
         job.stop = Some(stop.clone());
         job.moved_at = stop.at;
@@ -24,6 +28,15 @@ impl Attempts for InMemoryJobStore {
             job.status = Transition::Cancel.apply(job.status).unwrap_or(job.status);
         }
         Ok(Stopped::Now(job.clone()))
+    }
+
+    async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(job)?;
+        if job.attempt == attempt && job.status == Status::Running && job.stop.is_none() {
+            job.first_chunk_at = job.first_chunk_at.or(Some(now));
+        }
+        Ok(job.clone())
     }
 
     async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {

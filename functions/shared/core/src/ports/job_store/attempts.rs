@@ -12,11 +12,18 @@ use crate::text::Position;
 #[async_trait]
 pub trait Attempts: Send + Sync {
     /// Stops an attempt that has not ended and is not stopped, and makes the job due for the sweep at once. A stop ends a
-    /// pause. Idempotent: the same stop again answers [`Stopped::Now`], since the first reply was lost.
+    /// pause. A stop for lack of capacity is only set if no chunk of the attempt has begun. Idempotent: the same stop again answers [`Stopped::Now`], since the first reply was lost.
     ///
     /// # Errors
     /// `NotFound`.
     async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
+
+    /// Notes that a run takes up a chunk of an attempt, if it is the first one. Condition: the job is running in this attempt
+    /// and is not stopped. Returns the current job, noted or not.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unavailable`.
+    async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>;
 
     /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots, resets the split and
     /// keeps the counts. Condition: status and attempt are as seen. Idempotent: the same redrive again changes nothing and
@@ -80,6 +87,7 @@ impl NewAttempt {
             redrive: Some(self.redrive.clone()),
             composing: None,
             recoveries: 0,
+            first_chunk_at: None,
             paused_from: None,
             resend_from: None,
             moved_at: self.at,

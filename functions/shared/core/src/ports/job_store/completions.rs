@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::job::{Job, SplitState, Stop, outcome};
+use crate::model::job::{Job, SplitState, Stop, StopCode, outcome};
 use crate::model::results::Results;
 use crate::model::states::{JobOutcome, Status, Transition};
 use crate::model::tally::Counts;
@@ -85,18 +85,22 @@ impl Completion {
         })
     }
 
-    /// The end of a job that its owner cancelled before a function took it up. None if one has.
-    pub fn of_untaken(job: &Job, cancel: &Stop, retention: Duration) -> Option<Self> {
-        let status = Transition::CancelUntaken.apply(job.status).filter(|_| job.is_untaken())?;
+    /// The end of a job that is stopped before a function took it up. None if one has.
+    pub fn of_untaken(job: &Job, stop: &Stop, retention: Duration) -> Option<Self> {
+        let by = match stop.code {
+            StopCode::Cancelled => Transition::CancelUntaken,
+            _ => Transition::FailUntaken,
+        };
+        let status = by.apply(job.status).filter(|_| job.is_untaken())?;
         Some(Self {
             seen: job.clone(),
             status,
             outcome: None,
             counts: Counts::default(),
             results: None,
-            finished_at: cancel.at,
-            expires_at: expiry(cancel.at, retention),
-            untaken: Some(cancel.clone()),
+            finished_at: stop.at,
+            expires_at: expiry(stop.at, retention),
+            untaken: Some(stop.clone()),
         })
     }
 

@@ -8,7 +8,7 @@
 //! | [`Splits`] | `count_tally`, `warn`, `pause_split`, `finish_split` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
-//! | [`Attempts`] | `stop`, `redrive` |
+//! | [`Attempts`] | `stop`, `note_first_chunk`, `redrive` |
 //! | [`Pauses`] | `pause`, `resume`, `note_resent` |
 //! | [`Completions`] | `pause_composition`, `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
