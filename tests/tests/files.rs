@@ -1,5 +1,7 @@
 //! Files as people have them, through the whole pipeline in one process: headers, title rows, charsets, long numbers.
 
+use std::time::Duration;
+
 use acceptance::files::{gzip, workbook};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
@@ -159,6 +161,7 @@ async fn the_unprocessed_rows_of_a_file_with_title_rows_can_be_run_with_the_same
     let world = World::new(small_chunks());
     let file = world.store_csv(titled()).await;
     let job = world.create("validate", file, json!({ "skipRows": 2 })).await.unwrap().job_guid;
+    world.take_up(job, Duration::ZERO).await;
     world.cancel(job).await;
     world.run().await;
     let rest = result(&world, job, "unprocessed-rows.csv").await;

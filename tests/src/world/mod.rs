@@ -25,10 +25,10 @@ use rowmill_core::in_memory::{
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::Job;
+use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{Clock, RecordStore};
+use rowmill_core::ports::{Clock, Leases, RecordStore};
 use rowmill_core::progress::job_reader::JobReader;
 use serde_json::{Value, json};
 use split_job::split::Splitter;
@@ -216,6 +216,12 @@ impl World {
     pub async fn redrive(&self, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
         let request = RedriveRequest { file_guid, deadline_seconds: None };
         self.redriver.redrive(&Self::owner(), job, &request).await
+    }
+
+    /// A run of `split-job` takes a job up for this time, and does nothing else.
+    pub async fn take_up(&self, job: JobGuid, for_time: Duration) {
+        let lease = Lease { holder: self.splitter.entropy.run_id(), until: self.deadline_in(for_time) };
+        self.jobs.lease(job, 1, lease, self.clock.now()).await.expect("the job is active");
     }
 
     /// Cancels a job.

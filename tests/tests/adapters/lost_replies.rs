@@ -201,7 +201,16 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
     let status = Status::Completed;
     store
-        .complete(&Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at: at(500), untaken: None })
+        .complete(&Completion {
+            seen,
+            status,
+            outcome: None,
+            counts,
+            results: None,
+            finished_at,
+            expires_at: at(500),
+            untaken: None,
+        })
         .await
         .unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);

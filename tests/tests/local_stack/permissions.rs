@@ -163,7 +163,10 @@ async fn a_denied_call_is_500_and_counted(stack: &LocalStack) {
     let denial = Denial::of(stack, "CancelJobFunctionName", "dynamodb:UpdateItem", "JobsTable").await;
     refused(cancel(), StatusCode::INTERNAL_SERVER_ERROR, "internal_error").await;
     let reason = "dynamodb:UpdateItem";
-    assert!(stack.has_logged("cancel-job", &["missing permission", "stopping the job", reason]), "which call, and why");
+    assert!(
+        stack.has_logged("cancel-job", &["missing permission", "completing the job", reason]),
+        "which call, and why"
+    );
     assert!(stack.log_lines("cancel-job").iter().any(|line| line["MissingPermissions"] == 1), "the alarm's metric");
     assert_eq!(stack.job(&job).await["status"], "waiting");
     denial.lift().await;

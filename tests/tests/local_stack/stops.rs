@@ -74,7 +74,7 @@ fn a_job_that_has_ended_cannot_be_cancelled() {
 #[test]
 fn a_job_past_its_deadline_fails() {
     on_the_stack(async |stack| {
-        let job = long_job(stack, "overdue", json!({ "deadlineSeconds": 2, "maxConcurrency": 1 })).await;
+        let job = long_job(stack, "overdue", json!({ "deadlineSeconds": 3, "maxConcurrency": 1 })).await;
         let ended = stack.ended_with_sweeps(&job).await;
         assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("deadline_exceeded")));
         check_stopped(stack, &job, &ended).await;

@@ -9,10 +9,10 @@ use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::{Lease, StopCode};
+use rowmill_core::model::job::StopCode;
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, DeadLetters, Jobs, Leases};
+use rowmill_core::ports::{DeadLetters, Jobs};
 
 use crate::chunks_of;
 
@@ -20,21 +20,18 @@ use crate::chunks_of;
 /// the letter and the totals.
 const LEASE_CALL: u64 = 3;
 
+const LEASED_FOR: Duration = Duration::from_secs(100);
+
 async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
     let job = world.validate_csv(files::plain_csv(rows)).await;
     (job, world.splits.take().remove(0))
-}
-
-async fn leased(world: &World, job: JobGuid) {
-    let lease = Lease { holder: world.splitter.entropy.run_id(), until: world.deadline_in(Duration::from_secs(100)) };
-    world.jobs.lease(job, 1, lease, world.clock.now()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_dead_letter_of_a_split_stops_its_job_and_returns_its_slots() {
     let world = World::new(chunks_of(1));
     let (job, split) = created(&world, 9).await;
-    leased(&world, job).await;
+    world.take_up(job, LEASED_FOR).await;
     let letter = DeadMessage::Split(split);
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
     world.clock.advance(Duration::from_secs(100));
@@ -94,7 +91,7 @@ async fn a_dead_letter_of_a_completion_ends_its_job_with_its_counts() {
     let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "another message of the completion may still arrive");
     world.clock.advance(world.limits.completion_patience);
-    leased(&world, job).await;
+    world.take_up(job, LEASED_FOR).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
     world.clock.advance(Duration::from_secs(100));
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::JobStopped);
@@ -119,7 +116,7 @@ async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_progress
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
     world.clock.advance(world.limits.completion_patience);
-    leased(&world, job).await;
+    world.take_up(job, LEASED_FOR).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "even while a run holds the lease");
     world.clock.advance(Duration::from_secs(100));
@@ -164,7 +161,7 @@ async fn a_composition_that_always_fails_ends_its_job_despite_recent_tries() {
     world.sweep().await;
     let message = world.take_completion();
     assert_eq!(message, lost);
-    leased(&world, job).await;
+    world.take_up(job, LEASED_FOR).await;
     world.clock.advance(Duration::from_secs(100));
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(message)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::JobStopped, "a recent failed try does not postpone the end");

@@ -196,8 +196,8 @@ async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
     let job = world.validate_csv(files::plain_csv(9)).await;
     world.split().await;
     let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
-    // The run has read the job row, and is frozen while the job is paused.
-    world.faults.freeze(1, async move {
+    // The run has read the job row and noted that a chunk begins, and is frozen while the job is paused.
+    world.faults.freeze(2, async move {
         jobs.pause(job, 1, clock.now()).await.unwrap();
     });
     let chunks = world.chunks.take();
@@ -249,8 +249,10 @@ async fn the_deadline_of_a_paused_job_goes_on() {
     let file = world.store_csv(files::plain_csv(9)).await;
     let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
     world.split().await;
+    let chunks = world.chunks.take();
+    world.process(&chunks[0], false).await;
     world.pause(job).await;
-    world.process_queued().await;
+    world.process_all(&chunks[1..]).await;
     world.clock.advance(Duration::from_secs(1000));
     assert_eq!(world.sweep().await.overdue, 1);
     world.clock.advance(world.limits.grace);
@@ -258,7 +260,7 @@ async fn the_deadline_of_a_paused_job_goes_on() {
     world.run().await;
     let row = world.jobs.job(job).await.unwrap();
     assert_eq!((row.status, row.stop.map(|stop| stop.code)), (Status::Failed, Some(StopCode::DeadlineExceeded)));
-    assert_eq!((world.show(job).await.items_skipped, world.jobs.active("system")), (9, 0));
+    assert_eq!((world.show(job).await.items_skipped, world.jobs.active("system")), (7, 0));
 }
 
 #[tokio::test]
@@ -325,6 +327,7 @@ async fn only_its_owner_pauses_a_job_and_only_while_it_has_work_left() {
     assert!(matches!(world.pauser.resume(&World::owner(), job).await, Err(PauseError::Ended(Status::Completed))));
 
     let stopped = world.validate_csv(files::plain_csv(9)).await;
+    world.take_up(stopped, Duration::from_secs(100)).await;
     world.cancel(stopped).await;
     assert!(matches!(world.pauser.pause(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));
     assert!(matches!(world.pauser.resume(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));

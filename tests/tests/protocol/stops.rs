@@ -7,13 +7,13 @@ use acceptance::world::World;
 use cancel_job::cancel::CancelError;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::StopCode;
-use rowmill_core::model::states::Status;
 use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Attempts, Clock, Jobs, Stopped, Tallies};
 use rowmill_core::progress::job_view::Stage;
 use rowmill_core::progress::stop::stop_overdue;
-use split_job::split::SplitEnd;
 use serde_json::json;
+use split_job::split::SplitEnd;
 
 use crate::chunks_of;
 
@@ -113,7 +113,7 @@ async fn a_worker_notices_that_the_deadline_has_passed() {
     world.clock.advance(Duration::from_secs(61));
     world.run().await;
     let shown = world.show(job).await;
-    assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::DeadlineExceeded.into(), 9));
+    assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::CapacityExceeded.into(), 9));
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_job_that_nobody_takes_up_before_its_deadline_fails_without_having_run
     assert_eq!((row.status, row.started_at, world.jobs.active("system")), (Status::Failed, None, 0));
     let event = JobEvent::between(Some(&waiting), &row).unwrap();
     assert_eq!((event.detail_type(), event.status), ("Rowmill Job Ended", Status::Failed), "it never started");
-    assert_eq!(world.show(job).await.error.unwrap().code, StopCode::CapacityExceeded.into());
+    assert_eq!(world.show(job).await.error.unwrap().code, StopCode::CapacityExceeded);
     world.run().await;
     assert_eq!(world.jobs.job(job).await.unwrap(), row);
 }

@@ -49,7 +49,7 @@ fn only_transitions_with_an_event_invoke_the_function() {
             assert!(!passes("tally#1#0", from, to));
         }
     }
-    assert_eq!(events, 10, "the start, six ends, three redrives");
+    assert_eq!(events, 12, "the start, eight ends, three redrives");
 }
 
 #[test]

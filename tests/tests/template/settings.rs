@@ -6,7 +6,7 @@ use std::fs;
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
 use rowmill_aws::settings::{
-    self, ConnectionLimits, FileLimits, JobTargets, Links, Setting, SettingsGroup, SubscriptionLimits,
+    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, Links, Setting, SettingsGroup, SubscriptionLimits,
 };
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<Access>(),
         group::<ConnectionLimits>(),
         group::<FileLimits>(),
+        group::<JobRetention>(),
         group::<JobTargets>(),
         group::<Links>(),
         group::<RequestLimits>(),
@@ -48,7 +49,15 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
 /// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
 /// it is set.
 const ADMITTING: [&str; 9] = [
-    "upload", "create-job", "receive-file", "redrive-job", "cancel-job", "complete-job", "dead-letter", "live-ticket", "sweep",
+    "upload",
+    "create-job",
+    "receive-file",
+    "redrive-job",
+    "cancel-job",
+    "complete-job",
+    "dead-letter",
+    "live-ticket",
+    "sweep",
 ];
 
 fn source(path: &str) -> String {

@@ -15,7 +15,8 @@ use crate::pause::Pauser;
 pub async fn start() -> Result<(), lambda_runtime::Error> {
     let runtime = rowmill_aws::start(crate::NAME).await?;
     let (jobs, clock) = (runtime.job_store()?, runtime.clock());
-    let canceller = Canceller { jobs: jobs.clone(), clock: clock.clone(), retention: JobRetention::from_env()?.retention };
+    let canceller =
+        Canceller { jobs: jobs.clone(), clock: clock.clone(), retention: JobRetention::from_env()?.retention };
     let use_cases = Arc::new(UseCases { canceller, pauser: Pauser { jobs, splits: runtime.split_queue()?, clock } });
     runtime
         .serve_api(move |call| {

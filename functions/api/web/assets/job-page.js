@@ -155,8 +155,8 @@ class JobPage extends HTMLElement {
   #factsOf(job) {
     const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     /** @type {[string, string][]} */
-    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)], ["First chunk", date(job.firstChunkAt)],
-      ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
+    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+      ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
     if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);
     if (notes.length) facts.push(["Notes", notes.join(", ")]);

@@ -163,12 +163,7 @@ impl Sweeper {
     }
 
     /// Ends a job that nobody has taken up before its deadline. If somebody has meanwhile, the job is due again at once.
-    async fn end_untaken(
-        &self,
-        job: &Job,
-        end: &Completion,
-        swept: &mut Swept,
-    ) -> Result<(Timestamp, u32), PortError> {
+    async fn end_untaken(&self, job: &Job, end: &Completion, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         match self.jobs.complete(end).await {
             Ok(()) => swept.overdue += 1,
             Err(WriteLost::Condition(_)) => {}

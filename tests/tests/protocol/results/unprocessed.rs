@@ -1,5 +1,7 @@
 //! The unprocessed-rows files: the part of an upload that a stopped job did not process.
 
+use std::time::Duration;
+
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
@@ -128,6 +130,7 @@ async fn a_packed_upload_that_is_truncated_is_reported_in_the_results() {
     let world = World::new(chunks_of(50));
     let file = world.store("application/gzip", file).await;
     let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
+    world.take_up(job, Duration::ZERO).await;
     world.cancel(job).await;
     world.run().await;
     let (manifest, files) = results(&world, job).await;

@@ -75,8 +75,8 @@ impl Transition {
             (Status::Paused, Self::ResumeWaiting) => Some(Status::Waiting),
             // A job may be cancelled before its split begins; the splitter then finds the stop and dispatches nothing.
             (Status::Waiting | Status::Running | Status::Paused, Self::Cancel) => Some(Status::Cancelling),
-            // Nothing was dispatched and no run is at work, so there is nothing to wait for. Whether a paused job was taken up
-            // before is in `Job::is_untaken`.
+            // Nothing was dispatched and no run is at work, so there is nothing to wait for. `Job::is_untaken` says whether a
+            // paused job had been taken up.
             (Status::Waiting | Status::Paused, Self::CancelUntaken) => Some(Status::Cancelled),
             (Status::Waiting | Status::Paused, Self::FailUntaken) => Some(Status::Failed),
             // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.

@@ -17,8 +17,9 @@ pub const VERSION_MAX: u64 = (1 << (ATTEMPT_BITS + PHASE_BITS + PROGRESS_BITS)) 
 ///
 /// Attempt, phase and progress in this order of weight. A job passes through the phases of an attempt in one direction: active,
 /// stopping, cancelling, ended. Within a phase the progress is a sum of numbers that only grow: items known, items
-/// accounted for, pauses and resumes, and whether the split has begun and ended and the first chunk has begun. So a later view never has a smaller version, and a view with
-/// more progress, a later status, a pause, a resume or a later attempt has a larger one, up to 8,191 attempts and 2^38 items.
+/// accounted for, pauses and resumes, whether the split has begun and ended, and whether a chunk has begun. So a later view
+/// never has a smaller version, and a view with more progress, a later status, a pause, a resume or a later attempt has a
+/// larger one, up to 8,191 attempts and 2^38 items.
 pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
     const ATTEMPT_MAX: u64 = (1 << ATTEMPT_BITS) - 1;
     let attempt = u64::from(job.attempt);

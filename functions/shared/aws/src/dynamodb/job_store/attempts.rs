@@ -81,8 +81,8 @@ const SET: [&str; 13] = [
     "wakeShard",
     "wakeAt",
 ];
-const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, #resendFrom, #finishedAt, \
-     #expiresAt";
+const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
+     #resendFrom, #finishedAt, #expiresAt";
 
 /// What a refused transaction means.
 enum Refusal {
@@ -132,9 +132,7 @@ impl Attempts for DynamoDbJobStore {
                 // Our own stop: its reply was lost.
                 JobWritten::Refused(job) if job.stop.as_ref() == Some(stop) => return Ok(Stopped::Now(job)),
                 JobWritten::Refused(job) if job.stop.is_some() => return Ok(Stopped::Not(job)),
-                JobWritten::Refused(job)
-                    if stop.code == StopCode::CapacityExceeded && job.first_chunk_at.is_some() =>
-                {
+                JobWritten::Refused(job) if stop.code == StopCode::CapacityExceeded && job.first_chunk_at.is_some() => {
                     return Ok(Stopped::Not(job));
                 }
                 JobWritten::Refused(job) => is_paused = job.is_paused(),
@@ -144,12 +142,10 @@ impl Attempts for DynamoDbJobStore {
     }
 
     async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError> {
-        let values = vec![
-            (":attempt", number(attempt)),
-            (":now", time(now)),
-            (":running", status_value(Status::Running)),
-        ];
-        let (JobWritten::Applied(job) | JobWritten::Refused(job)) = self.move_job(job, &NOTE_FIRST_CHUNK, values).await?;
+        let values =
+            vec![(":attempt", number(attempt)), (":now", time(now)), (":running", status_value(Status::Running))];
+        let (JobWritten::Applied(job) | JobWritten::Refused(job)) =
+            self.move_job(job, &NOTE_FIRST_CHUNK, values).await?;
         Ok(job)
     }
 

@@ -98,7 +98,8 @@ pub async fn an_expired_job_is_not_listed_but_can_be_read(store: &impl JobStore)
         let expires_at = if number == 2 { at(50) } else { at(51) };
         let (counts, finished_at) = (Counts::default(), at(9));
         let status = Status::Completed;
-        let completion = Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at, untaken: None };
+        let completion =
+            Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at, untaken: None };
         store.complete(&completion).await.unwrap();
     }
     assert_eq!(listed(store, &up_to(10)).await, (vec![guid(3), guid(1)], None));

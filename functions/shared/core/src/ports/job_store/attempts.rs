@@ -12,7 +12,8 @@ use crate::text::Position;
 #[async_trait]
 pub trait Attempts: Send + Sync {
     /// Stops an attempt that has not ended and is not stopped, and makes the job due for the sweep at once. A stop ends a
-    /// pause. A stop for lack of capacity is only set if no chunk of the attempt has begun. Idempotent: the same stop again answers [`Stopped::Now`], since the first reply was lost.
+    /// pause. A stop for lack of capacity is only set if no chunk of the attempt has begun. Idempotent: the same stop again
+    /// answers [`Stopped::Now`], since the first reply was lost.
     ///
     /// # Errors
     /// `NotFound`.

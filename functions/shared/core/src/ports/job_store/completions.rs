@@ -29,7 +29,8 @@ pub trait Completions: Send + Sync {
     ) -> Result<(), WriteLost>;
 
     /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the
-    /// end of an untaken job also that no function has taken it up. Idempotent: the same completion again changes nothing and succeeds, since the first reply was lost.
+    /// end of an untaken job also that no function has taken it up. Idempotent: the same completion again changes nothing and
+    /// succeeds, since the first reply was lost.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.
