@@ -114,6 +114,8 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/results")),
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
+        Case::post(format!("/api/jobs/{job}/pause"), "", ""),
+        Case::post(format!("/api/jobs/{job}/resume"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
         Case::post("/api/live/tickets", "", ""),
         Case::get("/api/openapi.json"),
