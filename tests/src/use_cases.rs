@@ -12,12 +12,14 @@ use complete_job::compose::Composer;
 use create_job::create::{CreateLimits, Creator};
 use dead_letter::settle::DeadLetters;
 use job_status::items::ItemPages;
+use job_status::limits::AUDIT_LIMITS;
 use job_status::results::JobResults;
 use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_aws::settings::{Deadlines, JobRetention, Recovery};
+use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
@@ -206,6 +208,12 @@ impl UseCases {
     pub fn results(&self) -> JobResults {
         let Ports { objects, transfers, clock, .. } = self.ports.clone();
         JobResults { objects, transfers, clock, link_expiry: self.limits.link_expiry }
+    }
+
+    /// `job-status`: audits.
+    pub fn auditor(&self) -> Auditor {
+        let Ports { jobs, objects, clock, .. } = self.ports.clone();
+        Auditor { jobs, objects, clock, limits: AUDIT_LIMITS }
     }
 
     /// `cancel-job`.

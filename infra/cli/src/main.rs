@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rowmill::command::{
-    CommandError, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, pause, preview, redrive,
-    results, run, upload, webhook_key,
+    CommandError, audit, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, pause, preview,
+    redrive, results, run, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -31,6 +31,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
+    Audit(audit::AuditArgs),
     Bench(bench::BenchArgs),
     Gateway(gateway::GatewayArgs),
     Open(open::OpenArgs),
@@ -61,6 +62,7 @@ async fn main() -> ExitCode {
         Command::Resume(args) => exit_code_of(pause::execute_resume(args).await),
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
+        Command::Audit(args) => exit_code_of(audit::execute(args).await),
         Command::Gateway(args) => exit_code_of(gateway::execute(args).await),
         Command::Open(args) => exit_code_of(open::execute(args).await),
         Command::Login(args) => exit_code_of(login::execute(args).await),

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use csv::StringRecord;
+use rowmill_api::audit::AuditVerdict;
+use rowmill_core::in_memory::ManualClock;
+use rowmill_core::items::audit::{AuditLimits, Auditor};
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::dead_letter::DeadLetterKind;
@@ -74,6 +78,7 @@ impl Invariants {
         ensure(listed == expected, || format!("{listed:?} are listed as failed, but {expected:?} failed"))?;
         let ends = record.ends.clone();
         drop(known);
+        self.audited(job)?;
         self.results_tell(job, &expected, &ends)?;
         let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
         let counts = job.counts.unwrap_or_default();
@@ -81,6 +86,20 @@ impl Invariants {
         ensure(!beyond || job.stop.is_some(), || format!("it completed with {counts:?}, beyond its tolerance"))?;
         self.reach(if job.attempt > 1 { format!("redriven, {how}") } else { how });
         Ok(())
+    }
+}
+
+impl Invariants {
+    /// The audit proves the job's counts, over all of its attempts.
+    fn audited(&self, job: &Job) -> Checked {
+        let auditor = Auditor {
+            jobs: Arc::clone(&self.store) as Arc<dyn JobStore>,
+            objects: Arc::clone(&self.objects) as Arc<dyn Objects>,
+            clock: Arc::new(ManualClock::default()),
+            limits: AuditLimits { objects: u64::MAX, bytes: u64::MAX, time: Duration::from_secs(3600) },
+        };
+        let audit = now(auditor.page(job, None)).map_err(|error| error.to_string())?;
+        ensure(audit.verdict == AuditVerdict::Proved, || format!("its audit is {}: {:?}", audit.verdict, audit.finding))
     }
 }
 

@@ -23,6 +23,7 @@ use rowmill_core::in_memory::{
     CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas, InMemoryRecordStore,
     InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
+use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Lease};
@@ -76,6 +77,8 @@ pub struct World {
     pub items: ItemPages,
     /// `job-status`: results.
     pub results: JobResults,
+    /// `job-status`: audits.
+    pub auditor: Auditor,
     /// `cancel-job`.
     pub canceller: Canceller,
     /// `cancel-job`: pausing and resuming. It can crash.
@@ -141,6 +144,7 @@ impl World {
             status: api.status(),
             items: api.items(),
             results: api.results(),
+            auditor: api.auditor(),
             canceller: api.canceller(),
             pauser: functions.pauser(),
             redriver: functions.redriver(),

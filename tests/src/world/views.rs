@@ -1,5 +1,6 @@
 //! The views of a job that a client gets.
 
+use rowmill_api::audit::AuditView;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::FailedItem;
@@ -19,6 +20,13 @@ impl World {
     /// The job as the API shows it.
     pub async fn show(&self, job: JobGuid) -> JobView {
         self.status.show(&self.job(job).await).await.expect("in-memory ports do not fail")
+    }
+
+    /// The audit of a job, in one page.
+    pub async fn audit(&self, job: JobGuid) -> AuditView {
+        let audit = self.auditor.page(&self.job(job).await, None).await.expect("in-memory ports do not fail");
+        assert!(audit.is_intact(), "the digest is that of the proof");
+        audit
     }
 
     /// The rows of all skipped items of a job, read page by page.

@@ -2,6 +2,7 @@
 //! tests a process crashes before and after every port call.
 
 mod admission;
+mod audits;
 mod dead_letters;
 mod holds;
 mod isolation;

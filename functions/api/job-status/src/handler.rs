@@ -11,6 +11,7 @@ use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
     Call, Problem, etag_of, json_response, path_parameter, query_parameter, response, to_be_polled, with_etag,
 };
+use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{JobFilter, PortError};
@@ -42,6 +43,8 @@ pub struct JobPages {
     pub items: ItemPages,
     /// Results.
     pub results: JobResults,
+    /// Audits.
+    pub audits: Auditor,
     /// The most jobs of a page.
     pub jobs_page_max: usize,
     /// The most items of a page.
@@ -61,6 +64,7 @@ pub async fn handle(pages: &JobPages, call: &Call) -> Result<Response<Body>, Pro
         Operation::ListItems => items(pages, call.owner()?, request).await,
         Operation::ShowResults => results(pages, call.owner()?, request).await,
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
+        Operation::AuditJob => audit(pages, call.owner()?, request).await,
         _ => Err(Problem::no_such_route()),
     }
 }
@@ -128,6 +132,24 @@ async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Res
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let dead_letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
     Ok(json_response(200, &DeadLetterList { dead_letters }))
+}
+
+async fn audit(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let after: Option<String> = query_parameter(request, "after", "a `next` that this API gave out")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.audits.page(&job, after.as_deref()).await {
+        Ok(view) => Ok(json_response(200, &view)),
+        Err(AuditError::Cursor) => {
+            let expected = "must be a `next` that this API gave out for an audit of this job";
+            Err(invalid_query("after", expected.to_owned()))
+        }
+        Err(AuditError::Moved) => {
+            let detail = "The job has ended or was redriven since this audit began. Begin again without `after`.";
+            Err(Problem::new(ProblemCode::Changed, detail))
+        }
+        Err(AuditError::Port(error)) => Err(error.into()),
+    }
 }
 
 async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -1,7 +1,16 @@
 //! The limits of a page.
 
+use std::time::Duration;
+
+use rowmill_core::items::audit::AuditLimits;
+
 /// The most jobs in a page. Each costs a read of its tallies.
 pub const JOBS_PAGE_MAX: usize = 100;
 
 /// The most items in a page.
 pub const ITEMS_PAGE_MAX: usize = 1000;
+
+/// When a page of an audit ends. One tally is always read: 64 run outputs of at most a chunk each, well within the rest of the
+/// 29 s of a request.
+pub const AUDIT_LIMITS: AuditLimits =
+    AuditLimits { objects: 256, bytes: 64 * 1024 * 1024, time: Duration::from_secs(10) };

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::{Links, SettingsGroup};
+use rowmill_core::items::audit::Auditor;
 use rowmill_core::progress::job_reader::JobReader;
 
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
-use crate::limits::{ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
+use crate::limits::{AUDIT_LIMITS, ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
 use crate::results::JobResults;
 
 /// Runs `job-status`.
@@ -19,6 +20,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
     let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
     let pages = Arc::new(JobPages {
         items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },
+        audits: Auditor { jobs: jobs.clone(), objects: objects.clone(), clock: runtime.clock(), limits: AUDIT_LIMITS },
         results: JobResults {
             objects: objects.clone(),
             transfers: objects,

@@ -9,6 +9,7 @@
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
 
+pub mod audit;
 pub mod blocks;
 pub mod client_config;
 pub mod dead_letter;

@@ -18,6 +18,7 @@ use hyper::Request;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use jiff::Timestamp;
 use reqwest::Url;
+use rowmill_api::audit::AuditView;
 use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::item::{FailedItem, FailedItemPage};
@@ -50,6 +51,9 @@ pub type Upload = Shown<UploadView>;
 
 /// A dead letter as the API sent it.
 pub type DeadLetter = Shown<dead_letter::DeadLetter>;
+
+/// The audit of a job.
+pub type Audit = Shown<AuditView>;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -261,6 +265,15 @@ impl ApiClient {
         let call = self.call("list dead letters", Operation::ListDeadLetters, &job_guid.to_string());
         let list: Shown<DeadLetterList> = self.answer(call).await?;
         Ok(list.entries("deadLetters", |list| list.dead_letters))
+    }
+
+    /// The audit of a job: its first part, or the part after that cursor.
+    pub async fn audit(&self, job_guid: JobGuid, after: Option<&str>) -> Result<Audit, ApiError> {
+        let mut call = self.call("audit job", Operation::AuditJob, &job_guid.to_string());
+        if let Some(after) = after {
+            call.url.query_pairs_mut().append_pair("after", after);
+        }
+        self.answer(call).await
     }
 
     /// The first failed items of a job.

@@ -1,4 +1,4 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `pause`, `resume`, `redrive`, `dead-letters`,
+//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `pause`, `resume`, `redrive`, `audit`, `dead-letters`,
 //! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
 //! `webhook-key`.
 //!
@@ -12,6 +12,7 @@
 //! | 3 | the job completed, but some items failed |
 //! | 130 | interrupted; the job goes on, unless this command started its local stack |
 
+pub mod audit;
 pub mod bench;
 pub mod block;
 pub mod cancel;

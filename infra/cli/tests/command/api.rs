@@ -7,6 +7,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use rowmill_api::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 use rowmill_api::item::FailedItem;
 use rowmill_api::job::JobView;
 use rowmill_api::openapi::examples;
@@ -76,6 +77,11 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
         }
         ["GET", path] if path.ends_with("/results") => results(&host, job),
         ["GET", path] if path.starts_with("/bucket/") => return deliver(connection, path),
+        ["GET", path] if path.ends_with("/audit") => {
+            let verdict = AuditVerdict::Continues.into();
+            (200, to_json(&AuditView { verdict, next: Some("c".into()), ..examples::audit() }.sealed()))
+        }
+        ["GET", path] if path.contains("/audit?after=c") => (200, audit_of(job)),
         ["GET", path] if path.ends_with("/dead-letters") => {
             let chunk = json!({ "tally": 0, "index": 3, "firstRow": 1501, "items": 500 });
             let letter = json!({ "messageId": "m", "about": "items", "attempt": 1, "chunk": chunk, "at": "2026-11-20T15:00:00Z" });
@@ -88,6 +94,21 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
     let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
     let mut connection = connection;
     write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+}
+
+/// The end of the audit: a job that failed is refuted, one that was cancelled has figures that were altered.
+fn audit_of(job: &Value) -> Value {
+    let message = "Tally 3 differs.".to_owned();
+    let code = AuditCode::TallyDiffers.into();
+    let finding = AuditFinding { code, message, attempt: 1, tally: Some(3), chunk: None };
+    let proof = match job["status"].as_str() {
+        Some("failed") => {
+            AuditView { verdict: AuditVerdict::Refuted.into(), finding: Some(finding), ..examples::audit() }.sealed()
+        }
+        Some("cancelled") => AuditView { items_failed: 7, ..examples::audit() },
+        _ => examples::audit(),
+    };
+    to_json(&proof)
 }
 
 /// What every job that has ended leaves, by kind: the name the API gives it, its content, its items.

@@ -137,6 +137,27 @@ fn dead_letters_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
+fn an_audit_is_read_to_its_end_and_its_exit_code_tells_the_verdict() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+    let proved = rowmill(&["audit", GUID, "--url", &url]).output().unwrap();
+    assert_eq!(proved.status.code(), Some(0), "{}", text(&proved.stderr));
+    assert!(text(&proved.stdout).starts_with("Audit of attempt 1: proved\n"), "{}", text(&proved.stdout));
+    let asked: Vec<String> = sent.try_iter().map(|(request, _)| request).collect();
+    assert_eq!(asked, ["", "?after=c"].map(|query| format!("GET /api/jobs/{GUID}/audit{query}")));
+    let json = rowmill(&["audit", GUID, "--json", "--url", &url]).output().unwrap();
+    let proof: Value = serde_json::from_str(text(&json.stdout).trim_end()).unwrap();
+    assert_eq!((&proof["verdict"], &proof["chunksCommitted"]), (&json!("proved"), &json!(23)));
+
+    let refuted = rowmill(&["audit", GUID, "--url", &api(job("failed", None, 1, 0))]).output().unwrap();
+    assert_eq!(refuted.status.code(), Some(1));
+    assert!(text(&refuted.stdout).contains("tally_differs: Tally 3 differs."), "{}", text(&refuted.stdout));
+
+    let altered = rowmill(&["audit", GUID, "--url", &api(job("cancelled", None, 1, 0))]).output().unwrap();
+    assert_eq!(altered.status.code(), Some(1));
+    assert!(text(&altered.stderr).contains("altered on the way"), "{}", text(&altered.stderr));
+}
+
+#[test]
 fn the_mapping_and_the_packing_of_the_file_reach_the_api() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let arguments = [

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::audit::{AuditVerdict, AuditView, sha256_hex};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
@@ -50,6 +51,7 @@ examples! {
     SkippedItemPage => skipped_items(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
+    AuditView => audit(),
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
     ClientConfig => client_config(),
@@ -285,4 +287,31 @@ fn dead_letters() -> DeadLetterList {
         at: at(300),
     };
     DeadLetterList { dead_letters: vec![letter] }
+}
+
+/// The proof of the example's job.
+pub fn audit() -> AuditView {
+    let view = AuditView {
+        job_guid: JOB_GUID,
+        attempt: 1,
+        status: Status::Completed,
+        verdict: AuditVerdict::Proved.into(),
+        finding: None,
+        item_count: 11_231,
+        items_succeeded: 11_230,
+        items_failed: 1,
+        items_skipped: 0,
+        tallies: 1,
+        chunks: 23,
+        chunks_committed: 23,
+        chunks_skipped: 0,
+        chunks_open: 0,
+        run_outputs: 1,
+        tallies_expired: 0,
+        at: at(60),
+        next: None,
+        evidence: sha256_hex(b"all that was read"),
+        digest: String::new(),
+    };
+    view.sealed()
 }

@@ -4,6 +4,7 @@ use super::{
     Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, POLL_AFTER, Parameter, RETRY_AFTER,
     RequestBody, Route,
 };
+use crate::audit::AuditView;
 use crate::dead_letter::DeadLetterList;
 use crate::document::OpenApiDocument;
 use crate::item::{FailedItemPage, SkippedItemPage};
@@ -203,6 +204,32 @@ routes!(
             headers: &[],
         }],
         problems: &[(404, NotFound)],
+        guarded: true,
+    },
+    Route {
+        operation: AuditJob,
+        method: "GET",
+        path: "/api/jobs/{jobGuid}/audit",
+        function: "job-status",
+        summary: "Audit a job",
+        description: "Recomputes the counts of the job from its tallies, chunk indexes and run outputs, and names the first \
+                      thing that does not hold. A large job takes several requests: ask again with `next` while the verdict \
+                      is `continues`.",
+        parameters: &[Parameter {
+            name: "after",
+            place: "query",
+            required: false,
+            description: "The `next` of the answer before.",
+            schema: r#"{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,1024}$"}"#,
+        }],
+        body: None,
+        answers: &[Answer {
+            status: 200,
+            description: "The proof, or what was found instead.",
+            json: &[Json::of::<AuditView>()],
+            headers: &[],
+        }],
+        problems: &[(400, InvalidQuery), (404, NotFound), (409, Changed)],
         guarded: true,
     },
     Route {

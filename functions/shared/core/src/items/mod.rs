@@ -1,5 +1,6 @@
 //! The items of a chunk, read as a run needs them, and walks through the items of a whole job.
 
+pub mod audit;
 pub mod chunk_index;
 pub mod failed;
 pub mod give_up;

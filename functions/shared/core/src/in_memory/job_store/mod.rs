@@ -60,6 +60,18 @@ impl InMemoryJobStore {
         }
     }
 
+    /// Changes the totals of an attempt without any condition, as a broken store would.
+    pub fn edit_totals(&self, job: JobGuid, attempt: u32, edit: impl FnOnce(&mut Totals)) {
+        if let Some(totals) = lock(&self.0).totals.get_mut(&(job, attempt)) {
+            edit(totals);
+        }
+    }
+
+    /// Loses a tally, as a broken store would.
+    pub fn lose_tally(&self, job: JobGuid, attempt: u32, number: u32) {
+        lock(&self.0).tallies.remove(&(job, attempt, number));
+    }
+
     /// Changes a tally without any condition, as a broken store would.
     pub fn edit_tally(&self, job: JobGuid, attempt: u32, number: u32, edit: impl FnOnce(&mut Tally)) {
         if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, number)) {
