@@ -147,6 +147,7 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
         read("/results"),
         read("/items?outcome=failed"),
         read("/dead-letters"),
+        read("/audit"),
         change("/cancel"),
         change("/redrive"),
         post("/api/jobs", &on_foreign_file),

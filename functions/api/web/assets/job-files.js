@@ -1,4 +1,4 @@
-// The results of an ended job, and its dead letters.
+// The results of an ended job, its audit and its dead letters.
 
 import * as api from "./api.js";
 import { h } from "./elements.js";
@@ -89,6 +89,50 @@ class DeadLetters extends HTMLElement {
   }
 }
 
+const VERDICTS = {
+  proved: "Proved: every chunk is accounted for exactly once.",
+  proved_in_part: "Proved, with the tallies of earlier attempts whose objects have expired.",
+  active: "Nothing is wrong so far. The job has not ended.",
+  refuted: "Refuted: something does not hold.",
+};
+
+/** The audit of a job, made when somebody asks for it. */
+class JobAudit extends HTMLElement {
+  #guid = "";
+  #notice = new Notice();
+  #figures = h("dl", { class: "facts" });
+  #button = h("button", { type: "button", text: "Audit this job", on: { click: () => this.#audit() } });
+
+  connectedCallback() {
+    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Audit" }),
+      h("p", { class: "hint", text: "Recomputes the counts from everything that is stored." }), this.#button, this.#notice, this.#figures));
+  }
+
+  /** @param {JobView} job */
+  update(job) {
+    this.#guid = job.jobGuid;
+  }
+
+  async #audit() {
+    this.#button.disabled = true;
+    try {
+      const path = `/api/jobs/${this.#guid}/audit`;
+      let proof = await api.get(path);
+      while (proof.verdict === "continues" && this.isConnected) proof = await api.get(`${path}?after=${encodeURIComponent(proof.next)}`);
+      const said = VERDICTS[/** @type {keyof typeof VERDICTS} */ (proof.verdict)] ?? proof.verdict;
+      this.#notice.say(proof.finding ? `${said} ${proof.finding.message}` : said, proof.finding ? "bad" : "good");
+      const facts = [["Items", proof.itemCount], ["Chunks", proof.chunks], ["Committed", proof.chunksCommitted],
+        ["Skipped without a run", proof.chunksSkipped], ["Open", proof.chunksOpen]].map(([name, number]) => [name, count(number)]);
+      this.#figures.replaceChildren(...[...facts, ["Digest", proof.digest]].flatMap(([name, text]) => [h("dt", { text: name }), h("dd", { text })]));
+    } catch (error) {
+      this.#figures.replaceChildren();
+      this.#notice.say(api.reason(error));
+    } finally {
+      this.#button.disabled = false;
+    }
+  }
+}
+
 /** @param {any[]} letters */
 function table(letters) {
   const columns = ["Recorded", "About", "Attempt", "First row", "Rows"];
@@ -98,4 +142,5 @@ function table(letters) {
 }
 
 customElements.define("job-files", JobFiles);
+customElements.define("job-audit", JobAudit);
 customElements.define("dead-letters", DeadLetters);

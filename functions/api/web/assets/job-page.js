@@ -42,6 +42,7 @@ class JobPage extends HTMLElement {
   #facts = h("dl", { class: "facts" });
   #rows = h("failed-rows");
   #files = h("job-files");
+  #audit = h("job-audit");
   #letters = h("dead-letters");
   #sure = h("dialog", { "aria-labelledby": "sure" },
     h("h2", { id: "sure", text: "Cancel this job?" }),
@@ -65,7 +66,7 @@ class JobPage extends HTMLElement {
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
-      this.#letters, this.#sure,
+      this.#audit, this.#letters, this.#sure,
     );
     this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#cancelJob());
     this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
@@ -131,6 +132,7 @@ class JobPage extends HTMLElement {
     }
     this.#rows.update(job, this);
     this.#files.update(job);
+    this.#audit.update(job);
     this.#letters.update(job);
     this.#tick();
   }
