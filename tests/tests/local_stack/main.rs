@@ -3,6 +3,7 @@
 //! All tests share one stack, brought up by the first of them in a folder of its own; it ends with this process.
 
 mod access;
+mod audits;
 mod command;
 mod deaths;
 mod events;

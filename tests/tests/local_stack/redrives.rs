@@ -10,7 +10,7 @@ use crate::stack::on_the_stack;
 
 const BAD_ROWS: [u64; 3] = [10, 600, 1400];
 
-fn file_with_bad_rows() -> String {
+pub fn file_with_bad_rows() -> String {
     let mut csv = "id,amount\n".to_owned();
     for row in 1..=1500 {
         let _ = if BAD_ROWS.contains(&row) { writeln!(csv, "{row},bad") } else { writeln!(csv, "{row},{row}") };
