@@ -13,7 +13,7 @@ use rowmill_core::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
 use rowmill_core::ports::{Jobs, Objects, Tallies};
 use serde_json::json;
 
-use super::{ended, redriven};
+use super::{created, ended, redriven};
 use crate::chunks_of;
 
 /// An ended job that can be damaged.
@@ -114,6 +114,16 @@ async fn damage_to_a_tally_is_named() {
     wrong.names("the number of commits", AuditCode::TallyOpen, 1, Some(1), None).await;
 
     let wrong = Damaged::new().await;
+    wrong.tally(1, 1, |tally| (tally.expected, tally.done) = (tally.expected + 1, tally.done + 1));
+    wrong.names("a chunk too many", AuditCode::ChunkIndexDiffers, 1, Some(1), None).await;
+
+    let wrong = Damaged::new().await;
+    wrong.world.objects.expire(&format!("results/{}/1/", wrong.job));
+    wrong.world.clock.advance(wrong.world.limits.retention);
+    wrong.tally(1, 0, |tally| tally.counts.failed -= 1);
+    wrong.names("a count of an expired attempt", AuditCode::TallyDiffers, 1, Some(0), None).await;
+
+    let wrong = Damaged::new().await;
     wrong.world.jobs.lose_tally(wrong.job, 1, 0);
     wrong.names("a tally", AuditCode::TallyMissing, 1, Some(0), None).await;
 
@@ -137,6 +147,10 @@ async fn a_chunk_that_is_lost_or_is_there_twice_is_named() {
     let wrong = Damaged::new().await;
     wrong.index(1, 1, |index| index.chunks.truncate(5)).await;
     wrong.names("a chunk", AuditCode::ChunkIndexDiffers, 1, Some(1), None).await;
+
+    let wrong = Damaged::new().await;
+    wrong.index(1, 1, |index| index.end.offset += 1).await;
+    wrong.names("the end of a chunk index", AuditCode::ChunkIndexDiffers, 1, Some(1), None).await;
 
     // The second tally holds the last chunk of the first one instead of its own first chunk.
     let wrong = Damaged::new().await;
@@ -259,6 +273,35 @@ async fn damage_to_the_results_is_named() {
     wrong.names("an empty manifest", AuditCode::ManifestInvalid, 2, None, None).await;
     wrong.world.objects.delete(&results.manifest_key(wrong.job));
     wrong.names("the manifest", AuditCode::ManifestMissing, 2, None, None).await;
+}
+
+#[tokio::test]
+async fn damage_to_a_running_job_is_named() {
+    let world = World::new(chunks_of(1));
+    let wrong = Damaged { job: created(&world).await, world };
+    wrong.world.split().await;
+    wrong.world.process_all(&wrong.world.chunks.take()[..10]).await;
+    assert_eq!(wrong.world.audit(wrong.job).await.verdict, AuditVerdict::Active);
+    wrong.tally(1, 0, |tally| tally.done += 1);
+    wrong.names("a commit without a mark", AuditCode::MarkMissing, 1, Some(0), None).await;
+    wrong.tally(1, 0, |tally| tally.done -= 2);
+    wrong.names("a mark without a commit", AuditCode::MarkSurplus, 1, Some(0), None).await;
+    wrong.tally(1, 0, |tally| tally.done += 1);
+    wrong.tally(1, 0, |tally| tally.counts.succeeded += 1);
+    wrong.names("a count", AuditCode::TallyDiffers, 1, Some(0), None).await;
+}
+
+#[tokio::test]
+async fn a_redrive_that_lost_failed_items_is_named() {
+    let world = World::new(chunks_of(1));
+    let wrong = Damaged { job: ended(&world).await, world };
+    wrong.world.redrive(wrong.job, None).await.unwrap();
+    wrong.world.cancel(wrong.job).await;
+    wrong.world.run().await;
+    let audit = wrong.world.audit(wrong.job).await;
+    assert_eq!(audit.verdict, AuditVerdict::Proved, "it was stopped before it dispatched them");
+    wrong.world.jobs.edit_job(wrong.job, |job| job.split.at_end = true);
+    wrong.names("the items of a redrive", AuditCode::DispatchedDiffers, 2, None, None).await;
 }
 
 #[tokio::test]
