@@ -29,6 +29,17 @@ impl LocalStack {
         }
     }
 
+    /// Takes the message of a chunk, its number counted from 0, out of a queue when it is there. Other messages are lost: the
+    /// sweep, which also runs by its schedule, may have sent the chunks before it again.
+    pub async fn take_chunk(&self, queue: &str, job: &str, index: u64) -> Value {
+        loop {
+            let message = self.take(queue).await;
+            if message["jobGuid"] == job && message["index"] == index {
+                return message;
+            }
+        }
+    }
+
     /// Takes a message out of a queue, when the sweep has sent it.
     pub async fn take_with_sweeps(&self, queue: &str) -> Value {
         let started = Instant::now();

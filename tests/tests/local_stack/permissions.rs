@@ -203,7 +203,8 @@ async fn a_file_vanishes_before_its_split(stack: &LocalStack) {
 /// Has a chunk's message given up by both queues: first its items run one at a time, then they fail.
 async fn give_up(stack: &LocalStack, message: &Value) {
     stack.send("ItemsDeadLetterQueueUrl", message).await;
-    let isolated = stack.take("IsolateQueueUrl").await;
+    let index = message["index"].as_u64().expect("a number");
+    let isolated = stack.take_chunk("IsolateQueueUrl", guid(message, "jobGuid"), index).await;
     stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
 }
 
@@ -219,10 +220,10 @@ async fn the_chunks_of_an_upload_are_given_up(stack: &LocalStack) {
     let isolated = stack.take_with_sweeps("IsolateQueueUrl").await;
     stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
 
-    let second = stack.take("ItemsQueueUrl").await;
+    let second = stack.take_chunk("ItemsQueueUrl", &job, 1).await;
     stack.delete_objects_of(&file).await;
     give_up(stack, &second).await;
-    let third = stack.take("ItemsQueueUrl").await;
+    let third = stack.take_chunk("ItemsQueueUrl", &job, 2).await;
     let failed = stack.failed_items(&job).await;
     let texts: Vec<bool> = failed.iter().map(|item| item["raw"].is_string()).collect();
     assert_eq!(texts, [[true; 10], [false; 10]].concat(), "the first chunk could still be read: {failed:?}");
@@ -237,7 +238,7 @@ async fn a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(stack: &Loc
     stack.deliver_to("ProcessItemsFunctionName", false).await;
     let job = dropped(stack, "given-up", &rows(25)).await;
     let job = guid(&job, "jobGuid");
-    let message = stack.take("ItemsQueueUrl").await;
+    let message = stack.take_chunk("ItemsQueueUrl", job, 0).await;
     give_up(stack, &message).await;
     stack.job_when(job, |shown| shown["itemsFailed"] == CHUNK_ITEMS).await;
     let (status, shown) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
@@ -256,7 +257,7 @@ async fn a_completion_is_given_up(stack: &LocalStack) {
     stack.deliver_to("CompleteJobFunctionName", false).await;
     let file = stack.upload("text/csv", rows(1)).await;
     let job = validate(stack, &file).await;
-    let chunk = stack.take("ItemsQueueUrl").await;
+    let chunk = stack.take_chunk("ItemsQueueUrl", &job, 0).await;
     give_up(stack, &chunk).await;
     stack.take("CompletionsQueueUrl").await;
     let message = stack.take_with_sweeps("CompletionsQueueUrl").await;
