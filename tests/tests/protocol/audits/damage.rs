@@ -9,12 +9,15 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
+use rowmill_core::model::tally::{ChunkAddress, Mark, MarkKind, Tally, Totals};
 use rowmill_core::ports::{Jobs, Objects, Tallies};
 use serde_json::json;
 
 use super::{created, ended, redriven};
 use crate::chunks_of;
+
+/// Damages a row.
+type Edit<T> = fn(&mut T);
 
 /// An ended job that can be damaged.
 struct Damaged {
@@ -211,7 +214,7 @@ async fn damage_to_a_run_output_is_named() {
 
 #[tokio::test]
 async fn damage_to_the_totals_and_to_the_job_is_named() {
-    let edits: [(&str, fn(&mut rowmill_core::model::tally::Totals)); 4] = [
+    let edits: [(&str, Edit<Totals>); 4] = [
         ("a count of the totals", |totals| totals.counts.failed += 1),
         ("the items of the totals", |totals| totals.items -= 1),
         ("a tally that is not folded", |totals| totals.closed.retain(|number| *number > 0)),
@@ -231,7 +234,7 @@ async fn damage_to_the_totals_and_to_the_job_is_named() {
     wrong.world.jobs.edit_totals(wrong.job, 1, |totals| totals.final_tallies = None);
     wrong.names("the number of tallies", AuditCode::TotalsMissing, 1, None, None).await;
 
-    let edits: [(&str, AuditCode, fn(&mut Job)); 5] = [
+    let edits: [(&str, AuditCode, Edit<Job>); 5] = [
         ("a count of the job", AuditCode::CountsDiffer, |job| job.counts.as_mut().unwrap().failed -= 1),
         ("no counts", AuditCode::CountsDiffer, |job| job.counts = None),
         ("the counts before a redrive", AuditCode::CountsDiffer, |job| {
