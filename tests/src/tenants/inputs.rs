@@ -149,6 +149,8 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
         read("/dead-letters"),
         read("/audit"),
         change("/cancel"),
+        change("/pause"),
+        change("/resume"),
         change("/redrive"),
         post("/api/jobs", &on_foreign_file),
     ];

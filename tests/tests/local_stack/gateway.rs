@@ -68,7 +68,7 @@ fn mask(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" => *value = json!("masked"),
+                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" | "at" | "digest" => *value = json!("masked"),
                     _ => mask(value),
                 }
             }
@@ -113,6 +113,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/items?outcome=failed&limit=1")),
         Case::get(format!("/api/jobs/{job}/results")),
         Case::get(format!("/api/jobs/{job}/dead-letters")),
+        Case::get(format!("/api/jobs/{job}/audit")),
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{job}/pause"), "", ""),
         Case::post(format!("/api/jobs/{job}/resume"), "", ""),

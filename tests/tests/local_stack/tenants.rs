@@ -13,7 +13,7 @@ async fn the_jobs_of_a_good_tenant_succeed_beside_every_hostile_input() {
     println!("{report}");
     let came_of = |name: &str, outcome: &str| report.answers[name].get(outcome).copied().unwrap_or_default();
     assert_eq!(came_of("recursion over a nested row", "202, then failed - item_timeout"), 1, "{report}");
-    assert_eq!(came_of("the job and the file of another owner", "404 not_found"), 6, "{report}");
+    assert_eq!(came_of("the job and the file of another owner", "404 not_found"), 9, "{report}");
     assert!(came_of("a flood of requests", "429 too_many_requests") > 0, "{report}");
     assert!(!report.beside.is_empty());
 }
