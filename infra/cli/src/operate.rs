@@ -212,8 +212,11 @@ fn status_text(record: &Record, health: Health, logs: &Path) -> String {
     let state = if health == Health::Answering { "running" } else { "not answering" };
     let api = record.api_url.as_deref().unwrap_or("none");
     let (endpoint, pid, logs) = (&record.endpoint, record.pid, logs.display());
+    // The name in the stack's own URL of the API does not resolve outside of the emulator.
+    let mut outputs = record.outputs.clone();
+    outputs.remove("ApiUrl");
     format!("state      {state}\nAPI        {api}\nendpoint   {endpoint}\nprocess    {pid}\nlogs       {logs}\n")
-        + &outputs_text(&record.outputs)
+        + &outputs_text(&outputs)
 }
 
 fn outputs_text(outputs: &BTreeMap<String, String>) -> String {

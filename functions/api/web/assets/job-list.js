@@ -109,6 +109,7 @@ class JobList extends HTMLElement {
     this.#following?.stop();
     this.#rows.clear();
     this.#loaded = false;
+    this.#showState();
     this.#following = live.follow({ jobs: "mine" }, (view) => this.#push(view), () => this.#load());
   }
 
@@ -163,9 +164,14 @@ class JobList extends HTMLElement {
     show(this.#newer, this.#after !== "");
     show(this.#older, this.#next !== null);
     show(this.#pages, this.#after !== "" || this.#next !== null);
-    const none = this.#loaded && this.#rows.size === 0;
+    // While another page or choice loads, the jobs of the last one stay.
+    const none = this.#rows.size === 0 && (this.#loaded || this.#body.children.length === 0);
     show(this.#empty, none);
     if (!none) return;
+    if (!this.#loaded) {
+      this.#empty.replaceChildren(h("p", { text: "Loading…" }));
+      return;
+    }
     const filtered = this.#filter.status || this.#filter.jobType;
     this.#empty.replaceChildren(h("p", { text: filtered ? "No job is like this." : "There are no jobs yet." }),
       filtered ? "" : h("p", {}, h("a", { href: "#/new", text: "Drop a file" }), " to start the first one."));

@@ -41,9 +41,8 @@ pub async fn execute(args: OpenArgs) -> Result<ExitCode, CommandError> {
     let job = args.job.map_or_else(String::new, |job| format!("#/jobs/{job}"));
     let page = stack::page_url(&api) + &job;
     print(&format!("{page}\n"))?;
-    // Without a browser on this machine the person opens the address elsewhere.
-    if !args.no_browser {
-        let _ = ::open::that_detached(&page);
+    if !args.no_browser && ::open::that_detached(&page).is_err() {
+        eprintln!("No browser opened on this machine: open the address above in one.");
     }
     Ok(ExitCode::SUCCESS)
 }

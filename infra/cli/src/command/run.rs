@@ -16,6 +16,9 @@ use crate::download::Folder;
 use crate::follow::Reporter;
 use crate::upload::{RememberedUploads, SourceFile, store};
 
+/// The longest name of a file that goes into the metadata of its job, in bytes.
+const NAME_MAX_BYTES: usize = 200;
+
 /// Uploads a file, runs a job on it and shows its progress
 ///
 /// Exit codes: 0 all items succeeded, 3 some items failed, 1 the job failed or could not be followed, 2 wrong usage,
@@ -72,6 +75,18 @@ enum Source {
     Upload(FileGuid),
 }
 
+impl Source {
+    /// The name of the file, by which the page lists the job. An upload by its guid has its own name.
+    fn metadata(&self) -> Option<Map<String, Value>> {
+        match self {
+            Self::File(file) if file.name.len() <= NAME_MAX_BYTES => {
+                Some(Map::from_iter([("fileName".to_owned(), Value::from(file.name.clone()))]))
+            }
+            Self::File(_) | Self::Upload(_) => None,
+        }
+    }
+}
+
 async fn run(
     args: &RunArgs,
     source: &Source,
@@ -95,7 +110,7 @@ async fn run(
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
-        metadata: None,
+        metadata: source.metadata(),
     };
     let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
     let job = job_run.create_and_follow(&new_job, &mut reporter).await?;

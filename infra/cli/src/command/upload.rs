@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rowmill_api::ids::FileGuid;
 
 use super::connection::ApiArgs;
+use super::interrupt::{self, interrupted};
 use super::{CommandError, print, print_json};
 use crate::follow::Reporter;
 use crate::terminal::bytes;
@@ -49,7 +50,15 @@ async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError
     let connection = args.api.connect().await?;
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
     let report = reporter.upload(&file);
-    let stored = store(&connection.api, &file, RememberedUploads::of_user().as_ref(), &report.progress).await?;
+    let remembered = RememberedUploads::of_user();
+    let stored = tokio::select! {
+        stored = store(&connection.api, &file, remembered.as_ref(), &report.progress) => stored?,
+        () = interrupted() => {
+            drop(report);
+            eprintln!("Interrupted; the file is not stored. The same command sends it, or what is missing of a file in parts.");
+            return Ok(interrupt::exit_code());
+        }
+    };
     drop(report);
     if args.json {
         print_json(&stored.upload)?;
