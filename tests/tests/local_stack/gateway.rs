@@ -68,7 +68,9 @@ fn mask(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" | "at" | "digest" => *value = json!("masked"),
+                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" | "at" | "digest" => {
+                        *value = json!("masked")
+                    }
                     _ => mask(value),
                 }
             }

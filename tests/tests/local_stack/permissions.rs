@@ -190,7 +190,7 @@ async fn a_file_vanishes_before_its_split(stack: &LocalStack) {
     stack.deliver_to("SplitJobFunctionName", false).await;
     let file = stack.upload("text/csv", rows(1)).await;
     let job = validate(stack, &file).await;
-    stack.take("JobsQueueUrl").await;
+    stack.take_of("JobsQueueUrl", &job).await;
     let message = stack.take_with_sweeps("JobsQueueUrl").await;
     stack.delete_objects_of(&file).await;
     stack.send("JobsQueueUrl", &message).await;

@@ -3,9 +3,12 @@
 mod cursors;
 mod damage;
 
+use std::time::Duration;
+
 use acceptance::world::World;
 use rowmill_api::audit::{AuditVerdict, AuditView};
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::states::Status;
 use rowmill_core::ports::Tallies;
 use serde_json::json;
 
@@ -77,7 +80,7 @@ async fn an_ended_job_is_proved_with_its_counts_over_all_attempts() {
 }
 
 #[tokio::test]
-async fn an_empty_job_and_one_that_was_cancelled_before_it_began_are_proved() {
+async fn an_empty_job_and_those_that_nobody_took_up_are_proved() {
     let world = World::new(chunks_of(3));
     let job = world.validate_csv("a,b\n").await;
     world.run().await;
@@ -86,6 +89,13 @@ async fn an_empty_job_and_one_that_was_cancelled_before_it_began_are_proved() {
     let job = created(&world).await;
     world.cancel(job).await;
     world.run().await;
+    agrees(&world, job, AuditVerdict::Proved).await;
+
+    let upload = world.store_csv(file()).await;
+    let job = world.create_with(upload, json!({ "deadlineSeconds": 60 })).await.job_guid;
+    world.clock.advance(Duration::from_secs(60));
+    world.sweep().await;
+    assert_eq!(world.show(job).await.status, Status::Failed);
     agrees(&world, job, AuditVerdict::Proved).await;
 }
 
