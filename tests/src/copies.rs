@@ -46,6 +46,8 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,
         stored: None,
+        job_type: None,
+        lane: None,
     };
     chunks.into_iter().enumerate().map(message).collect()
 }

@@ -21,6 +21,7 @@ use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_aws::settings::{Deadlines, JobRetention, Recovery};
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
     BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, OutstandingUploads,
@@ -28,6 +29,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_reader::JobReader;
+use rowmill_core::progress::lane_router::LaneRouter;
 use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
@@ -51,6 +53,8 @@ pub struct Ports {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The isolate queue.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The lanes queue.
+    pub lanes: Arc<dyn Queue<ChunkMessage>>,
     /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
     /// The bucket.
@@ -167,6 +171,8 @@ pub struct UseCases {
     pub limits: Limits,
     /// The job types.
     pub job_types: JobTypes,
+    /// The limits that job types have of their own.
+    pub type_limits: JobTypeLimits,
 }
 
 impl UseCases {
@@ -188,8 +194,8 @@ impl UseCases {
             recovery: self.limits.recovery,
             ..CreateLimits::default()
         };
-        let job_types = self.job_types.clone();
-        Creator { jobs, uploads, objects, outstanding, splits, job_types, clock, entropy, limits }
+        let (job_types, type_limits) = (self.job_types.clone(), self.type_limits.clone());
+        Creator { jobs, uploads, objects, outstanding, splits, job_types, clock, entropy, limits, type_limits }
     }
 
     /// `job-status`: jobs.
@@ -238,12 +244,13 @@ impl UseCases {
             corrected_max_bytes: self.limits.corrected_max_bytes,
             ..RedriveLimits::default()
         };
-        Redriver { jobs, uploads, objects, splits, clock, entropy, limits }
+        let type_limits = self.type_limits.clone();
+        Redriver { jobs, uploads, objects, splits, clock, entropy, limits, type_limits }
     }
 
     /// `split-job`.
     pub fn splitter(&self) -> Splitter {
-        let Ports { jobs, objects, records, chunks, splits, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, objects, records, chunks, splits, clock, entropy, .. } = self.routed();
         let limits = SplitLimits {
             range_bytes: self.limits.range_bytes,
             timeout: self.limits.lease.saturating_sub(self.limits.margin),
@@ -256,10 +263,22 @@ impl UseCases {
 
     /// A new process of `process-items`, which has prepared no job yet.
     pub fn processor(&self) -> ChunkProcessor {
-        let Ports { jobs, objects, chunks, isolated, batches, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, objects, chunks, isolated, batches, clock, entropy, .. } = self.routed();
         let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone(), Arc::clone(&batches));
-        let (steps, limits) = (self.steps(), self.limits.run);
-        ChunkProcessor { jobs, objects, chunks, isolated, steps, batches, clock, entropy, prepared, limits }
+        let (steps, limits, type_limits) = (self.steps(), self.limits.run, self.type_limits.clone());
+        ChunkProcessor {
+            jobs,
+            objects,
+            chunks,
+            isolated,
+            steps,
+            batches,
+            clock,
+            entropy,
+            prepared,
+            limits,
+            type_limits,
+        }
     }
 
     /// `complete-job`.
@@ -280,7 +299,7 @@ impl UseCases {
 
     /// `dead-letter`.
     pub fn dead_letters(&self) -> DeadLetters {
-        let Ports { jobs, objects, isolated, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, objects, isolated, clock, entropy, .. } = self.routed();
         let Limits { patience, completion_patience, lease, retention, .. } = self.limits;
         let steps = self.steps();
         DeadLetters { jobs, objects, isolated, steps, clock, entropy, patience, completion_patience, lease, retention }
@@ -288,7 +307,7 @@ impl UseCases {
 
     /// `sweep`.
     pub fn sweeper(&self) -> Sweeper {
-        let Ports { jobs, splits, chunks, isolated, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, splits, chunks, isolated, clock, entropy, .. } = self.routed();
         let limits = SweepLimits {
             recovery: self.limits.recovery,
             jobs: JobRetention { retention: self.limits.retention },
@@ -302,14 +321,24 @@ impl UseCases {
         Sweeper { jobs, splits, chunks, isolated, resender, steps, clock, entropy, limits }
     }
 
+    /// The ports, with the lanes beside the queues of chunks.
+    fn routed(&self) -> Ports {
+        let route = |queue: &Arc<dyn Queue<ChunkMessage>>| -> Arc<dyn Queue<ChunkMessage>> {
+            let (queue, lanes) = (Arc::clone(queue), Arc::clone(&self.ports.lanes));
+            Arc::new(LaneRouter { limits: self.type_limits.clone(), queue, lanes })
+        };
+        let (chunks, isolated) = (route(&self.ports.chunks), route(&self.ports.isolated));
+        Ports { chunks, isolated, ..self.ports.clone() }
+    }
+
     fn resender(&self) -> ChunkResender {
-        let Ports { jobs, objects, chunks, isolated, .. } = self.ports.clone();
+        let Ports { jobs, objects, chunks, isolated, .. } = self.routed();
         let JobSteps { committer, window, .. } = self.steps();
         ChunkResender { jobs, objects, chunks, isolated, window, committer }
     }
 
     fn steps(&self) -> JobSteps {
-        let Ports { jobs, objects, chunks, completions, clock, .. } = self.ports.clone();
+        let Ports { jobs, objects, chunks, completions, clock, .. } = self.routed();
         JobSteps::new(jobs, objects, chunks, completions, clock)
     }
 }

@@ -15,7 +15,7 @@ use super::World;
 /// How often [`World::run_with_dead_letters`] delivers a message before it becomes a dead letter.
 const MAX_RECEIVES: u32 = 3;
 
-/// What [`World::queued`] takes off the queues. Chunks of the items and the isolate queue are delivered alike.
+/// What [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.
 struct Queued {
     splits: Vec<SplitMessage>,
     chunks: Vec<ChunkMessage>,
@@ -76,6 +76,7 @@ impl World {
     fn queued(&self) -> Option<Queued> {
         let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
         chunks.extend(self.isolated.take());
+        chunks.extend(self.lanes.take());
         let any = !splits.is_empty() || !chunks.is_empty() || !completions.is_empty();
         any.then_some(Queued { splits, chunks, completions })
     }

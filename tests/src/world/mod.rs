@@ -27,6 +27,7 @@ use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Lease};
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Leases, RecordStore};
@@ -53,6 +54,8 @@ pub struct World {
     pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
     /// The isolate queue.
     pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The lanes queue.
+    pub lanes: Arc<InMemoryQueue<ChunkMessage>>,
     /// The completions queue.
     pub completions: Arc<InMemoryQueue<CompletionMessage>>,
     /// The clock.
@@ -99,12 +102,26 @@ impl World {
 
     /// A world with one more job type, which may use the world's clock.
     pub fn with_job_type(limits: Limits, job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>) -> Self {
+        Self::with(limits, JobTypeLimits::default(), job_type)
+    }
+
+    /// A world whose job types have limits of their own: the text of the parameter `JobTypes`.
+    pub fn with_type_limits(limits: Limits, job_types: &str) -> Self {
+        Self::with(limits, JobTypeLimits::parse(job_types).expect("valid limits"), |_| None)
+    }
+
+    fn with(
+        limits: Limits,
+        type_limits: JobTypeLimits,
+        job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>,
+    ) -> Self {
         let jobs = Arc::new(InMemoryJobStore::default());
         let objects = Arc::new(InMemoryObjects::default());
         let records = Arc::new(InMemoryRecordStore::default());
         let splits = Arc::new(InMemoryQueue::default());
         let chunks = Arc::new(InMemoryQueue::default());
         let isolated = Arc::new(InMemoryQueue::default());
+        let lanes = Arc::new(InMemoryQueue::default());
         let completions = Arc::new(InMemoryQueue::default());
         let clock = Arc::new(ManualClock::default());
         let faults = Arc::new(Faults::default());
@@ -119,6 +136,7 @@ impl World {
             splits: splits.clone(),
             chunks: chunks.clone(),
             isolated: isolated.clone(),
+            lanes: lanes.clone(),
             completions: completions.clone(),
             batches: Arc::new(InlineBatchRunner),
             clock: clock.clone(),
@@ -132,11 +150,12 @@ impl World {
             splits: CrashingPort::new(splits.clone(), &faults),
             chunks: CrashingPort::new(chunks.clone(), &faults),
             isolated: CrashingPort::new(isolated.clone(), &faults),
+            lanes: CrashingPort::new(lanes.clone(), &faults),
             completions: CrashingPort::new(completions.clone(), &faults),
             ..reliable.clone()
         };
         let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(&clock));
-        let api = UseCases { ports: reliable, limits, job_types };
+        let api = UseCases { ports: reliable, limits, job_types, type_limits };
         let functions = UseCases { ports: crashing, ..api.clone() };
         Self {
             uploads: api.uploads(),
@@ -160,6 +179,7 @@ impl World {
             splits,
             chunks,
             isolated,
+            lanes,
             completions,
             clock,
             faults,

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::spec::{DRY_RUN, Source, Spec};
 use rowmill_core::model::states::Status;
@@ -48,6 +49,8 @@ pub struct Creator {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: CreateLimits,
+    /// The limits that job types have of their own.
+    pub type_limits: JobTypeLimits,
 }
 
 impl Creator {
@@ -107,7 +110,8 @@ impl Creator {
     ) -> Result<NewJob, CreateJobError> {
         let job_type = self.job_type(request)?;
         // Before the work on the file: a refusal must cost as little as the request.
-        if let Some(full) = self.jobs.reached(owner, &request.job_type, self.limits.ceilings).await? {
+        let ceilings = self.limits.ceilings.of_type(self.type_limits.of(&request.job_type));
+        if let Some(full) = self.jobs.reached(owner, &request.job_type, ceilings).await? {
             return Err(CreateJobError::Full(full));
         }
         let now = self.clock.now();
@@ -129,7 +133,7 @@ impl Creator {
         });
         let mut job = self.job_row(&spec, request);
         warnings::add(&mut job.warnings, found);
-        Ok(NewJob { job, spec, ceilings: self.limits.ceilings, idempotency })
+        Ok(NewJob { job, spec, ceilings, idempotency })
     }
 
     /// The job type of a request, which knows all of its params.

@@ -32,15 +32,19 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
 /// If a setting is missing or wrong.
 pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, lambda_runtime::Error> {
     let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
+    let job_types = job_types.with(targets.types());
+    let type_limits = runtime.type_limits()?;
+    type_limits.check_known(&job_types.names())?;
     Ok(Creator {
         jobs: runtime.job_store()?,
         uploads: runtime.upload_store()?,
         objects: runtime.objects()?,
         outstanding: runtime.outstanding_uploads()?,
         splits: runtime.split_queue()?,
-        job_types: job_types.with(targets.types()),
+        job_types,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: CreateLimits::from_env()?,
+        type_limits,
     })
 }

@@ -14,6 +14,7 @@ use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Redrive};
 use rowmill_core::model::keys;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::upload::UploadState;
 use rowmill_core::ports::{
@@ -45,6 +46,8 @@ pub struct Redriver {
     pub entropy: Arc<dyn Entropy>,
     /// The limits.
     pub limits: RedriveLimits,
+    /// The limits that job types have of their own.
+    pub type_limits: JobTypeLimits,
 }
 
 /// Why no attempt was started. The texts are the problem details that the client reads.
@@ -129,7 +132,8 @@ impl Redriver {
         let (base, unprocessed_from) = (job.failures_since(), job.unprocessed_from());
         let redrive = Redrive { by, before, base, unprocessed_from, corrected };
         let wake_at = deadline_at.min(at + self.limits.recovery.stale);
-        let attempt = NewAttempt { seen: job, redrive, ceilings: self.limits.ceilings, at, deadline_at, wake_at };
+        let ceilings = self.limits.ceilings.of_type(self.type_limits.of(&job.job_type));
+        let attempt = NewAttempt { seen: job, redrive, ceilings, at, deadline_at, wake_at };
         let job = self.jobs.redrive(&attempt).await.map_err(|error| match error {
             RedriveError::Full(full) => RedriveJobError::Full(full),
             RedriveError::Moved(_) => RedriveJobError::Active,

@@ -22,6 +22,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: RedriveLimits::from_env()?,
+        type_limits: runtime.type_limits()?,
     });
     runtime
         .serve_api(move |call| {

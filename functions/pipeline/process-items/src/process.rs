@@ -12,6 +12,7 @@ use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
@@ -48,6 +49,8 @@ pub struct ChunkProcessor {
     pub prepared: PreparedJobs,
     /// The limits of a run.
     pub limits: RunLimits,
+    /// The limits that job types have of their own.
+    pub type_limits: JobTypeLimits,
 }
 
 /// How a delivery ended.
@@ -63,6 +66,8 @@ pub enum ChunkEnd {
     Past,
     /// The job is paused. Its message is dropped: whoever resumes the job has the chunk sent again.
     Paused,
+    /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
+    Rerouted,
 }
 
 /// One run at a chunk: its message, and its time.
@@ -115,6 +120,9 @@ impl ChunkProcessor {
             stop_overdue(&*self.jobs, &job, self.clock.now()).await?;
             return self.skip(&delivery).await;
         }
+        if is_astray(&self.type_limits, &job.job_type, message) {
+            return self.reroute(message, &job).await;
+        }
         if job.first_chunk_at.is_none() {
             // Before any item begins: a job that is stopped for lack of capacity has processed none.
             let job = watch.begin(message.job_guid, message.address.attempt).await?;
@@ -139,6 +147,17 @@ impl ChunkProcessor {
             }
             end => end,
         }
+    }
+
+    /// Sends a message on a lane of its job type. Its chunk does not run here.
+    async fn reroute(&self, message: &ChunkMessage, job: &Job) -> Result<ChunkEnd, RunError> {
+        let message = ChunkMessage { job_type: Some(job.job_type.clone()), ..message.clone() };
+        match message.delivery_mode {
+            DeliveryMode::Isolated => self.isolated.send(&[message]).await?,
+            // It may have been delivered before.
+            _ => self.chunks.send(&[ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message }]).await?,
+        }
+        Ok(ChunkEnd::Rerouted)
     }
 
     async fn run(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {

@@ -141,6 +141,8 @@ impl Bench {
             delivery_mode: DeliveryMode::Fresh,
             max_concurrency: None,
             stored: None,
+            job_type: None,
+            lane: None,
         };
         read_input(&objects, &spec, &spec.head.columns.clone().into(), &message).await
     }

@@ -23,7 +23,8 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
     let runtime = rowmill_aws::start("process-items").await?;
     let jobs = runtime.job_store()?;
     let job_types = with_targets(job_types(runtime.record_store()?), &runtime).await?;
-    let limits = RunLimits::from_env()?;
+    let (limits, type_limits) = (RunLimits::from_env()?, runtime.type_limits()?);
+    type_limits.check_known(&job_types.names())?;
     let batches = runtime.batch_runner(limits.item_timeout);
     let processor = Arc::new(ChunkProcessor {
         prepared: PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches)),
@@ -36,6 +37,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits,
+        type_limits,
     });
     runtime
         .serve_queue(move |batch| {

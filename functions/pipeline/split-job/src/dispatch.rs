@@ -131,7 +131,7 @@ impl TallyDispatcher<'_> {
     pub async fn send(&self, index: &ChunkIndex, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
         let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(self.job.job_guid, &self.job.owner, address(place), delivery_mode);
+        let message = |place| index.message(self.job, address(place), delivery_mode);
         let messages = places.filter_map(message).collect();
         self.chunks.send(&self.window.admit(messages).await?).await
     }

@@ -3,8 +3,8 @@
 //! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
-//! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]) and the keys of
-//! webhooks ([`webhook_key()`]).
+//! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]), the keys of
+//! webhooks ([`webhook_key()`]) and the parameter `JobTypes` ([`job_type_limits`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -14,9 +14,11 @@ pub mod blocks;
 pub mod client_config;
 pub mod dead_letter;
 pub mod document;
+pub mod entries;
 pub mod ids;
 pub mod item;
 pub mod job;
+pub mod job_type_limits;
 pub mod live;
 mod open;
 pub mod openapi;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_api::routes;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::ports::{
@@ -14,6 +15,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
+use rowmill_core::progress::lane_router::LaneRouter;
 use rowmill_core::progress::refused::RefusalMemory;
 use rowmill_core::progress::resend::ChunkResender;
 use serde::Serialize;
@@ -32,7 +34,7 @@ use crate::live_events::{self, LiveEvent};
 use crate::s3::S3Objects;
 use crate::secrets_manager::StoredSecret;
 use crate::serve::{self, Batch};
-use crate::settings::{self, Resource, SettingsGroup, StartError};
+use crate::settings::{self, JobTypeSettings, Resource, SettingsGroup, StartError};
 use crate::sqs::{SqsDeliveries, SqsQueue};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
@@ -109,14 +111,25 @@ impl Runtime {
         self.queue(settings::JOBS_QUEUE)
     }
 
-    /// The items queue: chunks to process.
-    pub fn items_queue(&self) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
-        self.queue(settings::ITEMS_QUEUE)
+    /// The limits that job types have of their own.
+    pub fn type_limits(&self) -> Result<JobTypeLimits, StartError> {
+        JobTypeSettings::from_env()?.limits()
     }
 
-    /// The isolate queue: chunks to process one item at a time.
+    /// The queue with the lanes beside it, for the chunks of job types that have lanes.
+    pub fn with_lanes(&self, queue: Resource) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
+        let lanes = SqsQueue::of_lanes(self.clients.sqs(), settings::LANES_QUEUE.read()?);
+        Ok(Arc::new(LaneRouter { limits: self.type_limits()?, queue: self.queue(queue)?, lanes: Arc::new(lanes) }))
+    }
+
+    /// The items queue: chunks to process. Those of some job types go on lanes.
+    pub fn items_queue(&self) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
+        self.with_lanes(settings::ITEMS_QUEUE)
+    }
+
+    /// The isolate queue: chunks to process one item at a time. Those of some job types go on lanes.
     pub fn isolate_queue(&self) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
-        self.queue(settings::ISOLATE_QUEUE)
+        self.with_lanes(settings::ISOLATE_QUEUE)
     }
 
     /// The completions queue: attempts to end.

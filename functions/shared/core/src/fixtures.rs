@@ -1,4 +1,4 @@
-//! Plain values for tests: a spec and a job. A test sets the fields that it is about and takes the rest from here.
+//! Plain values for tests: a spec, a job and a chunk's message. A test sets the fields that it is about and takes the rest from here.
 
 use jiff::Timestamp;
 use serde_json::Map;
@@ -6,8 +6,10 @@ use uuid::Uuid;
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::job::Job;
+use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::spec::{Source, SourceFile, Spec};
-use crate::text::{ChunkLimits, Dialect, Format, Head, SCANNER_VERSION};
+use crate::model::tally::ChunkAddress;
+use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, SCANNER_VERSION};
 
 /// The spec of an `import` of a JSON Lines file, created at the Unix epoch, with nil GUIDs.
 pub fn spec() -> Spec {
@@ -31,4 +33,20 @@ pub fn spec() -> Spec {
 /// The job of [`spec`], created and waiting. All of its times are the Unix epoch.
 pub fn job() -> Job {
     Job::waiting(&spec(), Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH)
+}
+
+/// The message of this chunk of the first attempt of [`job`]: one item, sent for the first time.
+pub fn chunk_message(tally: u32, index: u8) -> ChunkMessage {
+    let job = job();
+    ChunkMessage {
+        job_guid: job.job_guid,
+        owner: job.owner,
+        address: ChunkAddress { attempt: 1, tally, index },
+        chunk: Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items },
+        delivery_mode: DeliveryMode::Fresh,
+        max_concurrency: None,
+        stored: None,
+        job_type: Some(job.job_type),
+        lane: None,
+    }
 }

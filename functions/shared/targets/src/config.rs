@@ -24,13 +24,12 @@
 //! A call that takes longer than the time that `process-items` has left is cancelled and repeated later. So keep
 //! `timeoutSeconds` well below the template's `ProcessTimeoutSeconds`.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use rowmill_api::entries::Entries;
 use rowmill_core::job_types::target_type::TargetCalls;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::call_gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
@@ -221,29 +220,6 @@ fn is_function_arn(arn: &str) -> bool {
     let named = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_graphic() && c != '*');
     matches!(parts.as_slice(), ["arn", partition, "lambda", _, _, "function", _] | ["arn", partition, "lambda", _, _, "function", _, _]
         if partition.starts_with("aws") && parts.iter().all(named))
-}
-
-/// The members of a JSON object in their order. Repeated names are kept, so that they can be rejected.
-struct Entries(Vec<(String, serde_json::Value)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Entries;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@
 //! template, and the variables of every function with the groups that its `start.rs` reads.
 
 mod files;
+mod job_types;
 mod jobs;
 mod live;
 mod quotas;
@@ -34,15 +35,18 @@ mod times;
 mod value;
 
 pub use files::{FileLimits, Links};
+pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
 pub use live::{ConnectionLimits, SubscriptionLimits};
 pub use resources::{
     ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, CONNECTIONS_TABLE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE, ITEMS_QUEUE,
-    JOBS_QUEUE, JOBS_TABLE, LIVE_URL, RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
+    JOBS_QUEUE, JOBS_TABLE, LANES_QUEUE, LIVE_URL, RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
 };
 pub use targets::JobTargets;
 pub use times::{CompleteTimes, VISIBILITY_TIMEOUTS};
 pub use value::Value;
+
+use rowmill_api::job_type_limits::JobTypesError;
 
 /// Why a function cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +69,9 @@ pub enum StartError {
         /// The expected value.
         expected: &'static str,
     },
+    /// The limits of the job types are invalid.
+    #[error(transparent)]
+    JobTypes(#[from] JobTypesError),
 }
 
 /// Settings that belong together, read at once. Made by [`settings!`](crate::settings!).

@@ -49,6 +49,8 @@ resources! {
     ITEMS_QUEUE = "ROWMILL_ITEMS_QUEUE_URL", "the URL of the items queue";
     /// Chunks to process one item at a time.
     ISOLATE_QUEUE = "ROWMILL_ISOLATE_QUEUE_URL", "the URL of the isolate queue";
+    /// Chunks of the job types that have lanes.
+    LANES_QUEUE = "ROWMILL_LANES_QUEUE_URL", "the URL of the lanes queue";
     /// Attempts to end.
     COMPLETIONS_QUEUE = "ROWMILL_COMPLETIONS_QUEUE_URL", "the URL of the completions queue";
     /// Files dropped into the bucket.

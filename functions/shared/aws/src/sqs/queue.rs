@@ -1,13 +1,14 @@
-use std::marker::PhantomData;
 use std::num::ParseIntError;
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_core::model::messages::Grouped;
+use rowmill_core::model::lanes::group_of;
+use rowmill_core::model::messages::{ChunkMessage, Grouped};
 use rowmill_core::ports::{PortError, Queue};
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::batches::{batches, group};
 use super::errors::port_error;
@@ -19,20 +20,45 @@ const DOING: &str = "sending messages";
 /// The number of batches of one call that are sent at the same time.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// A standard queue in SQS. Messages are JSON, grouped by owner for the fair queues of SQS.
+/// A queue in SQS. Messages are JSON.
 #[derive(Debug)]
 pub struct SqsQueue<M> {
     client: Client,
     url: String,
-    messages: PhantomData<fn(M)>,
+    groups: fn(&M) -> Groups,
+}
+
+/// How SQS groups a message.
+struct Groups {
+    /// Its message group.
+    group: String,
+    /// Under which name a repeated message is dropped. Only the messages of a FIFO queue have one.
+    deduplication: Option<String>,
+}
+
+impl<M: Grouped> SqsQueue<M> {
+    /// The standard queue at this URL. Messages are grouped by owner, for the fair queues of SQS.
+    pub const fn new(client: Client, url: String) -> Self {
+        Self { client, url, groups: |message| Groups { group: group(message.owner()), deduplication: None } }
+    }
+}
+
+impl SqsQueue<ChunkMessage> {
+    /// The FIFO queue at this URL. The message groups are the lanes of the job types.
+    pub const fn of_lanes(client: Client, url: String) -> Self {
+        Self { client, url, groups: on_lane }
+    }
+}
+
+/// A lane is a message group. Each sending has a name of its own, which only its own retries share: a chunk that is sent
+/// again on purpose must not be dropped.
+fn on_lane(message: &ChunkMessage) -> Groups {
+    let job_type = message.job_type.as_deref().unwrap_or_default();
+    let group = group_of(job_type, message.lane.unwrap_or_default());
+    Groups { group, deduplication: Some(Uuid::new_v4().simple().to_string()) }
 }
 
 impl<M> SqsQueue<M> {
-    /// The queue at this URL.
-    pub const fn new(client: Client, url: String) -> Self {
-        Self { client, url, messages: PhantomData }
-    }
-
     /// Sends one batch, and retries the entries that SQS refuses temporarily.
     async fn send_batch(&self, mut entries: Vec<SendMessageBatchRequestEntry>) -> Result<(), PortError> {
         let mut pauses = Pauses::after_conflict();
@@ -55,9 +81,9 @@ impl<M> SqsQueue<M> {
     }
 }
 
-fn entry(place: usize, body: &str, group: String) -> Result<SendMessageBatchRequestEntry, PortError> {
-    let entry =
-        SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body).message_group_id(group);
+fn entry(place: usize, body: &str, groups: Groups) -> Result<SendMessageBatchRequestEntry, PortError> {
+    let entry = SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
+    let entry = entry.message_group_id(groups.group).set_message_deduplication_id(groups.deduplication);
     entry.build().map_err(|error| PortError::invalid(DOING, error))
 }
 
@@ -68,7 +94,7 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         let bodies = bodies.map_err(|error| PortError::invalid(DOING, error))?;
         let mut requests = Vec::new();
         for batch in batches(&bodies) {
-            let entries = batch.into_iter().map(|place| entry(place, &bodies[place], group(messages[place].owner())));
+            let entries = batch.into_iter().map(|place| entry(place, &bodies[place], (self.groups)(&messages[place])));
             requests.push(entries.collect::<Result<Vec<_>, _>>()?);
         }
         let sent = stream::iter(requests).map(|entries| self.send_batch(entries));

@@ -38,6 +38,8 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         delivery_mode: DeliveryMode::Recovered,
         max_concurrency: Some(3),
         stored: Some(StoredText { by: RunId::from_bytes([3; RunId::BYTES]), weight: 17 }),
+        job_type: Some("import".into()),
+        lane: Some(2),
     }
 }
 

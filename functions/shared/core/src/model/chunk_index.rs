@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::ids::RunId;
+use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode, StoredText};
 use crate::model::tally::ChunkAddress;
 use crate::text::{Chunk, Position};
@@ -57,22 +58,30 @@ impl ChunkIndex {
         self.stored.as_ref().and_then(|stored| stored.next.clone())
     }
 
-    /// The message of the chunk at this place, if the tally has one there.
+    /// The message of the chunk of this job at this place, if the tally has one there.
     pub fn message(
         &self,
-        job_guid: JobGuid,
-        owner: &Owner,
+        job: &Job,
         address: ChunkAddress,
         delivery_mode: DeliveryMode,
     ) -> Option<ChunkMessage> {
         let chunk = *self.chunks.get(usize::from(address.index))?;
-        let (owner, max_concurrency) = (owner.clone(), self.max_concurrency);
         let stored = match &self.stored {
             None => None,
             Some(stored) => {
                 Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
             }
         };
-        Some(ChunkMessage { job_guid, owner, address, chunk, delivery_mode, max_concurrency, stored })
+        Some(ChunkMessage {
+            job_guid: job.job_guid,
+            owner: job.owner.clone(),
+            address,
+            chunk,
+            delivery_mode,
+            max_concurrency: self.max_concurrency,
+            stored,
+            job_type: Some(job.job_type.clone()),
+            lane: None,
+        })
     }
 }

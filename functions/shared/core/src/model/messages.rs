@@ -30,7 +30,7 @@ impl SplitMessage {
     }
 }
 
-/// On the items queue: process the items of this chunk.
+/// On the items, the isolate or the lanes queue: process the items of this chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkMessage {
@@ -53,6 +53,12 @@ pub struct ChunkMessage {
     /// The object that holds the chunk's text, if it is not a range of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredText>,
+    /// The job's type, which decides on its lane. `None` in a message of an older version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_type: Option<String>,
+    /// The lane on which it was sent, counted from 0; `None` beside the lanes. See [`lanes`](crate::model::lanes).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lane: Option<u32>,
 }
 
 impl ChunkMessage {

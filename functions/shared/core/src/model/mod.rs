@@ -7,6 +7,7 @@ pub mod ids;
 pub mod job;
 pub mod job_event;
 pub mod keys;
+pub mod lanes;
 pub mod live;
 pub mod messages;
 pub mod outstanding;

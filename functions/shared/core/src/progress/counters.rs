@@ -68,9 +68,9 @@ impl Counters {
         let Some(width) = max_concurrency else {
             return self.open.iter().map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
         };
-        let lanes: BTreeSet<u64> =
+        let chains: BTreeSet<u64> =
             self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width.max(1))).collect();
-        lanes.len() as u64
+        chains.len() as u64
     }
 
     /// When a tally last moved.
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(counters(Vec::new()).in_flight(None), 0);
         let open = counters(vec![tally(0, 64, &[0, 2]), tally(2, 5, &[0, 1, 2, 3])]);
         assert_eq!(open.in_flight(None), 63);
-        // Chunks 1 and 3 to 63, and chunk 132: those before them in their lane are committed, those behind them wait.
+        // Chunks 1 and 3 to 63, and chunk 132: those before them in their chain are committed, those behind them wait.
         assert_eq!(open.in_flight(Some(1)), 1);
         assert_eq!(open.in_flight(Some(0)), 1, "a stored width that cannot be is no panic");
         assert_eq!(open.in_flight(Some(3)), 3);
@@ -137,7 +137,7 @@ mod tests {
         skipped.done = skipped.expected;
         assert_eq!(counters(vec![skipped]).in_flight(Some(3)), 0, "the rest of a tally is skipped without marks");
         let last = counters(vec![tally(2, 5, &[0, 1, 2, 3])]);
-        assert_eq!((last.in_flight(Some(3)), last.in_flight(None)), (1, 1), "the other lanes have no chunks left");
+        assert_eq!((last.in_flight(Some(3)), last.in_flight(None)), (1, 1), "the other chains have no chunks left");
     }
 
     #[test]

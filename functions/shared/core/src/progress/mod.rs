@@ -6,6 +6,7 @@ pub mod committer;
 pub mod counters;
 pub mod job_reader;
 pub mod job_view;
+pub mod lane_router;
 pub mod lease;
 pub mod live_sender;
 pub mod refused;

@@ -41,7 +41,7 @@ impl ChunkResender {
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
         let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(job.job_guid, &job.owner, address(place), DeliveryMode::Recovered);
+        let message = |place| index.message(job, address(place), DeliveryMode::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
         for message in self.window.admit(missing.filter_map(message).collect()).await? {
             match self.jobs.checkpoint(job.job_guid, message.address).await? {

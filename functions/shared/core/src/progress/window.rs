@@ -62,7 +62,7 @@ impl ConcurrencyWindow {
             return Ok(());
         }
         let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
-        match index.message(job.job_guid, &job.owner, next, delivery_mode) {
+        match index.message(&job, next, delivery_mode) {
             Some(message) => self.chunks.send(&[message]).await,
             None => Ok(()),
         }

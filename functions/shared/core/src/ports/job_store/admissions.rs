@@ -3,6 +3,7 @@ use jiff::Timestamp;
 
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
+use crate::model::lanes::TypeLimits;
 use crate::model::spec::Spec;
 use crate::ports::PortError;
 
@@ -58,6 +59,14 @@ pub struct Ceilings {
     pub job_type: u32,
     /// In the whole system.
     pub system: u32,
+}
+
+impl Ceilings {
+    /// These ceilings for a job of a type with limits of its own.
+    #[must_use]
+    pub fn of_type(self, limits: TypeLimits) -> Self {
+        Self { job_type: limits.active_jobs.unwrap_or(self.job_type), ..self }
+    }
 }
 
 /// The stored idempotency key of a request.

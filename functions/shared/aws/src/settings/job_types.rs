@@ -1,0 +1,24 @@
+//! The limits that job types have of their own.
+
+use rowmill_core::model::lanes::JobTypeLimits;
+
+use super::StartError;
+
+crate::settings! {
+    /// The limits that job types have of their own.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct JobTypeSettings {
+        /// JSON: see `rowmill_api::job_type_limits`.
+        pub json: String = String::new(), "JobTypes";
+    }
+}
+
+impl JobTypeSettings {
+    /// The limits, parsed.
+    ///
+    /// # Errors
+    /// [`StartError::JobTypes`].
+    pub fn limits(&self) -> Result<JobTypeLimits, StartError> {
+        Ok(JobTypeLimits::parse(&self.json)?)
+    }
+}
