@@ -23,11 +23,15 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 32] = [
+const CORNERS: [&str; 36] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
     "Process: Paused",
+    "Lane: Committed",
+    "Lane: Continued",
+    "Lane: Paused",
+    "all lanes at work",
     "Split: Paused",
     "Sweep: recovered",
     "Split: Continued",
@@ -106,6 +110,12 @@ fn an_item_of_a_paused_job_is_caught() {
 fn an_item_of_a_past_attempt_is_caught() {
     let found = is_caught(Broken::ProcessPast);
     assert!(found.contains("an item begins although its job is paused or its attempt is past"), "{found}");
+}
+
+#[test]
+fn a_lane_that_lets_two_through_is_caught() {
+    let found = is_caught(Broken::LaneLetsTwoThrough);
+    assert!(found.contains("run at once, more than its concurrency of"), "{found}");
 }
 
 #[test]

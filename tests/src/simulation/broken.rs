@@ -30,6 +30,8 @@ pub enum Broken {
     ProcessPaused,
     /// A chunk of a past attempt is processed.
     ProcessPast,
+    /// A lane lets a message through while another one is in flight.
+    LaneLetsTwoThrough,
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its first checks.

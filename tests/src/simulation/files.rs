@@ -150,9 +150,15 @@ impl SimulatedFile {
     }
 
     /// The request that creates a job over this file.
-    pub fn request(&self, tolerance: Option<Value>, deadline_seconds: Option<u64>, width: Option<u32>) -> Value {
+    pub fn request(
+        &self,
+        job_type: &str,
+        tolerance: Option<Value>,
+        deadline_seconds: Option<u64>,
+        width: Option<u32>,
+    ) -> Value {
         json!({
-            "jobType": "simulated", "fileGuid": self.file_guid, "params": { "format": "csv", "delimiter": "," },
+            "jobType": job_type, "fileGuid": self.file_guid, "params": { "format": "csv", "delimiter": "," },
             "tolerance": tolerance, "deadlineSeconds": deadline_seconds, "maxConcurrency": width,
         })
     }

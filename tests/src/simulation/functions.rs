@@ -1,6 +1,5 @@
 //! The functions: how the simulation invokes each, and the operations of clients.
 
-use rowmill_core::model::keys;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -9,16 +8,13 @@ use std::time::Duration;
 use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
 use dead_letter::settle::DeadMessage;
-use futures::FutureExt;
 use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::watch::JobWatch;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::ChunkAddress;
-use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::ports::{Objects, UploadStore};
 use uuid::Uuid;
 
 use super::plan::{API_TIMEOUT, MARGIN, Operation, Planned, Redrive, TIMEOUT};
@@ -29,7 +25,7 @@ use super::trace::job_name;
 /// The maximum age of a cached job while its items are processed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// A function, with one more entry for `process-items` fed from the isolate queue.
+/// A function, with an entry for each queue that feeds `process-items`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Function {
     /// `split-job`.
@@ -38,6 +34,8 @@ pub enum Function {
     Process,
     /// `process-items`, fed from the isolate queue.
     Isolate,
+    /// `process-items`, fed from the lanes queue.
+    Lane,
     /// `complete-job`.
     Complete,
     /// `dead-letter`.
@@ -50,8 +48,16 @@ pub enum Function {
 
 impl Function {
     /// Every function.
-    pub const ALL: [Self; 7] =
-        [Self::Split, Self::Process, Self::Isolate, Self::Complete, Self::DeadLetter, Self::Sweep, Self::Api];
+    pub const ALL: [Self; 8] = [
+        Self::Split,
+        Self::Process,
+        Self::Isolate,
+        Self::Lane,
+        Self::Complete,
+        Self::DeadLetter,
+        Self::Sweep,
+        Self::Api,
+    ];
 
     /// Whether it makes only few of the calls of a run.
     pub const fn is_rare(self) -> bool {
@@ -65,7 +71,10 @@ impl Function {
             QueueName::Items => Self::Process,
             QueueName::Isolate => Self::Isolate,
             QueueName::Completions => Self::Complete,
-            QueueName::DeadSplits | QueueName::DeadItems | QueueName::DeadCompletions => Self::DeadLetter,
+            QueueName::Lanes => Self::Lane,
+            QueueName::DeadSplits | QueueName::DeadItems | QueueName::DeadLanes | QueueName::DeadCompletions => {
+                Self::DeadLetter
+            }
         }
     }
 }
@@ -190,7 +199,9 @@ impl Run {
                     reply(completer.complete(&message, limit).await)
                 });
             }
-            (Function::Process | Function::Isolate, Body::Chunk(message)) => self.process(function, delivery, message),
+            (Function::Process | Function::Isolate | Function::Lane, Body::Chunk(message)) => {
+                self.process(function, delivery, message);
+            }
             (_, body) => {
                 let dead_letters = Arc::clone(&self.world.dead_letters);
                 let message = dead_message(body);
@@ -211,8 +222,8 @@ impl Run {
         let redelivered = delivery.receives > 1;
         let processor = Arc::clone(&process);
         self.world.invariants.delivered(self.tasks.next_number(), message.job_guid, message.address.attempt);
-        if function == Function::Isolate {
-            self.world.invariants.isolates(self.tasks.next_number(), chunk_of(&delivery.body));
+        if message.delivery_mode == DeliveryMode::Isolated {
+            self.world.invariants.isolates(self.tasks.next_number(), message.job_guid, message.address);
         }
         self.invoke(function, Work::Message(delivery), deadline, Some(process), async move {
             let watch = JobWatch::new(processor.jobs.clone(), processor.clock.clone(), WATCH_MAX_AGE);
@@ -342,50 +353,6 @@ impl Run {
         let file_guid = FileGuid(Uuid::from_u128((0x4 << 76) | (0b10 << 62) | (0x1000 + self.corrected_files)));
         self.store_upload(file_guid, owner.clone(), text.into_bytes());
         Some(file_guid)
-    }
-
-    fn replace_file(&mut self, job: usize) {
-        let key = keys::upload(self.plan.jobs[job].file.file_guid);
-        self.world.hub.tell(None, || format!("the file of job plan {job} is replaced or deleted"));
-        match self.adversary.rng.bool() {
-            true => self.world.bucket.delete(&key),
-            false => {
-                // Another length than the original, so that no job is created over it.
-                let mut bytes = self.plan.jobs[job].file.bytes.clone();
-                bytes.extend_from_slice(b"9,good,other\n");
-                let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None);
-                put.now_or_never().expect("at once").expect("in-memory ports do not fail");
-            }
-        }
-    }
-
-    /// Stores the files of all jobs.
-    pub(super) fn upload_files(&mut self) {
-        for job in self.plan.jobs.clone() {
-            self.store_upload(job.file.file_guid, job.file.owner.clone(), job.file.bytes.clone());
-            self.world.invariants.uploaded(job.file);
-        }
-    }
-
-    fn store_upload(&self, file_guid: FileGuid, owner: Owner, bytes: Vec<u8>) {
-        let (key, now) = (keys::upload(file_guid), self.world.hub.now());
-        let size = bytes.len() as u64;
-        let put = self.world.bucket.put(&key, "text/csv", bytes.into(), None).now_or_never();
-        let etag = put.expect("at once").expect("in-memory ports do not fail");
-        let upload = Upload {
-            file_guid,
-            owner,
-            file_name: None,
-            content_type: "text/csv".into(),
-            size,
-            sha256: None,
-            key,
-            state: UploadState::Ready { etag },
-            created_at: now,
-            expires_at: now + Duration::from_secs(40 * 86_400),
-        };
-        let created = self.world.upload_rows.create(&upload).now_or_never();
-        created.expect("at once").expect("in-memory ports do not fail");
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
@@ -28,6 +29,7 @@ pub struct Invariants {
     pub(super) store: Arc<InMemoryJobStore>,
     pub(super) objects: Arc<InMemoryObjects>,
     ceilings: Ceilings,
+    pub(super) type_limits: JobTypeLimits,
     known: Mutex<Known>,
 }
 
@@ -44,12 +46,19 @@ pub(super) struct Known {
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
+    /// The job types of the invocations that run a chunk of a type with lanes; none of a zombie.
+    pub(super) on_lanes: BTreeMap<u64, Option<String>>,
 }
 
 impl Invariants {
-    /// The checks of a world with this store, bucket and ceilings.
-    pub fn new(store: Arc<InMemoryJobStore>, objects: Arc<InMemoryObjects>, ceilings: Ceilings) -> Self {
-        Self { store, objects, ceilings, known: Mutex::default() }
+    /// The checks of a world with this store, bucket and limits.
+    pub fn new(
+        store: Arc<InMemoryJobStore>,
+        objects: Arc<InMemoryObjects>,
+        ceilings: Ceilings,
+        type_limits: JobTypeLimits,
+    ) -> Self {
+        Self { store, objects, ceilings, type_limits, known: Mutex::default() }
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -76,19 +85,31 @@ impl Invariants {
         self.known().processed.insert((job, row));
     }
 
-    /// This invocation starts to run an isolated chunk (`Some`), or has finished it (`None`).
-    pub fn isolates(&self, task: u64, chunk: Option<(JobGuid, ChunkAddress)>) {
-        match chunk {
-            Some((job, chunk)) => self.known().isolated.insert(task, (job, chunk, false)),
-            None => self.known().isolated.remove(&task),
-        };
+    /// This invocation starts to run an isolated chunk.
+    pub fn isolates(&self, task: u64, job: JobGuid, chunk: ChunkAddress) {
+        self.known().isolated.insert(task, (job, chunk, false));
     }
 
-    /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before. An isolated
-    /// chunk never has two items in processing at once.
+    /// This invocation has ended.
+    pub fn has_ended(&self, task: u64) {
+        let mut known = self.known();
+        known.isolated.remove(&task);
+        known.on_lanes.remove(&task);
+    }
+
+    /// This invocation has timed out and goes on, as none of Lambda does.
+    pub fn is_zombie(&self, task: u64) {
+        let mut known = self.known();
+        known.isolated.remove(&task);
+        known.on_lanes.insert(task, None);
+    }
+
+    /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before, and if a
+    /// lane of its type is free. An isolated chunk never has two items in processing at once.
     pub fn at_item(&self, task: u64, begins: bool) -> Checked {
         if begins {
             self.may_begin(task)?;
+            self.takes_lane(task)?;
         }
         let mut known = self.known();
         let known = &mut *known;
@@ -142,9 +163,9 @@ impl Invariants {
         for (scope, count) in active {
             let noted = self.store.active(&scope);
             ensure(noted == count, || format!("{count} jobs of {scope} are active, but {noted} slots are taken"))?;
-            let ceiling = match scope.split('#').next() {
-                Some("owner") => self.ceilings.owner,
-                Some("type") => self.ceilings.job_type,
+            let ceiling = match scope.split_once('#') {
+                Some(("owner", _)) => self.ceilings.owner,
+                Some((_, job_type)) => self.ceilings.of_type(self.type_limits.of(job_type)).job_type,
                 _ => self.ceilings.system,
             };
             ensure(count <= i64::from(ceiling), || {

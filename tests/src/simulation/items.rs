@@ -15,9 +15,16 @@ use super::files::Kind;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 
-/// The job type `simulated`.
+/// The name of the job type without limits of its own.
+pub const SIMULATED: &str = "simulated";
+
+/// The name of the job type that has lanes in some worlds.
+pub const LANED: &str = "laned";
+
+/// The job types `simulated` and `laned`.
 #[derive(Clone)]
 pub struct Simulated {
+    name: &'static str,
     hub: Hub,
     invariants: Arc<Invariants>,
     shape: ItemShape,
@@ -38,15 +45,20 @@ pub struct ItemShape {
 }
 
 impl Simulated {
-    /// The job type of the world with this hub.
+    /// The job type `simulated` of the world with this hub.
     pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape, holds: Holds) -> Self {
-        Self { hub, invariants, shape, holds, failures: Arc::default() }
+        Self { name: SIMULATED, hub, invariants, shape, holds, failures: Arc::default() }
+    }
+
+    /// The same under the name `laned`.
+    pub fn laned(&self) -> Self {
+        Self { name: LANED, ..self.clone() }
     }
 }
 
 impl JobType for Simulated {
     fn name(&self) -> &str {
-        "simulated"
+        self.name
     }
 
     fn prepare(&self, _spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {

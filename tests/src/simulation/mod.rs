@@ -24,6 +24,7 @@ pub mod gate_objects;
 pub mod hub;
 pub mod invariants;
 pub mod items;
+mod lane_checks;
 mod object_checks;
 pub mod oracle;
 mod pause_checks;
@@ -34,6 +35,7 @@ mod returns;
 pub mod run;
 pub mod tasks;
 pub mod trace;
+mod uploads;
 pub mod world;
 
 use std::fmt;

@@ -25,6 +25,13 @@ pub struct JobAtDelivery {
     read: Option<bool>,
 }
 
+impl JobAtDelivery {
+    /// The job.
+    pub const fn job(&self) -> JobGuid {
+        self.job
+    }
+}
+
 impl Invariants {
     /// An invocation of `process-items` begins.
     pub fn delivered(&self, task: u64, job: JobGuid, attempt: u32) {

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::files::{FileShape, Kind, SimulatedFile};
 use super::functions::Function;
-use super::items::ItemShape;
+use super::items::{ItemShape, LANED, SIMULATED};
 use super::queues::QueueName;
 
 /// The timeout of a function that a queue feeds.
@@ -139,6 +140,8 @@ pub struct Plan {
     pub operations: Vec<Planned>,
     /// The ceilings of active jobs.
     pub ceilings: Ceilings,
+    /// The limits that the job type `laned` has of its own.
+    pub type_limits: JobTypeLimits,
     /// The maximum number of items in a chunk.
     pub chunk_items: u32,
     /// How many bytes the splitter reads at once.
@@ -181,12 +184,14 @@ impl Plan {
         let ceilings = Ceilings { owner: rng.u32(1..=3), job_type: rng.u32(1..=4), system };
         let count = [1, 1, 1, 2, 2, 3, 4][rng.usize(0..7)];
         let owners = rng.u32(1..=2);
+        let type_limits = type_limits(rng);
         let jobs: Vec<JobPlan> = (0..count).map(|number| job(rng, number, owners, count)).collect();
         let operations = operations(rng, &jobs);
         Self {
             jobs,
             operations,
             ceilings,
+            type_limits,
             chunk_items,
             range_bytes: [64, 256, 1024, 1 << 20][rng.usize(0..4)],
             max_receives: rng.u32(2..=4),
@@ -200,6 +205,16 @@ impl Plan {
             faults: faults(rng),
         }
     }
+}
+
+/// Mostly one to three lanes, sometimes a ceiling of its own.
+fn type_limits(rng: &mut fastrand::Rng) -> JobTypeLimits {
+    let lanes = [None, Some(1), Some(1), Some(2), Some(3)][rng.usize(0..5)];
+    let ceiling = (rng.u8(..) < 64).then(|| rng.u32(1..=3));
+    let limit = |name: &str, value: Option<u32>| value.map(|value| (name.to_owned(), value.into()));
+    let limits: Map<String, Value> =
+        [limit("concurrency", lanes), limit("activeJobs", ceiling)].into_iter().flatten().collect();
+    JobTypeLimits::parse(&json!({ LANED: limits }).to_string()).expect("valid limits")
 }
 
 fn faults(rng: &mut fastrand::Rng) -> Faults {
@@ -248,7 +263,8 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
     };
     let deadline_seconds = (rng.u8(..) < 24).then(|| rng.u64(1..600));
     let width = (rng.u8(..) < 64).then(|| rng.u32(1..=4));
-    let request = file.request(tolerance, deadline_seconds, width);
+    let job_type = if rng.u8(..) < 96 { LANED } else { SIMULATED };
+    let request = file.request(job_type, tolerance, deadline_seconds, width);
     let key = rng.bool().then(|| format!("key-{number}"));
     JobPlan { file: Arc::new(file), request, key }
 }

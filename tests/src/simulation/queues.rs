@@ -1,11 +1,13 @@
 //! The queues with exactly the guarantees of SQS: each message is delivered at least once, in any order, until it is
-//! acknowledged. A message that was received too often moves to the dead-letter queue.
+//! acknowledged. A message that was received too often moves to the dead-letter queue. A FIFO queue delivers the messages of a
+//! group in their order, the next one once the one before is neither queued nor in flight, and none twice at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rowmill_core::model::lanes::group_of;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{PortError, Queue};
 
@@ -22,12 +24,16 @@ pub enum QueueName {
     Items,
     /// The isolate queue.
     Isolate,
+    /// The lanes queue, a FIFO queue.
+    Lanes,
     /// The completions queue.
     Completions,
     /// The dead-letter queue of the jobs queue.
     DeadSplits,
     /// The dead-letter queue of both the items and the isolate queue.
     DeadItems,
+    /// The dead-letter queue of the lanes queue, a FIFO queue too.
+    DeadLanes,
     /// The dead-letter queue of the completions queue.
     DeadCompletions,
 }
@@ -37,9 +43,15 @@ impl QueueName {
         match self {
             Self::Splits => Some(Self::DeadSplits),
             Self::Items | Self::Isolate => Some(Self::DeadItems),
+            Self::Lanes => Some(Self::DeadLanes),
             Self::Completions => Some(Self::DeadCompletions),
-            Self::DeadSplits | Self::DeadItems | Self::DeadCompletions => None,
+            Self::DeadSplits | Self::DeadItems | Self::DeadLanes | Self::DeadCompletions => None,
         }
+    }
+
+    /// Whether its messages are delivered in order within their group, and none twice.
+    pub const fn is_fifo(self) -> bool {
+        matches!(self, Self::Lanes | Self::DeadLanes)
     }
 }
 
@@ -100,6 +112,15 @@ pub struct Envelope {
     pub visible_at: Timestamp,
     /// How often it was received.
     pub receives: u32,
+    /// Its message group, in a FIFO queue.
+    pub group: Option<String>,
+}
+
+impl Envelope {
+    /// Whether both are in the same group of the same FIFO queue.
+    fn is_behind_the_same(&self, other: &Self) -> bool {
+        self.queue.is_fifo() && self.queue == other.queue && self.group.is_some() && self.group == other.group
+    }
 }
 
 /// The settings of the queues.
@@ -109,6 +130,8 @@ pub struct QueueLimits {
     pub max_receives: u32,
     /// The visibility timeout of each queue.
     pub visibility: fn(QueueName) -> Duration,
+    /// Whether messages of a group do not wait for each other, which no FIFO queue does.
+    pub without_groups: bool,
 }
 
 /// A message given to a function.
@@ -145,9 +168,30 @@ impl Queues {
 
     fn send(&self, queue: QueueName, body: Body, now: Timestamp) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0 };
+        let group = match &body {
+            Body::Chunk(ChunkMessage { job_type: Some(job_type), lane: Some(lane), .. }) if queue.is_fifo() => {
+                Some(group_of(job_type, *lane)).filter(|_| !self.limits.without_groups)
+            }
+            _ => None,
+        };
+        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0, group };
         *next += 1;
         self.messages().push(envelope);
+    }
+
+    /// The messages that can be received: those that are visible. Of a group of a FIFO queue only the first one can be
+    /// received, and none while one is in flight.
+    pub fn receivable(&self, now: Timestamp) -> Vec<(u64, QueueName)> {
+        let messages = self.messages();
+        let is_free = |place: usize, message: &Envelope| {
+            let others = messages.iter().enumerate().filter(|(other, _)| *other != place);
+            !others
+                .filter(|(_, other)| other.is_behind_the_same(message))
+                .any(|(before, other)| before < place || (other.receives > 0 && other.visible_at > now))
+        };
+        let visible = messages.iter().enumerate().filter(|(_, message)| message.visible_at <= now);
+        let free = visible.filter(|(place, message)| !message.queue.is_fifo() || is_free(*place, message));
+        free.map(|(_, message)| (message.id, message.queue)).collect()
     }
 
     /// Receives a message. None if it was received too often: then it becomes a dead letter.

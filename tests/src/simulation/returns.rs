@@ -13,14 +13,14 @@ use super::trace::job_name;
 impl Run {
     pub(super) fn kill(&mut self, task: u64) {
         if let Some(invocation) = self.tasks.kill(task) {
-            self.world.invariants.isolates(task, None);
+            self.world.invariants.has_ended(task);
             self.died(invocation);
         }
     }
 
     pub(super) fn run_tasks(&mut self) {
         for (task, invocation, ended) in self.tasks.run() {
-            self.world.invariants.isolates(task, None);
+            self.world.invariants.has_ended(task);
             match ended {
                 Ended::Died => self.died(invocation),
                 Ended::Returned(reply) => self.returned(task, invocation, reply),

@@ -209,7 +209,8 @@ impl Run {
             self.world.hub.tell(None, || format!("message m{id} is dropped: {}", delivery.body.brief()));
             return true;
         }
-        if self.adversary.duplicates(self.step, Function::of_queue(delivery.queue)) {
+        let may_repeat = !delivery.queue.is_fifo();
+        if may_repeat && self.adversary.duplicates(self.step, Function::of_queue(delivery.queue)) {
             self.invoke_for(delivery.clone());
         }
         self.invoke_for(delivery);
@@ -220,11 +221,9 @@ impl Run {
     fn receivable(&mut self) -> Option<u64> {
         let now = self.world.hub.now();
         let room = self.room();
-        let messages = self.world.queues.messages();
-        let ready = || messages.iter().filter(|m| m.visible_at <= now && room(Function::of_queue(m.queue)));
-        let count = ready().count();
-        let place = if count == 0 { return None } else { self.adversary.rng.usize(0..count) };
-        ready().nth(place).map(|message| message.id)
+        let mut ready = self.world.queues.receivable(now);
+        ready.retain(|(_, queue)| room(Function::of_queue(*queue)));
+        if ready.is_empty() { None } else { Some(ready[self.adversary.rng.usize(0..ready.len())].0) }
     }
 
     /// Which functions may be invoked once more.
@@ -234,7 +233,7 @@ impl Run {
         let workers = self.plan.workers;
         move |function| {
             let most = match function {
-                Function::Process => workers,
+                Function::Process | Function::Lane => workers,
                 _ => 2,
             };
             running[function as usize] < most
@@ -249,7 +248,10 @@ impl Run {
         }
         let message = messages[self.adversary.rng.usize(0..messages.len())].clone();
         drop(messages);
-        if message.receives == 0 || !self.adversary.duplicates(self.step, Function::of_queue(message.queue)) {
+        if message.receives == 0 || message.queue.is_fifo() {
+            return false;
+        }
+        if !self.adversary.duplicates(self.step, Function::of_queue(message.queue)) {
             return false;
         }
         let Some(delivery) = self.world.queues.duplicate(message.id) else { return false };
@@ -304,7 +306,7 @@ impl Run {
                 let sleeps = self.adversary.zombie_sleeps();
                 let Some(invocation) = self.tasks.about_mut(task) else { continue };
                 invocation.zombie = true;
-                self.world.invariants.isolates(task, None);
+                self.world.invariants.is_zombie(task);
                 invocation.stalled_until = now + sleeps;
                 if let Some((job, chunk)) = invocation.chunk() {
                     self.world.invariants.died_at(job, chunk);

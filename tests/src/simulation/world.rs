@@ -84,8 +84,13 @@ impl World {
         let store = Arc::new(InMemoryJobStore::default());
         let bucket = Arc::new(InMemoryObjects::default());
         let upload_rows = Arc::new(InMemoryUploadStore::default());
-        let invariants = Arc::new(Invariants::new(store.clone(), bucket.clone(), plan.ceilings));
-        let queues = Queues::new(QueueLimits { max_receives: plan.max_receives, visibility });
+        let invariants =
+            Arc::new(Invariants::new(store.clone(), bucket.clone(), plan.ceilings, plan.type_limits.clone()));
+        let queues = Queues::new(QueueLimits {
+            max_receives: plan.max_receives,
+            visibility,
+            without_groups: broken == Broken::LaneLetsTwoThrough,
+        });
         let jobs = Arc::new(GatedJobs {
             store: store.clone(),
             hub: hub.clone(),
@@ -109,14 +114,15 @@ impl World {
             splits: port(QueueName::Splits),
             chunks: port(QueueName::Items),
             isolated: port(QueueName::Isolate),
+            lanes: port(QueueName::Lanes),
             completions: port(QueueName::Completions),
             batches: Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() }),
             clock: Arc::new(VirtualClock(hub.clone())),
             entropy: Arc::new(SeededEntropy::new(seed)),
         };
         let simulated = Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone());
-        let job_types = JobTypes::of([Arc::new(simulated) as Arc<dyn JobType>]);
-        let use_cases = UseCases { ports, limits: limits(plan), job_types };
+        let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
+        let use_cases = UseCases { ports, limits: limits(plan), job_types, type_limits: plan.type_limits.clone() };
         Self {
             creator: Arc::new(use_cases.creator()),
             canceller: Arc::new(use_cases.canceller()),

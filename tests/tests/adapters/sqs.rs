@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use rowmill_aws::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_core::contract::{self, Receiver};
+use rowmill_core::fixtures;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::messages::{ChunkMessage, CompletionMessage};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped};
 use rowmill_core::ports::{Deliveries, PortError, Queue};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -96,7 +97,7 @@ impl FakeSqs {
         aws_sdk_sqs::Client::new(&config("http://127.0.0.1:9", http).await)
     }
 
-    async fn queue<M>(&self) -> SqsQueue<M> {
+    async fn queue<M: Grouped>(&self) -> SqsQueue<M> {
         SqsQueue::new(self.client().await, URL.to_owned())
     }
 
@@ -169,6 +170,35 @@ async fn a_request_has_ten_messages() {
     let taken = fake.taken();
     assert_eq!(attempts(&taken), (0..64).collect::<Vec<_>>());
     assert!(taken.iter().all(|entry| entry["MessageGroupId"] == "me"));
+}
+
+#[tokio::test]
+async fn a_lane_is_a_message_group_and_a_chunk_that_is_sent_again_is_no_repeated_message() {
+    let fake = FakeSqs::refusing([Some(false), None]);
+    let lanes = SqsQueue::of_lanes(fake.client().await, URL.to_owned());
+    let on = |job_type: &str, lane| ChunkMessage {
+        job_type: Some(job_type.to_owned()),
+        lane: Some(lane),
+        ..fixtures::chunk_message(0, 7)
+    };
+    lanes.send(&[on("render", 0), on("render", 2)]).await.unwrap();
+    lanes.send(&[on("render", 0), on("geo-2", 0)]).await.unwrap();
+    let text = |entry: &Value, name: &str| entry[name].as_str().expect("a text").to_owned();
+    let requests = fake.0.lock().unwrap().requests.clone();
+    assert_eq!(requests[0][0], requests[1][0], "the retry of a refused entry is the same message");
+    let sent = fake.taken();
+    let mut groups: Vec<String> = sent.iter().map(|entry| text(entry, "MessageGroupId")).collect();
+    groups.sort();
+    assert_eq!(groups, ["geo-2#0", "render#0", "render#0", "render#2"]);
+    let names: BTreeSet<String> = sent.iter().map(|entry| text(entry, "MessageDeduplicationId")).collect();
+    assert_eq!(names.len(), 4, "each sending has a name of its own");
+}
+
+#[tokio::test]
+async fn a_standard_queue_gets_no_names_of_messages() {
+    let fake = FakeSqs::default();
+    fake.queue().await.send(&messages(1, "me")).await.unwrap();
+    assert_eq!(fake.taken()[0].get("MessageDeduplicationId"), None, "SQS refuses them there");
 }
 
 #[tokio::test]

@@ -146,8 +146,11 @@ fn of_fields(fields: &Value) -> Result<TypeLimits, String> {
         let Some((name, max, field)) = FIELDS.iter().find(|(known, ..)| known == name) else {
             return Err(format!("has an unknown field `{name}`; it may have {}", known()));
         };
-        let value = value.as_u64().and_then(|value| u32::try_from(value).ok()).filter(|value| (1..=*max).contains(value));
-        let Some(value) = value else { return Err(format!("must have a `{name}` that is a whole number from 1 to {max}")) };
+        let value =
+            value.as_u64().and_then(|value| u32::try_from(value).ok()).filter(|value| (1..=*max).contains(value));
+        let Some(value) = value else {
+            return Err(format!("must have a `{name}` that is a whole number from 1 to {max}"));
+        };
         *field(&mut limits) = Some(value);
     }
     Ok(limits)
@@ -204,6 +207,9 @@ mod tests {
         let limits = JobTypeLimits::parse(r#"{"rendr": {"concurrency": 1}}"#).unwrap();
         assert!(limits.check_known(&["import", "rendr"]).is_ok());
         let message = limits.check_known(&["import", "render"]).unwrap_err().to_string();
-        assert_eq!(message, "the parameter JobTypes: `rendr` is not a job type of this stack; these are: import, render");
+        assert_eq!(
+            message,
+            "the parameter JobTypes: `rendr` is not a job type of this stack; these are: import, render"
+        );
     }
 }

@@ -59,12 +59,7 @@ impl ChunkIndex {
     }
 
     /// The message of the chunk of this job at this place, if the tally has one there.
-    pub fn message(
-        &self,
-        job: &Job,
-        address: ChunkAddress,
-        delivery_mode: DeliveryMode,
-    ) -> Option<ChunkMessage> {
+    pub fn message(&self, job: &Job, address: ChunkAddress, delivery_mode: DeliveryMode) -> Option<ChunkMessage> {
         let chunk = *self.chunks.get(usize::from(address.index))?;
         let stored = match &self.stored {
             None => None,

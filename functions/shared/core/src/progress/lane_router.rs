@@ -22,10 +22,8 @@ pub struct LaneRouter {
 #[async_trait]
 impl Queue<ChunkMessage> for LaneRouter {
     async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {
-        let routed = messages.iter().map(|message| ChunkMessage {
-            lane: lane_of(&self.limits, message),
-            ..message.clone()
-        });
+        let routed =
+            messages.iter().map(|message| ChunkMessage { lane: lane_of(&self.limits, message), ..message.clone() });
         let (on_lanes, others): (Vec<_>, Vec<_>) = routed.partition(|message| message.lane.is_some());
         if !others.is_empty() {
             self.queue.send(&others).await?;
