@@ -43,13 +43,15 @@ pub use row::Row;
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// All queues, by the names of the template's outputs.
-const QUEUES: [&str; 10] = [
+const QUEUES: [&str; 12] = [
     "JobsQueueUrl",
     "ItemsQueueUrl",
     "IsolateQueueUrl",
+    "LanesQueueUrl",
     "CompletionsQueueUrl",
     "JobsDeadLetterQueueUrl",
     "ItemsDeadLetterQueueUrl",
+    "LanesDeadLetterQueueUrl",
     "CompletionsDeadLetterQueueUrl",
     "InboxQueueUrl",
     "InboxDeadLetterQueueUrl",

@@ -32,6 +32,7 @@ fn every_queue_has_a_dead_letter_queue_and_the_longest_retention() {
         ("ItemsQueue", "ItemsDeadLetterQueue"),
         // The same chunk, once more dead.
         ("IsolateQueue", "ItemsDeadLetterQueue"),
+        ("LanesQueue", "LanesDeadLetterQueue"),
         ("CompletionsQueue", "CompletionsDeadLetterQueue"),
         ("InboxQueue", "InboxDeadLetterQueue"),
     ]);
@@ -47,10 +48,12 @@ fn every_queue_including_dead_letter_queues_is_read_by_its_function() {
         ("JobsQueue", "SplitJobFunction"),
         ("ItemsQueue", "ProcessItemsFunction"),
         ("IsolateQueue", "ProcessItemsFunction"),
+        ("LanesQueue", "ProcessItemsFunction"),
         ("CompletionsQueue", "CompleteJobFunction"),
         ("InboxQueue", "ReceiveFileFunction"),
         ("JobsDeadLetterQueue", "DeadLetterFunction"),
         ("ItemsDeadLetterQueue", "DeadLetterFunction"),
+        ("LanesDeadLetterQueue", "DeadLetterFunction"),
         ("CompletionsDeadLetterQueue", "DeadLetterFunction"),
     ]);
     assert_eq!(readers, expected);
@@ -58,6 +61,24 @@ fn every_queue_including_dead_letter_queues_is_read_by_its_function() {
     let queues: BTreeSet<&str> = queues.filter(|name| !WITHOUT_READER.contains(name)).collect();
     assert_eq!(queues, readers.into_keys().collect(), "a queue has no reader");
     assert_eq!(sources.len(), queues.len(), "no queue has two readers");
+}
+
+#[test]
+fn a_lane_lets_one_chunk_through_at_a_time() {
+    let template = template();
+    for name in ["LanesQueue", "LanesDeadLetterQueue"] {
+        let queue = properties(&template, name);
+        assert_eq!(queue["FifoQueue"], json!(true), "{name}");
+        let throughput = (&queue["DeduplicationScope"], &queue["FifoThroughputLimit"]);
+        assert_eq!(throughput, (&json!("messageGroup"), &json!("perMessageGroupId")), "{name}");
+        // Messages are named by their senders: a chunk that is sent again has the same content.
+        assert_eq!(queue["ContentBasedDeduplication"], Value::Null, "{name}");
+    }
+    let fifo = template.resources_of("AWS::SQS::Queue").filter(|(_, queue)| queue["Properties"]["FifoQueue"] == true);
+    assert_eq!(fifo.count(), 2);
+    // A batch could hold several messages of a lane.
+    let source = event_sources(&template).into_iter().find(|source| source.queue == "LanesQueue").unwrap();
+    assert_eq!(source.properties["BatchSize"], json!(1));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::fs;
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
 use rowmill_aws::settings::{
-    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, Links, Setting, SettingsGroup, SubscriptionLimits,
+    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, Setting, SettingsGroup,
+    SubscriptionLimits,
 };
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
@@ -29,6 +30,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<FileLimits>(),
         group::<JobRetention>(),
         group::<JobTargets>(),
+        group::<JobTypeSettings>(),
         group::<Links>(),
         group::<RequestLimits>(),
         group::<SubscriptionLimits>(),
@@ -105,19 +107,30 @@ fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<St
     names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is not a resource")).clone()).collect()
 }
 
-/// The variables that each adapter of the runtime reads, including the adapters that it calls.
-fn adapters(resources: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<String>> {
+/// What an adapter of the runtime reads.
+#[derive(Clone, Default)]
+struct Reads {
+    /// Variables that name resources.
+    variables: BTreeSet<String>,
+    /// Groups of settings.
+    groups: BTreeSet<String>,
+}
+
+/// What each adapter of the runtime reads, including the adapters that it calls.
+fn adapters(resources: &BTreeMap<String, String>) -> BTreeMap<String, Reads> {
     let runtime = source("functions/shared/aws/src/runtime.rs");
-    let mut adapters = BTreeMap::new();
+    let mut adapters: BTreeMap<String, Reads> = BTreeMap::new();
     for text in runtime.split("pub fn ").skip(1) {
         let name = text.split(['(', '<']).next().expect("a name").to_owned();
-        let mut variables = resources_in(text, resources);
-        for (called, of_called) in &adapters {
-            if text.contains(&format!("self.{called}()")) {
-                variables.extend::<BTreeSet<String>>(BTreeSet::clone(of_called));
-            }
+        // Private functions may follow its body.
+        let body = text.split("\n    }\n").next().expect("a body");
+        let groups = groups_in(body).into_iter().map(str::to_owned).collect();
+        let mut reads = Reads { variables: resources_in(text, resources), groups };
+        for of_called in adapters.iter().filter(|(called, _)| text.contains(&format!("self.{called}("))) {
+            reads.variables.extend(of_called.1.variables.clone());
+            reads.groups.extend(of_called.1.groups.clone());
         }
-        adapters.insert(name, variables);
+        adapters.insert(name, reads);
     }
     adapters
 }
@@ -162,9 +175,11 @@ fn every_function_gets_exactly_the_settings_that_its_code_reads() {
         let (package, start) = (function.package.as_str(), start_of(&function.package));
         assert!(!start.contains("ROWMILL_"), "{package} reads a variable past its groups");
         let mut read = resources_in(&start, &resources);
-        for (adapter, variables) in &adapters {
+        let mut of_adapters = BTreeSet::new();
+        for (adapter, reads) in &adapters {
             if start.contains(&format!(".{adapter}()")) {
-                read.extend(variables.iter().cloned());
+                read.extend(reads.variables.iter().cloned());
+                of_adapters.extend(reads.groups.iter().map(String::as_str));
             }
         }
         if ADMITTING.contains(&package) {
@@ -175,7 +190,7 @@ fn every_function_gets_exactly_the_settings_that_its_code_reads() {
         // So it does with the limits of callers, for every function with such a route.
         let limited = routes::all().any(|route| route.function == package && route.is_limited());
         let of_guard = limited.then_some(RequestLimits::NAME);
-        for name in groups_in(&start).into_iter().chain(of_api).chain(of_guard) {
+        for name in groups_in(&start).into_iter().chain(of_adapters).chain(of_api).chain(of_guard) {
             let (name, settings) = groups.get_key_value(name).unwrap_or_else(|| panic!("{name} is in no list here"));
             read.extend(settings.iter().map(Setting::variable));
             groups_read.insert(*name);

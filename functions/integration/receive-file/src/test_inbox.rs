@@ -12,6 +12,7 @@ use rowmill_core::in_memory::{
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
@@ -60,6 +61,7 @@ impl TestInbox {
                 ceilings: Ceilings { owner, job_type: 100, system: 200 },
                 ..CreateLimits::default()
             },
+            type_limits: JobTypeLimits::default(),
         };
         let receiver = Receiver {
             creator,

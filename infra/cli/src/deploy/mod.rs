@@ -11,6 +11,8 @@ mod ready;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rowmill_api::job_type_limits::{JobTypeLimits, JobTypesError};
+
 use crate::api::ApiError;
 use crate::aws::{Aws, CallFailed, NoRegion};
 use crate::package::Package;
@@ -76,6 +78,9 @@ pub enum DeployError {
     /// The template has no such parameter.
     #[error("the template has no parameter {0}")]
     UnknownParameter(String),
+    /// The parameter `JobTypes` is invalid.
+    #[error(transparent)]
+    JobTypes(#[from] JobTypesError),
     /// No AWS region is configured.
     #[error(transparent)]
     NoRegion(#[from] NoRegion),
@@ -156,6 +161,7 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
     if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
         return Err(DeployError::UnknownParameter(name.clone()));
     }
+    JobTypeLimits::parse(parameters.get("JobTypes").map_or("", String::as_str))?;
     let bucket = artifacts::bucket(aws, artifacts_bucket).await?;
     artifacts::upload_packages(aws, &bucket, &packages, progress).await?;
     for function in template.functions()? {

@@ -93,6 +93,7 @@ impl StackOptions {
         let mut parameters = BTreeMap::from([
             ("Architecture".to_owned(), architecture.name().to_owned()),
             ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
+            ("LanesMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
             // It listens on loopback only, and all its callers have one address.
             ("AllowOpenApi".to_owned(), "true".to_owned()),
             ("PostsPerMinute".to_owned(), "100000".to_owned()),
