@@ -335,6 +335,15 @@ impl LocalStack {
         sent.expect("the queue takes it");
     }
 
+    /// Sends a message to a group of a FIFO queue, which is named by the template's output.
+    pub async fn send_to_group<M: Serialize>(&self, queue: &str, group: &str, message: &M) {
+        let body = serde_json::to_string(message).expect("a message");
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        let request = self.sqs.send_message().queue_url(self.output(queue)).message_body(body);
+        let sent = request.message_group_id(group).message_deduplication_id(name).send().await;
+        sent.expect("the queue takes it");
+    }
+
     /// How many messages wait or are in flight in all queues, dead-letter queues among them.
     pub async fn messages(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();

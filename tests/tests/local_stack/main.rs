@@ -12,6 +12,7 @@ mod gateway;
 mod hostile;
 mod inbox;
 mod jobs;
+mod lanes;
 mod live;
 mod live_connections;
 mod live_speed;

@@ -38,11 +38,15 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
         ("StopGraceSeconds", "5"),
         ("SweepBackoffMaxSeconds", "10"),
         ("TypeJobCeiling", &TYPE_CEILING.to_string()),
+        ("JobTypes", r#"{"import": {"concurrency": 1}}"#),
     ];
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("permissions");
     let stack = LocalStack::up(&options(folder, &parameters)).await;
     stack
-        .hide_messages_for(&["ItemsDeadLetterQueueUrl", "CompletionsDeadLetterQueueUrl"], Duration::from_secs(6))
+        .hide_messages_for(
+            &["ItemsDeadLetterQueueUrl", "LanesDeadLetterQueueUrl", "CompletionsDeadLetterQueueUrl"],
+            Duration::from_secs(6),
+        )
         .await;
 
     let job = a_job_ends_and_its_results_vanish(&stack).await;
@@ -53,6 +57,7 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
     a_file_vanishes_before_its_split(&stack).await;
     the_chunks_of_an_upload_are_given_up(&stack).await;
     a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(&stack).await;
+    a_chunk_on_a_lane_is_isolated_and_comes_back_to_it(&stack).await;
     a_completion_is_given_up(&stack).await;
     // Its message was put off.
     let late = stack.jobs_marked(LATE, 1).await.remove(0);
@@ -249,6 +254,28 @@ async fn a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(stack: &Loc
     let (_, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
     let files = results["files"].as_array().expect("files");
     assert!(files.iter().any(|file| file["kind"] == "unprocessedRows"), "the skipped rows were copied: {results}");
+}
+
+/// The message of a chunk on a lane is lost, then given up, and then sent beside the lanes, as before its type had any.
+async fn a_chunk_on_a_lane_is_isolated_and_comes_back_to_it(stack: &LocalStack) {
+    stack.deliver_to("ProcessItemsFunctionName", false).await;
+    let file = stack.upload("text/csv", rows(1)).await;
+    let params = json!({ "dataset": "on-a-lane", "key": "id" });
+    let job = stack.create("import", &file, params).await;
+    stack.take_chunk("LanesQueueUrl", &job, 0).await;
+    let message = stack.take_with_sweeps("LanesQueueUrl").await;
+    assert_eq!((&message["jobGuid"], &message["lane"]), (&json!(job), &json!(0)), "{message}");
+    stack.send_to_group("LanesDeadLetterQueueUrl", "import#0", &message).await;
+    let mut isolated = stack.take_chunk("LanesQueueUrl", &job, 0).await;
+    while isolated["handling"] != "isolated" {
+        // The sweep, which also runs by its schedule, has sent the chunk once more.
+        isolated = stack.take_chunk("LanesQueueUrl", &job, 0).await;
+    }
+    isolated["lane"] = Value::Null;
+    stack.send("ItemsQueueUrl", &isolated).await;
+    stack.deliver_to("ProcessItemsFunctionName", true).await;
+    let ended = stack.ended_with_sweeps(&job).await;
+    assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(1)), "{ended}");
 }
 
 /// After the only chunk the message of the completion is lost, and then given up long after that.

@@ -6,6 +6,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
@@ -20,6 +21,9 @@ use rowmill_api::webhook_key;
 use rowmill_targets::signature::{IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, TIMESTAMP_HEADER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+
+/// How long the answers of the slow paths take.
+const SLOWLY: Duration = Duration::from_millis(200);
 
 /// The service of this process. It runs on the runtime it was started on.
 pub static SERVICE: OnceLock<Service> = OnceLock::new();
@@ -36,6 +40,38 @@ struct State {
     hangs: AtomicBool,
     breaks_off: AtomicBool,
     calls: Mutex<BTreeMap<String, usize>>,
+    at_once: Mutex<BTreeMap<String, AtOnce>>,
+}
+
+/// How many calls of a path are being answered, and how many ever were at once.
+#[derive(Clone, Copy, Default)]
+struct AtOnce {
+    now: usize,
+    most: usize,
+}
+
+/// A call that is being answered, until it is dropped: also when its caller is gone.
+struct Answering {
+    state: Arc<State>,
+    path: String,
+}
+
+impl Answering {
+    fn begin(state: &Arc<State>, path: &str) -> Self {
+        let mut at_once = state.at_once.lock().expect("no panic");
+        let of_path = at_once.entry(path.to_owned()).or_default();
+        of_path.now += 1;
+        of_path.most = of_path.most.max(of_path.now);
+        Self { state: Arc::clone(state), path: path.to_owned() }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if let Some(of_path) = self.state.at_once.lock().expect("no panic").get_mut(&self.path) {
+            of_path.now -= 1;
+        }
+    }
 }
 
 impl Service {
@@ -48,6 +84,7 @@ impl Service {
             hangs: AtomicBool::new(true),
             breaks_off: AtomicBool::new(true),
             calls: Mutex::default(),
+            at_once: Mutex::default(),
         });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
@@ -79,6 +116,16 @@ impl Service {
         self.state.calls.lock().expect("no panic").get(path).copied().unwrap_or_default()
     }
 
+    /// How many calls of a path are being answered now.
+    pub fn answering(&self, path: &str) -> usize {
+        self.state.at_once.lock().expect("no panic").get(path).map_or(0, |at_once| at_once.now)
+    }
+
+    /// How many calls of a path were answered at once, at most.
+    pub fn most_at_once(&self, path: &str) -> usize {
+        self.state.at_once.lock().expect("no panic").get(path).map_or(0, |at_once| at_once.most)
+    }
+
     /// Tells the service the secret that its callers have. It refuses all calls before.
     pub fn trust(&self, secret: String) {
         self.state.secret.set(secret).expect("it is told once");
@@ -103,6 +150,11 @@ async fn answer(
         return Ok(whole(StatusCode::UNAUTHORIZED, ""));
     }
     Ok(match path.as_str() {
+        "/one-at-a-time" | "/three-at-a-time" => {
+            let _answering = Answering::begin(&state, &path);
+            tokio::time::sleep(SLOWLY).await;
+            whole(StatusCode::OK, &well(&body).to_string())
+        }
         "/hang" if state.hangs.load(Ordering::SeqCst) => std::future::pending().await,
         "/lie" => whole(StatusCode::OK, r#"{"batchItemFailures": [{"itemIdentifier": "somebody's/1"}]}"#),
         "/break-off" if state.breaks_off.swap(false, Ordering::SeqCst) => half(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use acceptance::local_stack::{LocalStack, options};
 
 use crate::service::{SERVICE, Service};
-use crate::targets;
+use crate::{lanes, targets};
 
 static STACK: OnceLock<LocalStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
@@ -39,9 +39,11 @@ async fn up() -> LocalStack {
         ("ConnectionSubscriptions", "3"),
         ("JobTargets", &targets),
         ("InvokeTargetArns", &arns),
+        ("JobTypes", lanes::JOB_TYPES),
+        ("LanesMaximumConcurrency", "4"),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;
     SERVICE.get().expect("the service runs").trust(targets::webhook_secret(&stack).await.current.0);
-    stack.hide_messages_for(&["ItemsQueueUrl", "IsolateQueueUrl"], Duration::from_secs(12)).await;
+    stack.hide_messages_for(&["ItemsQueueUrl", "IsolateQueueUrl", "LanesQueueUrl"], Duration::from_secs(12)).await;
     stack
 }

@@ -16,7 +16,7 @@ use crate::quotas::operate;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
-/// The stack's job types: two functions and five webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: two functions and seven webhooks, all of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -24,6 +24,7 @@ pub fn config() -> Value {
         let url = if path == "/hang" { service.named_url(path) } else { service.url(path) };
         json!({ "webhook": url, "allowPrivate": true, "timeoutSeconds": 1, "batchItems": batch_items, "concurrency": 2 })
     };
+    let slow = |path: &str| json!({ "webhook": SERVICE.get().expect("the service runs").url(path), "allowPrivate": true, "batchItems": 250 });
     json!({
         "measure": {"invoke": arn("measure"), "outputs": true, "batchItems": 100, "timeoutSeconds": 4},
         // Of a batch on which it throws, the row to blame is found within the five seconds that a run has here.
@@ -33,6 +34,9 @@ pub fn config() -> Value {
         "lying": webhook("/lie", 50),
         "breaking-off": webhook("/break-off", 100),
         "redirecting": webhook("/redirect", 100),
+        // A chunk is two calls, one after the other.
+        "one-lane": slow("/one-at-a-time"),
+        "three-lanes": slow("/three-at-a-time"),
     })
 }
 

@@ -6,6 +6,7 @@ mod audits;
 mod dead_letters;
 mod holds;
 mod isolation;
+mod lanes;
 mod pauses;
 mod previews;
 mod redrives;
