@@ -24,8 +24,8 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
-    BatchRunner, Ceilings, Clock, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects, OutstandingUploads,
-    Queue, RecordStore, UploadStore,
+    BatchRunner, Ceilings, Clock, Deliveries, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects,
+    OutstandingUploads, Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::job_reader::JobReader;
@@ -55,6 +55,8 @@ pub struct Ports {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// The lanes queue.
     pub lanes: Arc<dyn Queue<ChunkMessage>>,
+    /// The deliveries of the lanes queue.
+    pub lane_deliveries: Arc<dyn Deliveries>,
     /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
     /// The bucket.
@@ -263,7 +265,7 @@ impl UseCases {
 
     /// A new process of `process-items`, which has prepared no job yet.
     pub fn processor(&self) -> ChunkProcessor {
-        let Ports { jobs, objects, chunks, isolated, batches, clock, entropy, .. } = self.routed();
+        let Ports { jobs, objects, chunks, isolated, lane_deliveries, batches, clock, entropy, .. } = self.routed();
         let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone(), Arc::clone(&batches));
         let (steps, limits, type_limits) = (self.steps(), self.limits.run, self.type_limits.clone());
         ChunkProcessor {
@@ -271,6 +273,7 @@ impl UseCases {
             objects,
             chunks,
             isolated,
+            lane_deliveries,
             steps,
             batches,
             clock,

@@ -119,6 +119,12 @@ fn a_lane_that_lets_two_through_is_caught() {
 }
 
 #[test]
+fn a_lane_that_is_not_held_until_the_end_of_its_run_is_caught() {
+    let found = is_caught(Broken::LaneIsNotHeld);
+    assert!(found.contains("run at once, more than its concurrency of"), "{found}");
+}
+
+#[test]
 fn a_system_without_a_sweep_is_caught() {
     is_caught(Broken::NoSweep);
 }

@@ -114,6 +114,12 @@ impl Adversary {
         self.strikes(step, self.faults.deliveries, 30)
     }
 
+    /// How long after its receipt a message reaches its function, if its poller is throttled.
+    pub fn invokes_late(&mut self, step: u64) -> Option<Duration> {
+        let late = self.strikes(step, self.faults.deliveries, 10);
+        late.then(|| Duration::from_millis(self.rng.u64(0..140_000)))
+    }
+
     /// Whether an acknowledgement is lost.
     pub fn loses_acknowledgement(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.deliveries, 30)

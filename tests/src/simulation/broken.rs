@@ -32,6 +32,8 @@ pub enum Broken {
     ProcessPast,
     /// A lane lets a message through while another one is in flight.
     LaneLetsTwoThrough,
+    /// A run on a lane does not hide its message until it has ended.
+    LaneIsNotHeld,
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its first checks.

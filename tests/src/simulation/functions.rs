@@ -219,7 +219,7 @@ impl Run {
             _ => Arc::new(self.world.processor()),
         };
         let deadline = self.world.hub.now() + TIMEOUT;
-        let redelivered = delivery.receives > 1;
+        let (redelivered, receipt) = (delivery.receives > 1, delivery.receipt());
         let processor = Arc::clone(&process);
         self.world.invariants.delivered(self.tasks.next_number(), message.job_guid, message.address.attempt);
         if message.delivery_mode == DeliveryMode::Isolated {
@@ -227,7 +227,10 @@ impl Run {
         }
         self.invoke(function, Work::Message(delivery), deadline, Some(process), async move {
             let watch = JobWatch::new(processor.jobs.clone(), processor.clock.clone(), WATCH_MAX_AGE);
-            reply(processor.process(&message, redelivered, deadline, &watch).await)
+            reply(match message.lane {
+                Some(_) => processor.process_on_lane(&receipt, &message, redelivered, deadline, &watch).await,
+                None => processor.process(&message, redelivered, deadline, &watch).await,
+            })
         });
     }
 

@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::model::lanes::group_of;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
-use rowmill_core::ports::{PortError, Queue};
+use rowmill_core::ports::{Deliveries, PortError, Queue};
 
+use super::broken::Broken;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 use super::trace::{chunk_name, job_name};
@@ -114,6 +115,8 @@ pub struct Envelope {
     pub receives: u32,
     /// Its message group, in a FIFO queue.
     pub group: Option<String>,
+    /// The number of its last delivery.
+    pub receipt: u64,
 }
 
 impl Envelope {
@@ -130,8 +133,8 @@ pub struct QueueLimits {
     pub max_receives: u32,
     /// The visibility timeout of each queue.
     pub visibility: fn(QueueName) -> Duration,
-    /// Whether messages of a group do not wait for each other, which no FIFO queue does.
-    pub without_groups: bool,
+    /// What is broken about them.
+    pub broken: Broken,
 }
 
 /// A message given to a function.
@@ -145,6 +148,19 @@ pub struct Delivery {
     pub body: Body,
     /// Its receive count, as the queue reports it.
     pub receives: u32,
+    /// The number of this delivery.
+    pub receipt: u64,
+}
+
+impl Delivery {
+    /// The queue's handle of this delivery.
+    pub fn receipt(&self) -> String {
+        receipt_of(self.id, self.receipt)
+    }
+}
+
+fn receipt_of(id: u64, delivery: u64) -> String {
+    format!("m{id}/{delivery}")
 }
 
 /// All queues.
@@ -170,11 +186,11 @@ impl Queues {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let group = match &body {
             Body::Chunk(ChunkMessage { job_type: Some(job_type), lane: Some(lane), .. }) if queue.is_fifo() => {
-                Some(group_of(job_type, *lane)).filter(|_| !self.limits.without_groups)
+                Some(group_of(job_type, *lane)).filter(|_| self.limits.broken != Broken::LaneLetsTwoThrough)
             }
             _ => None,
         };
-        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0, group };
+        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0, group, receipt: 0 };
         *next += 1;
         self.messages().push(envelope);
     }
@@ -205,17 +221,29 @@ impl Queues {
             return None;
         }
         message.receives += 1;
+        message.receipt += 1;
         message.visible_at = now + (self.limits.visibility)(message.queue);
-        let Envelope { id, queue, body, receives, .. } = message.clone();
-        Some(Delivery { id, queue, body, receives })
+        let Envelope { id, queue, body, receives, receipt, .. } = message.clone();
+        Some(Delivery { id, queue, body, receives, receipt })
     }
 
     /// A duplicate of a message in flight, as a standard queue may deliver it at any time.
     pub fn duplicate(&self, id: u64) -> Option<Delivery> {
         let messages = self.messages();
         let message = messages.iter().find(|message| message.id == id)?;
-        let Envelope { id, queue, body, receives, .. } = message.clone();
-        Some(Delivery { id, queue, body, receives })
+        let Envelope { id, queue, body, receives, receipt, .. } = message.clone();
+        Some(Delivery { id, queue, body, receives, receipt })
+    }
+
+    /// Hides a message in flight until this time. A FIFO queue refuses it once the message has been visible since its delivery.
+    fn hide(&self, receipt: &str, now: Timestamp, until: Timestamp) -> Result<(), PortError> {
+        let mut messages = self.messages();
+        let held = |message: &&mut Envelope| {
+            message.visible_at > now && message.queue.is_fifo() && receipt_of(message.id, message.receipt) == receipt
+        };
+        let refused = || PortError::unavailable("hiding", "the receipt has expired");
+        messages.iter_mut().find(held).ok_or_else(refused)?.visible_at = until;
+        Ok(())
     }
 
     /// Deletes a message that was processed.
@@ -235,6 +263,11 @@ impl Queues {
     /// When the next message becomes visible.
     pub fn next_visible(&self, now: Timestamp) -> Option<Timestamp> {
         self.messages().iter().map(|message| message.visible_at).filter(|at| *at > now).min()
+    }
+
+    /// The port to the deliveries of the lanes queue.
+    pub fn lane_deliveries(&self, hub: &Hub) -> Arc<LaneDeliveries> {
+        Arc::new(LaneDeliveries { queues: self.clone(), hub: hub.clone() })
     }
 
     /// The port that sends to a queue.
@@ -306,5 +339,25 @@ impl<M: Grouped + Clone + Into<Body> + Send + Sync> Queue<M> for QueuePort {
             Ok::<u64, PortError>(waiting.count() as u64)
         };
         self.hub.through(CallKind::Read, "backlog", || format!("{:?}", self.queue), count).await
+    }
+}
+
+/// The port to the deliveries of the lanes queue.
+pub struct LaneDeliveries {
+    queues: Queues,
+    hub: Hub,
+}
+
+#[async_trait]
+impl Deliveries for LaneDeliveries {
+    async fn postpone(&self, receipt: &str, by: Duration) -> Result<(), PortError> {
+        let hidden = async {
+            let now = self.hub.now();
+            match self.queues.limits.broken {
+                Broken::LaneIsNotHeld => Ok(()),
+                _ => self.queues.hide(receipt, now, now + by),
+            }
+        };
+        self.hub.through(CallKind::Write, "postpone", || format!("{receipt}, {by:?}"), hidden).await
     }
 }

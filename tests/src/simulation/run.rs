@@ -12,7 +12,7 @@ use super::broken::Broken;
 use super::functions::{Function, Invocation, Reply};
 use super::invariants::Reached;
 use super::plan::{Operation, Plan, Planned, SWEEP_EVERY};
-use super::queues::Body;
+use super::queues::{Body, Delivery, QueueName};
 use super::tasks::Tasks;
 use super::trace::{Trace, job_name};
 use super::world::World;
@@ -35,6 +35,8 @@ pub struct Run {
     pub(super) step: u64,
     broken: Broken,
     next_sweep: Timestamp,
+    /// Deliveries whose poller is throttled, and when their function is invoked.
+    late: Vec<(Timestamp, Delivery)>,
     /// Sweeps since the last fault.
     calm_sweeps: u64,
     pub(super) corrected_files: u128,
@@ -88,6 +90,7 @@ impl Run {
             step: 0,
             broken,
             next_sweep: began + SWEEP_EVERY,
+            late: Vec::new(),
             calm_sweeps: 0,
             corrected_files: 0,
             created: BTreeMap::new(),
@@ -129,6 +132,7 @@ impl Run {
     fn is_over(&self) -> bool {
         self.tasks.is_empty()
             && self.operations.is_empty()
+            && self.late.is_empty()
             && self.world.queues.messages().is_empty()
             && self.world.store.every_job().iter().all(|job| job.status.is_terminal())
     }
@@ -154,6 +158,7 @@ impl Run {
             self.world.jobs.refresh_index();
         }
         self.time_out();
+        self.invoke_late();
         self.sweep_on_time();
         self.run_tasks();
         let roll = self.adversary.rng.u32(0..100);
@@ -209,12 +214,28 @@ impl Run {
             self.world.hub.tell(None, || format!("message m{id} is dropped: {}", delivery.body.brief()));
             return true;
         }
+        if delivery.queue == QueueName::Lanes
+            && let Some(late) = self.adversary.invokes_late(self.step)
+        {
+            self.world.hub.tell(None, || format!("message m{id} reaches its function {late:?} late"));
+            self.late.push((now + late, delivery));
+            return true;
+        }
         let may_repeat = !delivery.queue.is_fifo();
         if may_repeat && self.adversary.duplicates(self.step, Function::of_queue(delivery.queue)) {
             self.invoke_for(delivery.clone());
         }
         self.invoke_for(delivery);
         true
+    }
+
+    /// Invokes the functions whose pollers were throttled until now.
+    fn invoke_late(&mut self) {
+        let now = self.world.hub.now();
+        while let Some(place) = self.late.iter().position(|(at, _)| *at <= now) {
+            let (_, delivery) = self.late.swap_remove(place);
+            self.invoke_for(delivery);
+        }
     }
 
     /// One of the messages that are visible and whose function has room.
@@ -279,7 +300,8 @@ impl Run {
         let deadlines = self.tasks.iter().map(|(_, invocation)| invocation.deadline).filter(|at| *at > now).min();
         let stalled = self.tasks.iter().map(|(_, invocation)| invocation.stalled_until).filter(|at| *at > now).min();
         let (timer, visible) = (self.world.hub.next_timer(), self.world.queues.next_visible(now));
-        let next = [timer, visible, deadlines, stalled, Some(self.next_sweep)];
+        let late = self.late.iter().map(|(at, _)| *at).min();
+        let next = [timer, visible, deadlines, stalled, late, Some(self.next_sweep)];
         if let Some(next) = next.into_iter().flatten().min() {
             self.world.hub.advance_to(next);
         }

@@ -86,11 +86,7 @@ impl World {
         let upload_rows = Arc::new(InMemoryUploadStore::default());
         let invariants =
             Arc::new(Invariants::new(store.clone(), bucket.clone(), plan.ceilings, plan.type_limits.clone()));
-        let queues = Queues::new(QueueLimits {
-            max_receives: plan.max_receives,
-            visibility,
-            without_groups: broken == Broken::LaneLetsTwoThrough,
-        });
+        let queues = Queues::new(QueueLimits { max_receives: plan.max_receives, visibility, broken });
         let jobs = Arc::new(GatedJobs {
             store: store.clone(),
             hub: hub.clone(),
@@ -115,6 +111,7 @@ impl World {
             chunks: port(QueueName::Items),
             isolated: port(QueueName::Isolate),
             lanes: port(QueueName::Lanes),
+            lane_deliveries: queues.lane_deliveries(&hub),
             completions: port(QueueName::Completions),
             batches: Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() }),
             clock: Arc::new(VirtualClock(hub.clone())),

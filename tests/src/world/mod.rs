@@ -20,8 +20,8 @@ use job_status::results::JobResults;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas, InMemoryRecordStore,
-    InMemoryUploadStore, InlineBatchRunner, ManualClock,
+    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
+    InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
@@ -56,6 +56,8 @@ pub struct World {
     pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
     /// The lanes queue.
     pub lanes: Arc<InMemoryQueue<ChunkMessage>>,
+    /// The deliveries of the lanes queue.
+    pub lane_deliveries: Arc<InMemoryDeliveries>,
     /// The completions queue.
     pub completions: Arc<InMemoryQueue<CompletionMessage>>,
     /// The clock.
@@ -122,6 +124,7 @@ impl World {
         let chunks = Arc::new(InMemoryQueue::default());
         let isolated = Arc::new(InMemoryQueue::default());
         let lanes = Arc::new(InMemoryQueue::default());
+        let lane_deliveries = Arc::new(InMemoryDeliveries::default());
         let completions = Arc::new(InMemoryQueue::default());
         let clock = Arc::new(ManualClock::default());
         let faults = Arc::new(Faults::default());
@@ -137,6 +140,7 @@ impl World {
             chunks: chunks.clone(),
             isolated: isolated.clone(),
             lanes: lanes.clone(),
+            lane_deliveries: lane_deliveries.clone(),
             completions: completions.clone(),
             batches: Arc::new(InlineBatchRunner),
             clock: clock.clone(),
@@ -180,6 +184,7 @@ impl World {
             chunks,
             isolated,
             lanes,
+            lane_deliveries,
             completions,
             clock,
             faults,

@@ -45,7 +45,11 @@ async fn process(
     watch: &JobWatch,
 ) -> Result<(), RunError> {
     let message = &delivery.message;
-    let end = processor.process(message, delivery.receive_count > 1, deadline, watch).await?;
+    let redelivered = delivery.receive_count > 1;
+    let end = match message.lane {
+        Some(_) => processor.process_on_lane(&delivery.receipt, message, redelivered, deadline, watch).await?,
+        None => processor.process(message, redelivered, deadline, watch).await?,
+    };
     tracing::debug!(
         job.id = %message.job_guid, chunk.tally = message.address.tally, chunk.index = message.address.index, ?end, "chunk"
     );

@@ -16,6 +16,7 @@ pub mod start;
 pub mod watch;
 
 mod isolate;
+mod lane;
 
 #[cfg(test)]
 mod prepared_tests;

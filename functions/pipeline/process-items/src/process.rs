@@ -17,7 +17,7 @@ use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    BatchRunner, CheckpointMoved, Clock, Committed, Entropy, JobStore, Objects, PortError, Queue,
+    BatchRunner, CheckpointMoved, Clock, Committed, Deliveries, Entropy, JobStore, Objects, PortError, Queue,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::stop::stop_overdue;
@@ -37,6 +37,8 @@ pub struct ChunkProcessor {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The isolate queue.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The deliveries of the lanes queue.
+    pub lane_deliveries: Arc<dyn Deliveries>,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// The time.

@@ -33,6 +33,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         objects: runtime.objects()?,
         chunks: runtime.items_queue()?,
         isolated: runtime.isolate_queue()?,
+        lane_deliveries: runtime.lane_deliveries()?,
         steps: runtime.job_steps()?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),

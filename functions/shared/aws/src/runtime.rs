@@ -132,6 +132,11 @@ impl Runtime {
         self.with_lanes(settings::ISOLATE_QUEUE)
     }
 
+    /// The deliveries of the lanes queue.
+    pub fn lane_deliveries(&self) -> Result<Arc<dyn Deliveries>, StartError> {
+        Ok(Arc::new(SqsDeliveries::new(self.clients.sqs(), settings::LANES_QUEUE.read()?)))
+    }
+
     /// The completions queue: attempts to end.
     pub fn completions_queue(&self) -> Result<Arc<dyn Queue<CompletionMessage>>, StartError> {
         self.queue(settings::COMPLETIONS_QUEUE)
