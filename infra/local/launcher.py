@@ -456,7 +456,7 @@ def tee_function_output(lambda_runtime, log_dir: Path, stack: str) -> None:
 
 
 def take_concurrency_from_parameters(lambda_svc) -> None:
-    """A `MaximumConcurrency` from a template parameter is text, and the comparison with it ends the
+    """A `MaximumConcurrency` or `BatchSize` from a template parameter is text, and the comparison with it ends the
     poller of all queues. And the emulator invokes a function for one batch of a FIFO queue at a time, because its batches
     may span message groups. A batch of one message spans none: such mappings have the concurrency that they ask for."""
     limit = named(lambda_svc, "_sqs_esm_concurrency")
@@ -466,7 +466,9 @@ def take_concurrency_from_parameters(lambda_svc) -> None:
         scaling = esm.get("ScalingConfig") or {}
         if isinstance(scaling.get("MaximumConcurrency"), str):
             scaling["MaximumConcurrency"] = int(scaling["MaximumConcurrency"])
-        spans_no_groups = int(esm.get("BatchSize") or 10) == 1
+        if isinstance(esm.get("BatchSize"), str):
+            esm["BatchSize"] = int(esm["BatchSize"])
+        spans_no_groups = esm.get("BatchSize") == 1
         return limit(esm, func_rec, config, None if spans_no_groups else queue)
 
     lambda_svc._sqs_esm_concurrency = limit_as_number

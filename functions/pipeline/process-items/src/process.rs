@@ -209,6 +209,7 @@ impl ChunkProcessor {
             clock: &*self.clock,
             entropy: &*self.entropy,
             limits: self.limits,
+            items_at_once: self.type_limits.of(&prepared.spec.job_type).items_at_once,
         }
     }
 

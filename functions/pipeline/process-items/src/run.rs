@@ -129,6 +129,8 @@ pub struct ChunkRun<'a> {
     pub entropy: &'a dyn Entropy,
     /// The bounds.
     pub limits: RunLimits,
+    /// How many items are handed to the processor together, at most, if the job type has such a limit.
+    pub items_at_once: Option<u32>,
 }
 
 impl ChunkRun<'_> {
@@ -137,7 +139,8 @@ impl ChunkRun<'_> {
     /// # Errors
     /// See [`RunError`]; `progress` is right all the same.
     pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
-        let batch_items = self.prepared.processor.batch_items().max(1);
+        let at_once = self.items_at_once.map_or(usize::MAX, |items| items as usize);
+        let batch_items = self.prepared.processor.batch_items().min(at_once).max(1);
         while (progress.done as usize) < items.len() {
             let rest = &mut items[progress.done as usize..];
             if self.watch.job(self.job_guid).await?.stop.is_some() {

@@ -77,6 +77,7 @@ struct Bench {
     batches: InlineBatchRunner,
     job_guid: JobGuid,
     spec: Spec,
+    items_at_once: Option<u32>,
 }
 
 impl Bench {
@@ -92,7 +93,7 @@ impl Bench {
             idempotency: None,
         };
         jobs.create(&new).await.unwrap();
-        Self { jobs, clock, entropy, batches: InlineBatchRunner, job_guid, spec }
+        Self { jobs, clock, entropy, batches: InlineBatchRunner, job_guid, spec, items_at_once: None }
     }
 
     async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
@@ -116,6 +117,7 @@ impl Bench {
                 poison_max: 1,
                 output_max_bytes: 10,
             },
+            items_at_once: self.items_at_once,
         };
         let mut progress = Progress::default();
         (run.run(&mut items, &mut progress).await, progress)
@@ -221,4 +223,15 @@ async fn after_a_stop_the_remaining_items_are_skipped() {
 async fn a_chunk_that_is_read_as_another_number_of_items_is_not_processed() {
     let read = Bench::new().await.items(4).await;
     assert!(matches!(read, Err(InputError::OtherItems { expected: 4, found: 5 })), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_type_may_have_fewer_items_processed_at_once_than_its_batches_hold() {
+    for (items_at_once, done) in [(None, 2), (Some(1), 1), (Some(5), 2)] {
+        let bench = Bench { items_at_once, ..Bench::new().await };
+        let stops_at_once = Scripted { stop_at: Some((1, Arc::clone(&bench.jobs))), ..Scripted::default() };
+        let (_, progress) = bench.run(stops_at_once, MINUTES).await;
+        // The job is looked at after each batch.
+        assert_eq!((progress.counts.succeeded, progress.counts.skipped), (done, 5 - done), "{items_at_once:?}");
+    }
 }

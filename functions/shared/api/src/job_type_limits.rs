@@ -1,13 +1,14 @@
 //! The parameter `JobTypes`: a JSON object from job type to the limits of its own.
 //!
 //! ```json
-//! {"import": {"activeJobs": 20}, "render": {"activeJobs": 5, "concurrency": 1}}
+//! {"import": {"activeJobs": 20}, "render": {"activeJobs": 5, "concurrency": 1, "itemsAtOnce": 1}}
 //! ```
 //!
 //! | field | meaning | range | without it |
 //! |---|---|---|---|
 //! | `activeJobs` | how many jobs of the type may be active | 1–1000000 | `TypeJobCeiling` |
 //! | `concurrency` | how many chunks of the type run at once in the whole stack, whatever jobs they belong to | 1–100 | no limit of its own |
+//! | `itemsAtOnce` | how many items of a chunk are processed at once, at most: so many are handed to the job type together | 1–1000 | what the job type says |
 //!
 //! The functions read it at their start, and `rowmill` checks it before it deploys.
 
@@ -24,6 +25,9 @@ pub const ACTIVE_JOBS_MAX: u32 = 1_000_000;
 /// The highest `concurrency`: so many lanes a job type may have.
 pub const CONCURRENCY_MAX: u32 = 100;
 
+/// The highest `itemsAtOnce`.
+pub const ITEMS_AT_ONCE_MAX: u32 = 1000;
+
 /// The longest name of a job type in the parameter.
 const NAME_MAX_CHARS: usize = 64;
 
@@ -34,14 +38,17 @@ pub struct TypeLimits {
     pub active_jobs: Option<u32>,
     /// How many chunks of the type may run at once: as many lanes it has.
     pub concurrency: Option<u32>,
+    /// How many items of a chunk are handed to the job type together, at most.
+    pub items_at_once: Option<u32>,
 }
 
 /// A field of a job type: its name, its highest value, and where it is kept.
 type Field = (&'static str, u32, fn(&mut TypeLimits) -> &mut Option<u32>);
 
-const FIELDS: [Field; 2] = [
+const FIELDS: [Field; 3] = [
     ("activeJobs", ACTIVE_JOBS_MAX, |limits| &mut limits.active_jobs),
     ("concurrency", CONCURRENCY_MAX, |limits| &mut limits.concurrency),
+    ("itemsAtOnce", ITEMS_AT_ONCE_MAX, |limits| &mut limits.items_at_once),
 ];
 
 /// The limits of all job types that have limits of their own.
@@ -139,7 +146,7 @@ fn check_name(name: &str, taken: bool) -> Result<(), String> {
 }
 
 fn of_fields(fields: &Value) -> Result<TypeLimits, String> {
-    let known = || FIELDS.map(|(name, max, _)| format!("`{name}` (1 to {max})")).join(" and ");
+    let known = || FIELDS.map(|(name, max, _)| format!("`{name}` (1 to {max})")).join(", ");
     let Some(fields) = fields.as_object() else { return Err(format!("must be an object with {}", known())) };
     let mut limits = TypeLimits::default();
     for (name, value) in fields {
@@ -166,10 +173,13 @@ mod tests {
 
     #[test]
     fn a_type_has_the_limits_that_are_set_and_no_others() {
-        let limits = r#"{"import": {"activeJobs": 20}, "render": {"activeJobs": 5, "concurrency": 1}, "plain": {}}"#;
+        let limits = r#"{"import": {"activeJobs": 20}, "render": {"activeJobs": 5, "concurrency": 1, "itemsAtOnce": 2}, "plain": {}}"#;
         let limits = JobTypeLimits::parse(limits).unwrap();
         assert_eq!(limits.of("import"), TypeLimits { active_jobs: Some(20), ..TypeLimits::default() });
-        assert_eq!(limits.of("render"), TypeLimits { active_jobs: Some(5), concurrency: Some(1) });
+        assert_eq!(
+            limits.of("render"),
+            TypeLimits { active_jobs: Some(5), concurrency: Some(1), items_at_once: Some(2) }
+        );
         assert_eq!(limits.of("plain"), TypeLimits::default());
         assert_eq!(limits.of("validate"), TypeLimits::default());
         assert!(limits.have_concurrency());
@@ -187,8 +197,11 @@ mod tests {
             (r#"{"concurrency": "1"}"#, "must have a `concurrency` that is a whole number from 1 to 100"),
             (r#"{"activeJobs": 1.5}"#, "must have a `activeJobs` that is a whole number from 1 to 1000000"),
             (r#"{"activeJobs": -1}"#, "must have a `activeJobs` that is a whole number from 1 to 1000000"),
-            (r#"{"activejobs": 1}"#, "has an unknown field `activejobs`; it may have `activeJobs` (1 to 1000000) and"),
-            ("5", "must be an object with `activeJobs` (1 to 1000000) and `concurrency` (1 to 100)"),
+            (r#"{"activejobs": 1}"#, "has an unknown field `activejobs`; it may have `activeJobs` (1 to 1000000), "),
+            (
+                "5",
+                "must be an object with `activeJobs` (1 to 1000000), `concurrency` (1 to 100), `itemsAtOnce` (1 to 1000)",
+            ),
         ] {
             let message = error_for(&format!(r#"{{"render": {fields}}}"#));
             assert!(message.starts_with(&format!("the parameter JobTypes: `render` {expected}")), "{message}");
