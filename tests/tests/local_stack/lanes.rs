@@ -17,6 +17,9 @@ pub const JOB_TYPES: &str = r#"{"one-lane": {"activeJobs": 3, "concurrency": 1},
 /// The rows of a chunk.
 const CHUNK: u64 = 500;
 
+/// The chunks of each job, by its type.
+const CHUNKS: (u64, u64) = (4, 8);
+
 /// Three jobs of a type, each with so many chunks.
 async fn three_jobs(stack: &LocalStack, job_type: &str, chunks: u64) -> Vec<String> {
     let file = stack.upload("text/csv", files::plain_csv(chunks * CHUNK)).await;
@@ -32,12 +35,18 @@ fn chunks_of_a_type_run_on_its_lanes_also_when_their_processes_are_killed() {
     on_the_stack(async |stack| {
         let service = SERVICE.get().expect("the service");
         let (one, three) = ("/one-at-a-time", "/three-at-a-time");
-        let of_one = three_jobs(stack, "one-lane", 2).await;
-        let of_three = three_jobs(stack, "three-lanes", 4).await;
+        let of_one = three_jobs(stack, "one-lane", CHUNKS.0).await;
+        let of_three = three_jobs(stack, "three-lanes", CHUNKS.1).await;
         let fourth = json!({ "jobType": "one-lane", "fileGuid": stack.upload("text/csv", files::plain_csv(1)).await });
         refused(stack.post("/api/jobs").json(&fourth), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
 
-        // Both types are at work when the processes are killed, and again when their chunks have come back.
+        // All lanes are at work before a process is killed: a lane that was killed rests for a while, in which the others may
+        // come to their ends. Both types are at work when the processes are killed, and again when their chunks have come back.
+        let started = Instant::now();
+        while service.most_at_once(three) < 3 {
+            assert!(started.elapsed() < PATIENCE, "some lanes are idle: {:?}", stack.messages().await);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let mut calls = (0, 0);
         for _ in 0..2 {
             let started = Instant::now();
@@ -50,7 +59,8 @@ fn chunks_of_a_type_run_on_its_lanes_also_when_their_processes_are_killed() {
             assert!(stack.kill_processes_of("process-items") > 0, "nobody was at work");
         }
 
-        for (job, chunks) in of_one.iter().map(|job| (job, 2)).chain(of_three.iter().map(|job| (job, 4))) {
+        for (job, chunks) in of_one.iter().map(|job| (job, CHUNKS.0)).chain(of_three.iter().map(|job| (job, CHUNKS.1)))
+        {
             let ended = stack.ended(job).await;
             let failed = chunks * CHUNK / 1000;
             assert_eq!((&ended["status"], &ended["itemsFailed"]), (&json!("completed"), &json!(failed)), "{ended}");
