@@ -245,6 +245,7 @@ impl Deploy {
         let options = StackOptions::for_current_workspace()?;
         let template = Template::load(&options.workspace.join("template.yaml")).map_err(DeployError::from)?;
         let mut parameters: BTreeMap<String, String> = self.parameters.iter().cloned().collect();
+        deploy::check_parameters(&template, &parameters)?;
         let compiler = self.compiler(&mut parameters);
         let packages: Vec<String> =
             template.functions().map_err(DeployError::from)?.into_iter().map(|f| f.package).collect();

@@ -158,10 +158,7 @@ pub enum DeployError {
 /// See [`DeployError`]. After `ResourceFailed` everything is rolled back; after `TooSlow` the change goes on.
 pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -> Result<Deployed, DeployError> {
     let Deployment { stack_name, mut template, packages, parameters, artifacts_bucket } = deployment;
-    if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
-        return Err(DeployError::UnknownParameter(name.clone()));
-    }
-    JobTypeLimits::parse(parameters.get("JobTypes").map_or("", String::as_str))?;
+    check_parameters(&template, &parameters)?;
     let bucket = artifacts::bucket(aws, artifacts_bucket).await?;
     artifacts::upload_packages(aws, &bucket, &packages, progress).await?;
     for function in template.functions()? {
@@ -178,6 +175,19 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
     }
     let (outputs, parameters) = stack.outputs_and_parameters().await?;
     Ok(Deployed { outputs, parameters, changed })
+}
+
+/// Checks what can be known of the parameters without AWS. Call it before a build, which takes minutes.
+///
+/// # Errors
+///
+/// `UnknownParameter`, `JobTypes`.
+pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, String>) -> Result<(), DeployError> {
+    if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
+        return Err(DeployError::UnknownParameter(name.clone()));
+    }
+    JobTypeLimits::parse(parameters.get("JobTypes").map_or("", String::as_str))?;
+    Ok(())
 }
 
 /// The timeout of a change on this target, and the polling interval.

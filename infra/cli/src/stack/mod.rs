@@ -189,6 +189,7 @@ impl Stack {
         let lock = FileLock::take(&lock_path).await;
         let _lock = lock.map_err(|source| StackError::State { path: lock_path, source })?;
         let template = options.template()?;
+        deploy::check_parameters(&template, &options.template_parameters()?)?;
         let functions = template.functions()?.into_iter().map(|function| function.package).collect();
         let (to_build, given) = options.to_build(functions)?;
 

@@ -238,3 +238,16 @@ fn ended(child: &mut Child) -> Option<i32> {
     child.kill().unwrap();
     panic!("it does not end");
 }
+
+#[test]
+fn limits_that_no_job_type_can_have_are_refused_before_anything_is_built() {
+    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for command in [&["deploy", "--stack-name", "rowmill"][..], &["up"]] {
+        let limits = r#"JobTypes={"render": {"concurency": 1}}"#;
+        let output = rowmill(&[command, &["--parameter", limits]].concat()).current_dir(&workspace).output().unwrap();
+        let shown = text(&output.stderr);
+        assert!(!output.status.success(), "{shown}");
+        let expected = "the parameter JobTypes: `render` has an unknown field `concurency`; it may have `activeJobs`";
+        assert!(shown.contains(expected) && !shown.contains("Building"), "{shown}");
+    }
+}
