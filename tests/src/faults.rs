@@ -209,6 +209,7 @@ mortal!(Admissions {
     create(job: &NewJob) -> Result<Created, CreateError>;
     reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
     remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>;
+    deduped(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;
 });
 
 mortal!(Jobs {

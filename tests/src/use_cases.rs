@@ -194,6 +194,7 @@ impl UseCases {
             ceilings: self.limits.ceilings,
             deadlines: self.limits.deadlines,
             recovery: self.limits.recovery,
+            jobs: JobRetention { retention: self.limits.retention },
             ..CreateLimits::default()
         };
         let (job_types, type_limits) = (self.job_types.clone(), self.type_limits.clone());

@@ -77,6 +77,7 @@ gates!(Admissions for GatedJobs {
     Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>, ["{owner}"];
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
+    Read deduped(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>, ["{owner}, {key}"];
 });
 
 gates!(Jobs for GatedJobs {

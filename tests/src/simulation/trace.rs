@@ -222,6 +222,7 @@ impl Brief for Created {
         match self {
             Self::New => "new".into(),
             Self::Before(job) => format!("before, as {}", job_name(*job)),
+            Self::Same(job) => format!("the same as {}", job_name(*job)),
         }
     }
 }

@@ -70,6 +70,8 @@ pub struct World {
     pub uploads: Uploads,
     /// `create-job`.
     pub creator: Creator,
+    /// The same. It can crash.
+    pub mortal_creator: Arc<Creator>,
     /// `split-job`.
     pub splitter: Splitter,
     /// `process-items`.
@@ -164,6 +166,7 @@ impl World {
         Self {
             uploads: api.uploads(),
             creator: api.creator(),
+            mortal_creator: Arc::new(functions.creator()),
             status: api.status(),
             items: api.items(),
             results: api.results(),

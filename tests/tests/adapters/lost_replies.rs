@@ -71,7 +71,7 @@ pub fn new_job() -> NewJob {
         owner: Owner("me".into()),
         job_type: "validate".to_owned(),
         created_at: at(0),
-        source: Source::File(SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: 10 }),
+        source: Source::File(SourceFile { file_guid: Some(file_guid), key: "k".into(), etag: "e".into(), size: 10 }),
         head: Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0),
         limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
         scanner_version: SCANNER_VERSION,
@@ -83,7 +83,7 @@ pub fn new_job() -> NewJob {
     let job = Job::waiting(&spec, at(9), at(5));
     let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
     let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
-    NewJob { job, spec, ceilings, idempotency: Some(idempotency) }
+    NewJob { job, spec, ceilings, idempotency: Some(idempotency), dedupe: None }
 }
 
 /// Another job of the same owner.

@@ -16,7 +16,7 @@ use crate::quotas::operate;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
-/// The stack's job types: two functions and seven webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: three functions and seven webhooks, all of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -29,6 +29,7 @@ pub fn config() -> Value {
         "measure": {"invoke": arn("measure"), "outputs": true, "batchItems": 100, "timeoutSeconds": 4},
         // Of a batch on which it throws, the row to blame is found within the five seconds that a run has here.
         "fragile": {"invoke": arn("fragile"), "batchItems": 20, "timeoutSeconds": 4},
+        "report": {"invoke": arn("report"), "input": "none", "outputs": true},
         "notify": webhook("/well", 100),
         "hanging": webhook("/hang", 100),
         "lying": webhook("/lie", 50),
@@ -42,7 +43,7 @@ pub fn config() -> Value {
 
 /// The functions' ARNs, as the template wants them.
 pub fn arns() -> String {
-    [arn("measure"), arn("fragile")].join(",")
+    [arn("measure"), arn("fragile"), arn("report")].join(",")
 }
 
 fn arn(function: &str) -> String {

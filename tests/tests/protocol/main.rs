@@ -4,7 +4,9 @@
 mod admission;
 mod audits;
 mod dead_letters;
+mod dedupes;
 mod holds;
+mod inputs;
 mod isolation;
 mod lanes;
 mod pauses;

@@ -2,15 +2,18 @@
 //! splitter.
 //!
 //! All decisions come before the first write. One transaction writes everything, and only then the message is sent. If the
-//! process dies in between, the job exists, and the sweep sends the message.
+//! process dies in between, the job exists, and the sweep sends the message. Items that came with the request are stored
+//! before the transaction, under the name of the new job: if there is no such job in the end, nothing names the object.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::request::DedupeBy;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::spec::{DRY_RUN, Source, Spec};
@@ -18,13 +21,15 @@ use rowmill_core::model::states::Status;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Clock, CreateError, Created, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, Queue,
-    UploadStore,
+    Ceilings, Clock, CreateError, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
+    PortError, Queue, UploadStore,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
 use crate::chunk_size;
+use crate::dedupe;
 pub use crate::error::CreateJobError;
+use crate::items;
 pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
 use crate::source::{self, DetectedSource, SourceDetector};
@@ -53,8 +58,45 @@ pub struct Creator {
     pub type_limits: JobTypeLimits,
 }
 
+/// The answer to a request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Accepted {
+    /// The job.
+    pub job: Job,
+    /// Whether it is a job of another request that does the same.
+    pub is_same: bool,
+}
+
+impl Accepted {
+    const fn new(job: Job) -> Self {
+        Self { job, is_same: false }
+    }
+}
+
+/// How often a job with a dedupe key is tried to be created.
+const DEDUPE_TRIES: usize = 3;
+
+/// The media type of items that came with a request.
+const JSON_LINES: &str = "application/x-ndjson";
+
+/// A request that was checked.
+enum Prepared {
+    /// It needs a new job.
+    New(NewJob),
+    /// This job does the same.
+    Same(Box<Job>),
+}
+
+/// What a dedupe key says.
+enum Deduped {
+    /// This job has it.
+    Same(Box<Job>),
+    /// No job that is of use has it.
+    Free(Dedupe),
+}
+
 impl Creator {
-    /// Creates the job of this request, or finds the job that the same request created before.
+    /// The job of this request, see [`accept`](Self::accept).
     ///
     /// # Errors
     /// See [`CreateJobError`]; nothing is written then.
@@ -64,35 +106,60 @@ impl Creator {
         request: &CreateJobRequest,
         idempotency_key: Option<&str>,
     ) -> Result<Job, CreateJobError> {
+        self.accept(owner, request, idempotency_key).await.map(|accepted| accepted.job)
+    }
+
+    /// Creates the job of this request, or finds the job that the same request created before, or one that does the same if
+    /// the request asks for it.
+    ///
+    /// # Errors
+    /// See [`CreateJobError`]; no job is written then.
+    pub async fn accept(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        idempotency_key: Option<&str>,
+    ) -> Result<Accepted, CreateJobError> {
         check(request, self.limits.deadlines.maximum_seconds)?;
         let fingerprint = fingerprint(request);
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
             if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {
-                return if known == fingerprint { self.before(job).await } else { Err(CreateJobError::KeyReused) };
+                let job = if known == fingerprint { self.before(job).await } else { Err(CreateJobError::KeyReused) };
+                return job.map(Accepted::new);
             }
         }
-        let new = self.new_job(owner, request, idempotency_key.map(|key| (key, fingerprint))).await?;
-        match self.jobs.create(&new).await {
-            Ok(Created::New) => {
-                self.wake_splitter(&new.job).await;
-                Ok(new.job)
+        for _ in 0..DEDUPE_TRIES {
+            let key = idempotency_key.map(|key| (key, fingerprint.clone()));
+            let new = match self.prepare(owner, request, key).await? {
+                Prepared::New(new) => new,
+                Prepared::Same(job) => return Ok(Accepted { is_same: true, ..Accepted::new(self.woken(*job).await) }),
+            };
+            match self.jobs.create(&new).await {
+                Ok(Created::New) => return Ok(Accepted::new(self.woken(new.job).await)),
+                Ok(Created::Before(job)) => return self.before(job).await.map(Accepted::new),
+                // Another request was first. Its job is found next time, unless it has been stopped by then.
+                Ok(Created::Same(_)) => {}
+                Err(CreateError::Full(full)) => return Err(CreateJobError::Full(full)),
+                Err(CreateError::KeyReused) => return Err(CreateJobError::KeyReused),
+                Err(CreateError::Port(error)) => return Err(error.into()),
             }
-            Ok(Created::Before(job)) => self.before(job).await,
-            Err(CreateError::Full(full)) => Err(CreateJobError::Full(full)),
-            Err(CreateError::KeyReused) => Err(CreateJobError::KeyReused),
-            Err(CreateError::Port(error)) => Err(error.into()),
         }
+        Err(PortError::unavailable("creating the job", "jobs of the same dedupe key begin and end all the time").into())
     }
 
     /// The job that an earlier try of the same request created. That try may have died before it sent the message, so the
     /// message is sent again while the job is waiting. A repeated message has no effect.
     async fn before(&self, job: JobGuid) -> Result<Job, CreateJobError> {
-        let job = self.jobs.job(job).await?;
+        Ok(self.woken(self.jobs.job(job).await?).await)
+    }
+
+    /// The job, after its message was sent if it is waiting.
+    async fn woken(&self, job: Job) -> Job {
         if job.status == Status::Waiting {
             self.wake_splitter(&job).await;
         }
-        Ok(job)
+        job
     }
 
     /// A failure to send is only logged: the job exists, and the sweep sends the message.
@@ -102,29 +169,50 @@ impl Creator {
         }
     }
 
-    async fn new_job(
+    /// Checks the request against everything that is stored, and stores its items if it has any.
+    async fn prepare(
         &self,
         owner: &Owner,
         request: &CreateJobRequest,
         idempotency: Option<(&str, String)>,
-    ) -> Result<NewJob, CreateJobError> {
+    ) -> Result<Prepared, CreateJobError> {
         let job_type = self.job_type(request)?;
-        // Before the work on the file: a refusal must cost as little as the request.
-        let ceilings = self.limits.ceilings.of_type(self.type_limits.of(&request.job_type));
-        if let Some(full) = self.jobs.reached(owner, &request.job_type, ceilings).await? {
-            return Err(CreateJobError::Full(full));
+        // Before the work on the file: a refusal must cost as little as the request. A job that exists needs no slot.
+        if request.dedupe.is_none() {
+            self.refuse_if_full(owner, request).await?;
         }
         let now = self.clock.now();
-        let DetectedSource { source, head, warnings: found, first, .. } = match job_type.input() {
-            InputKind::File => self.detector(now).file(owner, request).await?,
-            InputKind::Dataset => source::dataset(request)?,
+        let job_guid = self.entropy.job_guid(now);
+        let DetectedSource { source, head, warnings: found, first, .. } = match (job_type.input(), &request.items) {
+            (InputKind::File, None) => self.detector(now).file(owner, request).await?,
+            (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
+            (InputKind::Dataset, _) => source::dataset(request)?,
+            (InputKind::None, _) => {
+                source::refuse_input(request, "has no input")?;
+                source::text(keys::items(job_guid), items::text_of_none())
+            }
         };
-        let mut spec = self.spec(owner, request, source, head, now);
+        let mut spec = Spec { job_guid, ..self.spec(owner, request, source, head, now) };
         let processor = job_type.prepare(&spec)?;
         spec.output = processor.output();
         // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
         if processor.is_fast() && spec.output.is_none() {
             spec.limits = chunk_size::of_fast_items(&self.limits, &spec.source, &first);
+        }
+        let dedupe = match request.dedupe.and_then(|DedupeBy::File| dedupe::key(&spec, request)) {
+            None => None,
+            Some(key) => match self.deduped(owner, key, now).await? {
+                Deduped::Same(job) => return Ok(Prepared::Same(job)),
+                Deduped::Free(dedupe) => {
+                    self.refuse_if_full(owner, request).await?;
+                    Some(dedupe)
+                }
+            },
+        };
+        if let Source::File(file) = &mut spec.source
+            && file.file_guid.is_none()
+        {
+            file.etag = self.objects.put(&file.key, JSON_LINES, first.bytes, None).await?;
         }
         let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
             key: key.to_owned(),
@@ -133,7 +221,35 @@ impl Creator {
         });
         let mut job = self.job_row(&spec, request);
         warnings::add(&mut job.warnings, found);
-        Ok(NewJob { job, spec, ceilings, idempotency })
+        Ok(Prepared::New(NewJob { job, spec, ceilings: self.ceilings(request), idempotency, dedupe }))
+    }
+
+    /// The job that has this dedupe key, if it is of use, or else what takes its place.
+    async fn deduped(&self, owner: &Owner, key: String, now: Timestamp) -> Result<Deduped, PortError> {
+        let known = self.jobs.deduped(owner, &key, now).await?;
+        if let Some(job) = known {
+            match self.jobs.job(job).await {
+                Ok(job) if dedupe::is_reusable(&job) && job.expires_at.is_none_or(|expires_at| expires_at > now) => {
+                    return Ok(Deduped::Same(Box::new(job)));
+                }
+                Ok(_) | Err(PortError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // The job is kept for at least as long: its retention begins when it ends.
+        let expires_at = now + self.limits.jobs.retention;
+        Ok(Deduped::Free(Dedupe { key, replaces: known, expires_at }))
+    }
+
+    async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
+        match self.jobs.reached(owner, &request.job_type, self.ceilings(request)).await? {
+            None => Ok(()),
+            Some(full) => Err(CreateJobError::Full(full)),
+        }
+    }
+
+    fn ceilings(&self, request: &CreateJobRequest) -> Ceilings {
+        self.limits.ceilings.of_type(self.type_limits.of(&request.job_type))
     }
 
     /// The job type of a request, which knows all of its params.
@@ -198,8 +314,8 @@ fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<()
         return Ok(());
     }
     let of_input: &[&str] = match job_type.input() {
-        InputKind::File => &FILE_PARAMS,
-        InputKind::Dataset => &[],
+        InputKind::File if request.items.is_none() => &FILE_PARAMS,
+        InputKind::File | InputKind::Dataset | InputKind::None => &[],
     };
     let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {

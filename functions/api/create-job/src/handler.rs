@@ -2,13 +2,15 @@
 
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
+use rowmill_api::request::ITEMS_MAX_BYTES;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Call, Problem, header, json_response, path_parameter, read_json, read_json_if_any, to_be_polled,
+    Call, JSON_MAX_BYTES, Problem, header, json_response, path_parameter, read_json_if_any, read_json_up_to,
+    to_be_polled,
 };
 use rowmill_core::progress::job_view;
 
-use crate::create::{CreateJobError, Creator};
+use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
 /// Answers `POST /api/jobs` and `POST /api/uploads/{fileGuid}/preview`.
@@ -25,14 +27,12 @@ pub async fn handle(creator: &Creator, call: &Call) -> Result<Response<Body>, Pr
 
 async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
     let (owner, request) = (call.owner()?, &call.request);
-    let body: CreateJobRequest = read_json(request)?;
+    let body: CreateJobRequest = read_json_up_to(request, JSON_MAX_BYTES + ITEMS_MAX_BYTES)?;
     // A key that is not text counts as an empty key, so that it is rejected and not ignored.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
-    let job = creator
-        .create(owner, &body, key.map(Option::unwrap_or_default))
-        .await
-        .map_err(|error| problem(error, creator))?;
-    let mut response = json_response(202, &job_view::read(&*creator.jobs, &job).await?);
+    let accepted = creator.accept(owner, &body, key.map(Option::unwrap_or_default)).await;
+    let Accepted { job, is_same } = accepted.map_err(|error| problem(error, creator))?;
+    let mut response = json_response(if is_same { 200 } else { 202 }, &job_view::read(&*creator.jobs, &job).await?);
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
     }

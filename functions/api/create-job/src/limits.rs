@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
+use rowmill_aws::settings::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
 
@@ -22,6 +22,8 @@ rowmill_aws::settings! {
         pub deadlines: Deadlines;
         /// When the sweep first looks at the job.
         pub recovery: Recovery;
+        /// How long a job is kept, and so for how long its dedupe key is known.
+        pub jobs: JobRetention;
         /// The longest header, in bytes. At most so much of the file is read before the job is created.
         pub header_max_bytes: u64 = 64 * 1024;
         /// How long an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a remembered key

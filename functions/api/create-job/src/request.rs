@@ -1,7 +1,7 @@
 //! The body of a request: its limits, its checks and its fingerprint.
 
 pub use rowmill_api::request::CreateJobRequest;
-use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, MAX_CONCURRENCY_MAX, Tolerance};
+use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX, Tolerance};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -13,11 +13,21 @@ pub const METADATA_MAX_BYTES: usize = 1024;
 
 /// A digest that is the same for two requests with the same values.
 ///
-/// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null.
+/// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null. Fields that
+/// came later are left out if the request has none.
 pub fn fingerprint(request: &CreateJobRequest) -> String {
-    let CreateJobRequest { job_type, file_guid, params, tolerance, max_concurrency, deadline_seconds, metadata } =
-        request;
-    let fields = json!({
+    let CreateJobRequest {
+        job_type,
+        file_guid,
+        items,
+        dedupe,
+        params,
+        tolerance,
+        max_concurrency,
+        deadline_seconds,
+        metadata,
+    } = request;
+    let mut fields = json!({
         "jobType": job_type,
         "fileGuid": file_guid,
         "params": params,
@@ -26,7 +36,18 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         "deadlineSeconds": deadline_seconds,
         "metadata": metadata,
     });
-    Sha256::digest(sorted(&fields)).iter().map(|byte| format!("{byte:02x}")).collect()
+    if items.is_some() {
+        fields["items"] = json!(items);
+    }
+    if dedupe.is_some() {
+        fields["dedupe"] = json!(dedupe);
+    }
+    digest(&fields)
+}
+
+/// The SHA-256 of a value, in hexadecimal digits.
+pub fn digest(value: &Value) -> String {
+    Sha256::digest(sorted(value)).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The value as JSON text with the names of every object in order, whatever order the client wrote them in.
@@ -79,6 +100,12 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
         return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}."));
     }
+    if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
+        return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
+    }
+    if request.dedupe.is_some() && request.file_guid.is_none() {
+        return error("dedupe", "finds jobs by their file: send a `fileGuid` with it, or leave it out.".into());
+    }
     match request.tolerance {
         Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
             error("tolerance.percent", "must be from 0 to 100.".into())
@@ -123,6 +150,23 @@ mod tests {
     }
 
     #[test]
+    fn the_fingerprint_depends_on_the_items_and_on_the_wish_for_one_job() {
+        let one = request(r#"{"jobType":"import","items":[{"a":1,"b":2}]}"#);
+        let same = request(r#"{"jobType":"import","items":[{"b":2,"a":1}]}"#);
+        let others = [
+            request(r#"{"jobType":"import","items":[{"a":1,"b":3}]}"#),
+            request(r#"{"jobType":"import"}"#),
+            request(r#"{"jobType":"import","dedupe":"file"}"#),
+        ];
+        assert_eq!(fingerprint(&one), fingerprint(&same));
+        let mut all = others.map(|other| fingerprint(&other)).to_vec();
+        all.push(fingerprint(&one));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 4);
+    }
+
+    #[test]
     fn the_fingerprint_keeps_its_stored_form() {
         let request = request(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}","params":{{"a":1}}}}"#));
         assert_eq!(fingerprint(&request), "03ee8f58021d615b1e3bb773227b6d862f9f02d63cb6c2a3c1656b001533b8dd");
@@ -143,6 +187,13 @@ mod tests {
         assert_eq!(field(&format!(r#","metadata":{{"a":"{long}"}}"#)).as_deref(), Some("metadata"));
         let listed = format!(r#"{{"jobType":"import","fileGuid":"{GUID}","tolerance":[50]}}"#);
         assert!(serde_json::from_str::<CreateJobRequest>(&listed).is_err());
+        assert_eq!(field(r#","dedupe":"file""#), None);
+        let field_of = |json: &str| check(&request(json), 100).err().map(|error| error.field);
+        assert_eq!(field_of(r#"{"jobType":"import","dedupe":"file"}"#).as_deref(), Some("dedupe"));
+        assert_eq!(field_of(r#"{"jobType":"import","items":[]}"#).as_deref(), Some("items"));
+        let items = |count: usize| format!(r#"{{"jobType":"import","items":[{}]}}"#, vec!["{}"; count].join(","));
+        assert_eq!(field_of(&items(1000)), None);
+        assert_eq!(field_of(&items(1001)).as_deref(), Some("items"));
         assert_eq!(field(r#","maxConcurrency":0"#).as_deref(), Some("maxConcurrency"));
         assert!(check_idempotency_key("order 7/2").is_ok());
         assert!(check_idempotency_key("").is_err());

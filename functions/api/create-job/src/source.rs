@@ -63,9 +63,8 @@ impl SourceDetector<'_> {
     /// # Errors
     /// The request names no upload of this owner, or the upload is incomplete or unreadable.
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
-        let file_guid = request
-            .file_guid
-            .ok_or_else(|| InvalidField::new("fileGuid", "is missing. Upload a file and send its `fileGuid`."))?;
+        let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
+        let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
         self.read_head(&upload, file, request).await
     }
@@ -114,7 +113,7 @@ impl SourceDetector<'_> {
         {
             tracing::warn!(upload.id = %file_guid, error = &error as &dyn std::error::Error, "upload still counts as outstanding");
         }
-        let file = SourceFile { file_guid, key: upload.key.clone(), etag: head.etag, size: head.size };
+        let file = SourceFile { file_guid: Some(file_guid), key: upload.key.clone(), etag: head.etag, size: head.size };
         Ok((upload, file))
     }
 
@@ -254,16 +253,33 @@ fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result
 /// The source of a job over a dataset: JSON lines, one per record.
 ///
 /// # Errors
-/// The request names an upload.
+/// The request names an upload, or has items.
 pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidField> {
-    if request.file_guid.is_some() {
-        let message =
-            format!("must be left out: `{}` reads the dataset that `params.dataset` names.", request.job_type);
-        return Err(InvalidField::new("fileGuid", message));
-    }
+    refuse_input(request, "reads the dataset that `params.dataset` names")?;
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let dialect = Dialect { format: Format::Jsonl, delimiter: b',' };
-    let head = Head::without_columns(dialect, 0);
-    let (warnings, first, params) = (Vec::new(), FirstText::default(), TextParams::default());
-    Ok(DetectedSource { source: Source::Dataset { dataset }, head, warnings, first, params })
+    Ok(json_lines(Source::Dataset { dataset }, FirstText::default()))
+}
+
+/// The source of a job whose text comes with the request: JSON lines. It is stored under this key before the job is created,
+/// and has no entity tag before.
+pub fn text(key: String, text: Bytes) -> DetectedSource {
+    let file = SourceFile { file_guid: None, key, etag: String::new(), size: text.len() as u64 };
+    json_lines(Source::File(file), FirstText { bytes: text, whole: true })
+}
+
+/// Rejects a file and items, since the job type takes neither.
+///
+/// # Errors
+/// The request has one of them.
+pub fn refuse_input(request: &CreateJobRequest, reads: &str) -> Result<(), InvalidField> {
+    let given = [("fileGuid", request.file_guid.is_some()), ("items", request.items.is_some())];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((field, _)) => Err(InvalidField::new(field, format!("must be left out: `{}` {reads}.", request.job_type))),
+    }
+}
+
+fn json_lines(source: Source, first: FirstText) -> DetectedSource {
+    let head = Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0);
+    DetectedSource { source, head, warnings: Vec::new(), first, params: TextParams::default() }
 }

@@ -16,6 +16,7 @@ import "./new-job.js";
  * @property {string} bucketOrigin
  * @property {{directMaxBytes: number, uploadMaxBytes: number}} limits
  * @property {string[]} jobTypes
+ * @property {string[]} jobTypesWithoutFile
  */
 
 const MODES = { live: "Live", polling: "Polling", lost: "No connection" };

@@ -68,8 +68,12 @@ export class JobParams extends HTMLElement {
     maxConcurrency: text({ inputmode: "numeric", pattern: "[0-9]*" })(), deadlineSeconds: text({ inputmode: "numeric", pattern: "[0-9]*" })(),
   };
 
-  /** @param {string[]} types */
-  configure(types) {
+  /** @type {string[]} */
+  #withoutFile = [];
+
+  /** @param {string[]} types @param {string[]} withoutFile those that read no file */
+  configure(types, withoutFile) {
+    this.#withoutFile = withoutFile;
     const preferred = types.includes("import") ? "import" : types[0];
     this.#type.replaceChildren(...types.map((value) => h("option", { value, text: value })));
     this.#type.value = preferred;
@@ -98,7 +102,7 @@ export class JobParams extends HTMLElement {
   }
 
   get readsFile() {
-    return this.jobType !== "export";
+    return !this.#withoutFile.includes(this.jobType);
   }
 
   /** @param {string} name */

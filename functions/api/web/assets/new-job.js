@@ -84,7 +84,7 @@ class NewJob extends HTMLElement {
 
   /** @param {import("./app.js").ClientConfig} config */
   configure(config) {
-    if (!this.#config) this.#form.configure(config.jobTypes);
+    if (!this.#config) this.#form.configure(config.jobTypes, config.jobTypesWithoutFile);
     this.#config = config;
   }
 

@@ -113,6 +113,7 @@ mod tests {
             bucket_origin: "https://bucket.example".to_owned(),
             limits: ClientLimits { direct_max_bytes: 1, upload_max_bytes: 2 },
             job_types: vec!["import".to_owned()],
+            job_types_without_file: Vec::new(),
         };
         let web = Web { policy: Origins::of(["https://bucket.example/x"]).policy(), config };
         let access = Access { issuer: "https://issuer.example".to_owned(), ..Access::default() };

@@ -39,6 +39,7 @@ pub async fn start(job_types: JobTypes) -> Result<(), Error> {
             upload_max_bytes: FileLimits::from_env()?.max_bytes,
         },
         job_types: job_types.names().into_iter().map(str::to_owned).collect(),
+        job_types_without_file: job_types.names_without_file().into_iter().map(str::to_owned).collect(),
     };
     let web = Arc::new(Web { config, policy: origins.policy() });
     runtime

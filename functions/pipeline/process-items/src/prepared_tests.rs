@@ -78,6 +78,7 @@ async fn create_of(jobs: &InMemoryJobStore, job_type: &str) -> JobGuid {
         spec,
         ceilings: Ceilings { owner: 9, job_type: 9, system: 9 },
         idempotency: None,
+        dedupe: None,
     };
     jobs.create(&new).await.unwrap();
     job_guid

@@ -91,6 +91,7 @@ impl Bench {
             spec: spec.clone(),
             ceilings: Ceilings { owner: 1, job_type: 1, system: 1 },
             idempotency: None,
+            dedupe: None,
         };
         jobs.create(&new).await.unwrap();
         Self { jobs, clock, entropy, batches: InlineBatchRunner, job_guid, spec, items_at_once: None }
@@ -151,7 +152,7 @@ impl Bench {
 }
 
 fn spec(job_guid: JobGuid, file_guid: FileGuid, created_at: Timestamp) -> Spec {
-    let file = SourceFile { file_guid, key: "k".into(), etag: "e".into(), size: FILE.len() as u64 };
+    let file = SourceFile { file_guid: Some(file_guid), key: "k".into(), etag: "e".into(), size: FILE.len() as u64 };
     let dialect = Dialect { format: Format::Csv, delimiter: b',' };
     Spec {
         job_guid,

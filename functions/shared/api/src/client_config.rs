@@ -17,6 +17,9 @@ pub struct ClientConfig {
     pub limits: ClientLimits,
     /// The names of all job types, sorted.
     pub job_types: Vec<String>,
+    /// Those of them that read no file, sorted.
+    #[serde(default)]
+    pub job_types_without_file: Vec<String>,
 }
 
 /// How people sign in: OpenID Connect, authorization code with PKCE.

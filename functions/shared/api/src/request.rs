@@ -20,15 +20,29 @@ pub const CONTENT_TYPE_MAX_BYTES: usize = 255;
 /// The highest `maxConcurrency`: more chunks than there can be workers.
 pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
 
+/// The most items of a request.
+pub const ITEMS_MAX: usize = 1000;
+
+/// The most bytes of the items of a request, as JSON lines without spaces. The function gets a body as text in JSON, in which
+/// a quote takes two bytes: so twice the longest body must be below the 6 MB that Lambda takes.
+pub const ITEMS_MAX_BYTES: usize = 1024 * 1024;
+
 /// The body of `POST /api/jobs`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateJobRequest {
     /// The name of the job type, such as `import`.
     pub job_type: String,
-    /// The upload to read. Required by a job type that reads a file, refused by one that reads a dataset.
+    /// The upload to read. A job type that reads a file needs it, or `items`. Any other job type refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
+    /// The items themselves, in place of a file: 1 to 1,000 JSON objects, at most 1 MiB together.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>, min_items = 1, max_items = 1000)]
+    pub items: Option<Vec<Map<String, Value>>>,
+    /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs `fileGuid`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<DedupeBy>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
     #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Object>)]
@@ -48,6 +62,28 @@ pub struct CreateJobRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
+}
+
+/// What makes two jobs the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DedupeBy {
+    /// The bytes of the file, and every field of the request but `metadata`.
+    File,
+}
+
+/// A list of objects, or null. No error quotes what is in the list.
+fn items<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<Map<String, Value>>>, D::Error> {
+    let items = match Value::deserialize(value)? {
+        Value::Null => return Ok(None),
+        Value::Array(items) => items,
+        _ => return Err(D::Error::custom("expected a list of JSON objects")),
+    };
+    let object = |(place, item)| match item {
+        Value::Object(object) => Ok(object),
+        _ => Err(D::Error::custom(format!("expected JSON objects, but the item at index {place} is none"))),
+    };
+    items.into_iter().enumerate().map(object).collect::<Result<_, _>>().map(Some)
 }
 
 /// An object; null counts as left out, as in the other optional fields.
@@ -139,6 +175,21 @@ pub struct AnnounceRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_are_objects_and_no_error_quotes_them() {
+        let request = |items: &str| {
+            let text = format!(r#"{{"jobType": "validate", "items": {items}}}"#);
+            serde_json::from_str::<CreateJobRequest>(&text)
+        };
+        assert_eq!(request("null").unwrap().items, None);
+        let items = request(r#"[{"price": 1.10, "id": 12345678901234567890123}, {}]"#).unwrap().items.unwrap();
+        assert_eq!(serde_json::to_string(&items[0]).unwrap(), r#"{"id":12345678901234567890123,"price":1.10}"#);
+        for wrong in [r#"[{}, "secret"]"#, r#""secret""#, r#"[{}, ["secret"]]"#, r#"{"a": "secret"}"#] {
+            let error = request(wrong).unwrap_err().to_string();
+            assert!(error.contains("JSON objects") && !error.contains("secret"), "{error}");
+        }
+    }
 
     #[test]
     fn params_that_are_null_count_as_left_out() {

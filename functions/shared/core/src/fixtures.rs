@@ -19,7 +19,12 @@ pub fn spec() -> Spec {
         owner: Owner(Owner::LOCAL.to_owned()),
         job_type: "import".to_owned(),
         created_at: Timestamp::UNIX_EPOCH,
-        source: Source::File(SourceFile { file_guid, key: "uploads/x".to_owned(), etag: "e".to_owned(), size: 1 }),
+        source: Source::File(SourceFile {
+            file_guid: Some(file_guid),
+            key: "uploads/x".to_owned(),
+            etag: "e".to_owned(),
+            size: 1,
+        }),
         head: Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0),
         limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
         scanner_version: SCANNER_VERSION,

@@ -9,6 +9,7 @@
 //! |---|---|---|---|
 //! | `invoke` | ARN of a Lambda function | | |
 //! | `webhook` | URL of a web service; exactly one of `invoke` and `webhook` is required | | |
+//! | `input` | `file`: the items are rows of a file, or of the request. `none`: jobs have no input, and the target is called once, with one empty item | | `file` |
 //! | `batchItems` | maximum number of items in a call | 1–1000 | 100 |
 //! | `concurrency` | maximum concurrent calls for one chunk | 1–16 | 1 |
 //! | `timeoutSeconds` | timeout of a call | 1–60 | 30 for a function, 10 for a webhook |
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use rowmill_api::entries::Entries;
 use rowmill_core::job_types::target_type::TargetCalls;
+use rowmill_core::ports::processor::InputKind;
 use serde::Deserialize;
 
 use crate::call_gate::CALLS_MAX;
@@ -44,6 +46,8 @@ pub struct TargetConfig {
     pub name: String,
     /// Batch size, concurrency and outputs of the calls.
     pub calls: TargetCalls,
+    /// Where the items come from.
+    pub input: InputKind,
     /// The timeout of a call.
     pub timeout: Duration,
     /// The function or web service to call.
@@ -134,6 +138,7 @@ pub enum Problem {
 struct Fields {
     invoke: Option<String>,
     webhook: Option<String>,
+    input: Option<Input>,
     batch_items: Option<u64>,
     concurrency: Option<u64>,
     timeout_seconds: Option<u64>,
@@ -141,6 +146,14 @@ struct Fields {
     host_concurrency: Option<u64>,
     allow_private: Option<bool>,
     redirect_hosts: Option<Vec<String>>,
+}
+
+/// The words of `input`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Input {
+    File,
+    None,
 }
 
 /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already taken.
@@ -188,6 +201,10 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         concurrency: count("concurrency", fields.concurrency, 1, CALLS_MAX as u64)?,
         outputs: fields.outputs.unwrap_or(false),
     };
+    let input = match fields.input {
+        None | Some(Input::File) => InputKind::File,
+        Some(Input::None) => InputKind::None,
+    };
     let seconds =
         number("timeoutSeconds", fields.timeout_seconds, if fields.invoke.is_some() { 30 } else { 10 }, 1..=60)?;
     let kind = match (fields.invoke, fields.webhook) {
@@ -203,7 +220,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
             host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
     };
-    Ok(TargetConfig { name, calls, timeout: Duration::from_secs(seconds), kind })
+    Ok(TargetConfig { name, calls, input, timeout: Duration::from_secs(seconds), kind })
 }
 
 fn endpoint(url: &str, allow_private: bool, redirect_hosts: Vec<String>) -> Result<Endpoint, Problem> {

@@ -27,6 +27,15 @@ fn missing_fields_get_their_defaults() {
     let endpoint = Endpoint::new("https://example.com/hook", false).unwrap();
     assert_eq!(notify.kind, TargetKind::Webhook { endpoint, host_concurrency: 10 });
     assert_eq!(notify.timeout.as_secs(), 20);
+    assert_eq!(notify.input, InputKind::File);
+}
+
+#[test]
+fn a_target_may_take_no_input() {
+    let json = r#"{"report": {"webhook": "https://example.com/hook", "input": "none"}}"#;
+    assert_eq!(parse(json, &[]).unwrap()[0].input, InputKind::None);
+    let wrong = error_for(json!({ "invoke": FUNCTION, "input": "dataset" }));
+    assert!(wrong.contains("expected `file` or `none`"), "{wrong}");
 }
 
 #[test]

@@ -129,12 +129,13 @@ fn gate_name(config: &TargetConfig) -> String {
 }
 
 fn job_type(config: &TargetConfig, target: Option<Arc<dyn Target>>) -> Arc<dyn JobType> {
-    Arc::new(TargetType::new(&config.name, config.calls, target))
+    Arc::new(TargetType::new(&config.name, config.calls, target).with_input(config.input))
 }
 
 #[cfg(test)]
 mod tests {
     use rowmill_core::in_memory::ManualClock;
+    use rowmill_core::ports::processor::InputKind;
     use rowmill_core::ports::{TargetError, TargetRequest};
     use serde_json::json;
 
@@ -157,7 +158,7 @@ mod tests {
         let json = json!({
             "geocode": {"invoke": "arn:aws:lambda:eu-west-1:123456789012:function:geocode", "outputs": true},
             "one": {"webhook": "https://example.com/one", "hostConcurrency": 7},
-            "two": {"webhook": "https://example.com/two", "hostConcurrency": 3},
+            "two": {"webhook": "https://example.com/two", "hostConcurrency": 3, "input": "none"},
         });
         Targets::parse(&json.to_string(), &[]).unwrap()
     }
@@ -174,6 +175,10 @@ mod tests {
         assert_eq!(names(&connected), ["geocode", "one", "two"]);
         assert_eq!(names(&targets().types()), names(&connected));
         assert!(connected.iter().all(|job_type| job_type.takes_any_params()));
+        for types in [connected, targets().types()] {
+            let inputs = types.iter().map(|job_type| job_type.input()).collect::<Vec<_>>();
+            assert_eq!(inputs, [InputKind::File, InputKind::File, InputKind::None]);
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ mod transport;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Request;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use hyper::{Request, StatusCode};
 use jiff::Timestamp;
 use reqwest::Url;
 use rowmill_api::audit::AuditView;
@@ -80,6 +80,8 @@ pub struct ApiClient {
 /// An answer with the wait the API asks for before the next look.
 #[derive(Debug)]
 pub struct Answer<T> {
+    /// The answer's status.
+    pub status: StatusCode,
     /// The answer's content.
     pub body: T,
     /// `Retry-After`, if the answer had one.
@@ -172,7 +174,7 @@ impl ApiClient {
         match self.tried(call).await {
             // An earlier try got no reply, and was carried out all the same.
             (tries, Err(error)) if tries > 1 && error.is(ProblemCode::NotFound) => Ok(()),
-            (_, result) => result,
+            (_, result) => result.map(|answer: Answer<()>| answer.body),
         }
     }
 
@@ -189,9 +191,19 @@ impl ApiClient {
 
     /// Creates a job. Calls with the same `idempotency_key` create one job at most.
     pub async fn create_job(&self, job: &CreateJobRequest, idempotency_key: Uuid) -> Result<Job, ApiError> {
+        Ok(self.find_or_create_job(job, idempotency_key).await?.0)
+    }
+
+    /// The same, with whether the job is an older one that a request with `dedupe` has found.
+    pub async fn find_or_create_job(
+        &self,
+        job: &CreateJobRequest,
+        idempotency_key: Uuid,
+    ) -> Result<(Job, bool), ApiError> {
         let mut call = self.call("create job", Operation::CreateJob, "").json(job);
         call.idempotency_key = Some(idempotency_key);
-        self.answer(call).await
+        let answer = self.tried(call).await.1?;
+        Ok((answer.body, answer.status == StatusCode::OK))
     }
 
     /// The job as it is now.
@@ -256,7 +268,7 @@ impl ApiClient {
         match self.tried(call.json(redrive)).await {
             // An earlier try got no reply, and was carried out all the same.
             (tries, Err(error)) if tries > 1 && error.is(ProblemCode::JobActive) => self.job(job_guid).await,
-            (_, result) => result,
+            (_, result) => result.map(|answer| answer.body),
         }
     }
 
@@ -301,16 +313,16 @@ impl ApiClient {
     }
 
     async fn answer<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
-        self.tried(call).await.1
+        Ok(self.tried(call).await.1?.body)
     }
 
     /// The answer, or the last error, with the number of tries it took.
-    async fn tried<T: DeserializeOwned>(&self, call: Call) -> (u32, Result<T, ApiError>) {
+    async fn tried<T: DeserializeOwned>(&self, call: Call) -> (u32, Result<Answer<T>, ApiError>) {
         let mut tries = 0;
         loop {
             tries += 1;
             let error = match self.send(&call, self.answer_timeout).await {
-                Ok(answer) => return (tries, Ok(answer.body)),
+                Ok(answer) => return (tries, Ok(answer)),
                 Err(error) if error.is_transient() => error,
                 Err(error) => return (tries, Err(error)),
             };
@@ -346,7 +358,7 @@ impl ApiClient {
         // 204 has no body.
         let body: &[u8] = if body.is_empty() { b"null" } else { body };
         let body = serde_json::from_slice(body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
-        Ok(Answer { body, retry_after })
+        Ok(Answer { status, body, retry_after })
     }
 }
 

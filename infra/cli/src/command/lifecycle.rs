@@ -100,7 +100,10 @@ impl JobRun<'_> {
     ) -> Result<Job, CommandError> {
         let (connection, stage) = (self.connection, self.stage);
         stage.asked.store(true, Ordering::Relaxed);
-        let job = connection.api.create_job(new_job, Uuid::new_v4()).await?;
+        let (job, is_older) = connection.api.find_or_create_job(new_job, Uuid::new_v4()).await?;
+        if is_older {
+            eprintln!("The job {} does the same with this file. No new job was created.", job.job_guid);
+        }
         let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(job.job_guid));
         let job = follow(&connection.api, job, &self.patience.patience(), reporter)
             .await

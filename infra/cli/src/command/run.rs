@@ -1,10 +1,13 @@
-//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end.
+//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end. Or runs a job over rows in the request, or
+//! over nothing.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
 use rowmill_api::ids::FileGuid;
-use rowmill_api::request::CreateJobRequest;
+use rowmill_api::request::{CreateJobRequest, DedupeBy};
 use serde_json::{Map, Value};
 
 use super::CommandError;
@@ -21,13 +24,22 @@ const NAME_MAX_BYTES: usize = 200;
 
 /// Uploads a file, runs a job on it and shows its progress
 ///
+/// A few rows need no file: --items sends them with the request. A job type without input, such as a report, takes neither.
+///
 /// Exit codes: 0 all items succeeded, 3 some items failed, 1 the job failed or could not be followed, 2 wrong usage,
 /// 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The file to process, or the guid of an upload
+    /// The file to process, or the guid of an upload; none for a job type without input
     #[arg(value_name = "FILE|GUID")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
+    /// Send up to 1,000 rows with the request, from a file with a JSON array of objects or with JSON lines; `-` reads
+    /// standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub items: Option<PathBuf>,
+    /// If a job does or did the same with the same file, follow that job and create none
+    #[arg(long, requires = "file")]
+    pub dedupe: bool,
     /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: String,
@@ -60,9 +72,13 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     // Wrong arguments are found before anything is started or sent.
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
-    let source = match args.file.to_str().and_then(|text| text.parse().ok()) {
-        Some(file_guid) if !args.file.exists() => Source::Upload(file_guid),
-        _ => Source::File(SourceFile::open(&args.file, fallback_type).await?),
+    let source = match (&args.file, &args.items) {
+        (Some(file), _) => match file.to_str().and_then(|text| text.parse().ok()) {
+            Some(file_guid) if !file.exists() => Source::Upload(file_guid),
+            _ => Source::File(SourceFile::open(file, fallback_type).await?),
+        },
+        (None, Some(items)) => Source::Items(read_items(items)?),
+        (None, None) => Source::None,
     };
     args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
 }
@@ -73,6 +89,33 @@ enum Source {
     File(SourceFile),
     /// A file that is stored already.
     Upload(FileGuid),
+    /// Rows that are sent with the request.
+    Items(Vec<Map<String, Value>>),
+    /// Nothing.
+    None,
+}
+
+/// The objects of a JSON array, or of JSON lines.
+fn read_items(path: &Path) -> Result<Vec<Map<String, Value>>, CommandError> {
+    let unusable = |reason: Box<dyn Error + Send + Sync>| CommandError::File { path: path.to_owned(), reason };
+    let text = match path.as_os_str() == "-" {
+        true => io::read_to_string(io::stdin()),
+        false => fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| unusable(error.into()))?;
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(&text).into_iter().collect();
+    let items = match values.map_err(|error| unusable(error.into()))? {
+        mut values if matches!(values[..], [Value::Array(_)]) => match values.pop() {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        },
+        values => values,
+    };
+    let object = |(number, item)| match item {
+        Value::Object(object) => Ok(object),
+        _ => Err(unusable(format!("row {number} is not a JSON object").into())),
+    };
+    (1..).zip(items).map(object).collect()
 }
 
 impl Source {
@@ -95,17 +138,25 @@ async fn run(
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
+    let mut items = None;
     let file_guid = match source {
-        Source::Upload(file_guid) => *file_guid,
+        Source::Upload(file_guid) => Some(*file_guid),
         Source::File(file) => {
             let report = reporter.upload(file);
             let remembered = RememberedUploads::of_user();
-            store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid
+            Some(store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid)
         }
+        Source::Items(rows) => {
+            items = Some(rows.clone());
+            None
+        }
+        Source::None => None,
     };
     let new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
-        file_guid: Some(file_guid),
+        file_guid,
+        items,
+        dedupe: args.dedupe.then_some(DedupeBy::File),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
@@ -122,4 +173,36 @@ async fn run(
         None => None,
     };
     job_run.conclude(&job, fetched).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn items(text: &str) -> Result<String, String> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let items = read_items(file.path()).map_err(|error| error.explain())?;
+        Ok(serde_json::to_string(&items).unwrap())
+    }
+
+    #[test]
+    fn items_are_an_array_or_lines_with_their_numbers_as_written() {
+        let expected = r#"[{"a":1.10},{"a":2}]"#;
+        assert_eq!(items("[{\"a\": 1.10},\n {\"a\": 2}]\n").unwrap(), expected);
+        assert_eq!(items("{\"a\": 1.10}\n{\"a\": 2}\n").unwrap(), expected);
+        assert_eq!(items("{}").unwrap(), "[{}]");
+        assert_eq!(items("").unwrap(), "[]");
+    }
+
+    #[test]
+    fn a_row_that_is_no_object_is_named_and_not_quoted() {
+        for text in [r#"[{}, "secret"]"#, "{}\n\"secret\"\n"] {
+            let error = items(text).unwrap_err();
+            assert!(error.contains("row 2 is not a JSON object") && !error.contains("secret"), "{error}");
+        }
+        assert!(items("{\"a\": ").is_err());
+    }
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use api::{GUID, api, job, recorded};
+use api::{GUID, KNOWN, api, job, recorded};
 use serde_json::{Value, json};
 
 struct File(#[expect(dead_code, reason = "removed with the value")] tempfile::TempDir, PathBuf);
@@ -53,6 +53,47 @@ fn the_exit_code_follows_from_the_outcome() {
 fn an_empty_file_is_run_like_any_other() {
     let output = run(&api(job("completed", Some("succeeded"), 0, 0)), "", &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn rows_are_sent_with_the_request() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+    let items = file("{\"a\": 1}\n{\"a\": 2}\n");
+    let arguments = ["run", "--items", items.1.to_str().unwrap(), "--type", "validate", "--url", &url];
+    let output = rowmill(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (request, body) = sent.recv().unwrap();
+    assert_eq!(request, "POST /api/jobs");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body, json!({ "jobType": "validate", "items": [{ "a": 1 }, { "a": 2 }] }));
+    let both =
+        rowmill(&["run", "rows.csv", "--items", "rows.json", "--type", "validate", "--url", &url]).output().unwrap();
+    assert_eq!(both.status.code(), Some(2), "a file, or items");
+}
+
+#[test]
+fn a_job_type_without_input_is_run_without_a_file() {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 1, 0));
+    let output = rowmill(&["run", "--type", "report", "--url", &url]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (_, body) = sent.recv().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), json!({ "jobType": "report" }));
+    let dedupe = rowmill(&["run", "--dedupe", "--type", "report", "--url", &url]).output().unwrap();
+    assert_eq!(dedupe.status.code(), Some(2), "nothing to find a job by");
+}
+
+#[test]
+fn a_job_that_is_found_by_its_file_is_said_to_be_an_older_one() {
+    let run = |job_type: &str| {
+        let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+        let output = rowmill(&["run", GUID, "--type", job_type, "--dedupe", "--url", &url]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let body: Value = serde_json::from_slice(&sent.recv().unwrap().1).unwrap();
+        assert_eq!(body["dedupe"], "file");
+        text(&output.stderr)
+    };
+    assert!(!run("validate").contains("No new job was created"));
+    assert!(run(KNOWN).contains(&format!("The job {GUID} does the same with this file. No new job was created.")));
 }
 
 #[test]

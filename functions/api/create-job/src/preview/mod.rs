@@ -64,8 +64,8 @@ impl Creator {
             None => None,
         };
         match job_type {
-            Some(job_type) if job_type.input() == InputKind::Dataset => {
-                let message = format!("is `{}`, which reads a dataset and no file.", job.job_type);
+            Some(job_type) if job_type.input() != InputKind::File => {
+                let message = format!("is `{}`, which reads no file.", job.job_type);
                 return Err(InvalidField::new("jobType", message).into());
             }
             Some(_) => {}

@@ -17,7 +17,9 @@ use crate::job::{JobLinks, JobPage, JobView, JobWarning};
 use crate::live::LiveTicketView;
 use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{ProblemCode, ProblemView};
-use crate::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance};
+use crate::request::{
+    AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance,
+};
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
 use crate::routes::Body;
 use crate::status::{JobOutcome, Stage, Status, WarningCode};
@@ -218,6 +220,8 @@ fn create_job_request() -> CreateJobRequest {
     CreateJobRequest {
         job_type: "import".to_owned(),
         file_guid: Some(FILE_GUID),
+        items: None,
+        dedupe: Some(DedupeBy::File),
         params: json!({ "dataset": "people", "key": "id" }).as_object().cloned().unwrap_or_default(),
         tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(100) }),
         max_concurrency: None,
@@ -271,6 +275,7 @@ fn client_config() -> ClientConfig {
         bucket_origin: "https://bucket.s3.eu-central-1.amazonaws.com".to_owned(),
         limits: ClientLimits { direct_max_bytes: 5_000_000, upload_max_bytes: 107_374_182_400 },
         job_types: ["export", "import", "transform", "validate"].map(str::to_owned).to_vec(),
+        job_types_without_file: vec!["export".to_owned()],
     }
 }
 

@@ -20,8 +20,9 @@ routes!(
         path: "/api/jobs",
         function: "create-job",
         summary: "Create a job",
-        description: "Starts a job type over an upload, or over a dataset. Send an `Idempotency-Key` to make it safe to \
-                      repeat the request: a repeated request is answered with the job that the first one created.",
+        description: "Starts a job type over an upload, over items in the request, over a dataset, or over nothing. Send an \
+                      `Idempotency-Key` to make it safe to repeat the request: a repeated request is answered with the job \
+                      that the first one created. With `dedupe`, a request for a job that exists is answered with that job.",
         parameters: &[Parameter {
             name: "Idempotency-Key",
             place: "header",
@@ -30,20 +31,20 @@ routes!(
             schema: r#"{"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}"#,
         }],
         body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), files: &[] }),
-        answers: &[Answer {
-            status: 202,
-            description: "The job is accepted.",
-            json: &[Json::of::<JobView>()],
-            headers: &[
-                AnswerHeader {
-                    name: "Location",
-                    required: true,
-                    description: "The path of the job.",
-                    schema: r#"{"type": "string", "pattern": "^/api/jobs/[0-9a-f-]{36}$"}"#,
-                },
-                POLL_AFTER,
-            ],
-        }],
+        answers: &[
+            Answer {
+                status: 200,
+                description: "The job exists: `dedupe` found it, and nothing was created.",
+                json: &[Json::of::<JobView>()],
+                headers: &[LOCATION, POLL_AFTER],
+            },
+            Answer {
+                status: 202,
+                description: "The job is accepted.",
+                json: &[Json::of::<JobView>()],
+                headers: &[LOCATION, POLL_AFTER],
+            },
+        ],
         problems: &[
             (404, NotFound),
             (409, UploadIncomplete),
@@ -340,6 +341,13 @@ routes!(
         guarded: false,
     },
 );
+
+const LOCATION: AnswerHeader = AnswerHeader {
+    name: "Location",
+    required: true,
+    description: "The path of the job.",
+    schema: r#"{"type": "string", "pattern": "^/api/jobs/[0-9a-f-]{36}$"}"#,
+};
 
 const CACHE_CONTROL: AnswerHeader = AnswerHeader {
     name: "Cache-Control",

@@ -15,8 +15,8 @@
 //! number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0: none yet).
 //! The counters of types and of the system are spread over shards (`system`, `system#1`, …); `typeShard` and `systemShard` in the
 //! job row name those in which the job has its slots.
-//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`), and the rows that bound what a caller may
-//! ask for:
+//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`), one for each dedupe key
+//! (`dedupe#<owner>#<key>`: `jobId`), and the rows that bound what a caller may ask for:
 //!
 //! | row | attributes |
 //! |---|---|
@@ -36,7 +36,7 @@
 //! |---|---|
 //! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
-//! | `job_store/slots.rs`, `admissions.rs` | the counters and the idempotency keys |
+//! | `job_store/slots.rs`, `admissions.rs` | the counters, the idempotency keys and the dedupe keys |
 //! | `quotas/` | the other rows of the admission table |
 //! | `upload_store.rs`, `record_statements.rs`, `live.rs` | the uploads, records and connections tables |
 //!

@@ -11,5 +11,7 @@ pub use access::{Access, Caller};
 pub use api::{Api, Call};
 pub use guard::Guard;
 pub use problem::Problem;
-pub use read::{JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json, read_json_if_any};
+pub use read::{
+    JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json, read_json_if_any, read_json_up_to,
+};
 pub use write::{etag_of, json_response, no_content, response, to_be_polled, with_etag};

@@ -7,7 +7,7 @@ use serde_json::error::Category;
 
 use super::Problem;
 
-/// The maximum length of a JSON body. Longer content is a file and belongs into an upload.
+/// The maximum length of a JSON body, unless its route takes more. Longer content is a file and belongs into an upload.
 pub const JSON_MAX_BYTES: usize = 256 * 1024;
 
 /// A header's value, if it is there and is text.
@@ -27,6 +27,14 @@ pub fn content_type(request: &Request) -> Option<String> {
 /// 415 if its content type is not JSON, 413 if it is longer than [`JSON_MAX_BYTES`], 400 if it is not JSON
 /// (`invalid_json`, with line and column) or not what is expected (`invalid_body`).
 pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
+    read_json_up_to(request, JSON_MAX_BYTES)
+}
+
+/// Reads a body of at most `max_bytes` as JSON.
+///
+/// # Errors
+/// As [`read_json`].
+pub fn read_json_up_to<T: DeserializeOwned>(request: &Request, max_bytes: usize) -> Result<T, Problem> {
     let content_type = content_type(request).unwrap_or_default();
     if content_type != "application/json" && !content_type.ends_with("+json") {
         let said = if content_type.is_empty() { "none" } else { &content_type };
@@ -35,9 +43,9 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
         )));
     }
     let body: &[u8] = request.body().as_ref();
-    if body.len() > JSON_MAX_BYTES {
-        let detail = format!("The body has {} bytes; at most {JSON_MAX_BYTES} are allowed.", body.len());
-        return Err(Problem::too_large(JSON_MAX_BYTES as u64, detail));
+    if body.len() > max_bytes {
+        let detail = format!("The body has {} bytes; at most {max_bytes} are allowed.", body.len());
+        return Err(Problem::too_large(max_bytes as u64, detail));
     }
     // A list of the fields' values would be read too.
     if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
@@ -139,7 +147,10 @@ mod tests {
     #[test]
     fn a_body_over_the_limit_is_not_read() {
         let body = vec![b' '; JSON_MAX_BYTES + 1];
-        assert_eq!(read_json::<Wanted>(&request("application/json", body)).unwrap_err().status(), 413);
+        let request = request("application/json", body);
+        assert_eq!(read_json::<Wanted>(&request).unwrap_err().status(), 413);
+        let more = read_json_up_to::<Wanted>(&request, JSON_MAX_BYTES + 1).unwrap_err();
+        assert_eq!(more.status(), 400, "a route may take more");
     }
 
     #[test]

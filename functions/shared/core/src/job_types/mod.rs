@@ -33,7 +33,7 @@ pub use transform::Transform;
 pub use validate::Validate;
 
 use crate::ports::RecordStore;
-use crate::ports::processor::JobType;
+use crate::ports::processor::{InputKind, JobType};
 
 /// The register of job types.
 #[derive(Clone)]
@@ -67,5 +67,11 @@ impl JobTypes {
     /// The names of all types, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
+    }
+
+    /// The names of the types that read no file, sorted.
+    pub fn names_without_file(&self) -> Vec<&str> {
+        let without = self.0.iter().filter(|(_, job_type)| job_type.input() != InputKind::File);
+        without.map(|(name, _)| name.as_str()).collect()
     }
 }

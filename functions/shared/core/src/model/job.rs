@@ -104,7 +104,7 @@ impl Job {
             job_guid: spec.job_guid,
             owner: spec.owner.clone(),
             job_type: spec.job_type.clone(),
-            file_guid: spec.source.file().map(|file| file.file_guid),
+            file_guid: spec.source.file().and_then(|file| file.file_guid),
             is_stored: spec.source.is_stored(),
             data_start,
             data_bytes,

@@ -5,6 +5,7 @@
 //! | `uploads/{file}` | an upload | the client, `upload` |
 //! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
 //! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
+//! | `results/{job}/items.jsonl` | the items of a job without a file, as JSON lines | `create-job` |
 //! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
 //! | `results/{job}/{attempt}/chunks/{tally}/{run}.json` | chunk index of a tally whose chunks are objects | `split-job` |
 //! | `results/{job}/{attempt}/text/{tally}/{index}/{run}` | the text of a chunk that is not a range of the upload | `split-job` |
@@ -32,6 +33,11 @@ pub const KEY_MAX_BYTES: usize = 1024;
 /// An upload.
 pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
+}
+
+/// The items that came with the request of a job. Each try to create a job has a name of its own, and so has its object.
+pub fn items(job: JobGuid) -> String {
+    format!("results/{job}/items.jsonl")
 }
 
 /// The chunk index of a tally. `stored_by` is the run that stored the chunks' text: two runs of the split may have read a

@@ -57,7 +57,7 @@ impl Spec {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
-    /// An upload of plain UTF-8 text. Its chunks are ranges of it.
+    /// Plain UTF-8 text: an upload, or the items that came with the request. Its chunks are ranges of it.
     File(SourceFile),
     /// An upload that is unpacked to text. Its chunks are objects, which the split stores.
     Packed {
@@ -74,7 +74,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The upload, if there is one.
+    /// The object that the job reads, if there is one.
     pub const fn file(&self) -> Option<&SourceFile> {
         match self {
             Self::File(file) | Self::Packed { file, .. } => Some(file),
@@ -92,8 +92,9 @@ impl Source {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceFile {
-    /// The upload.
-    pub file_guid: FileGuid,
+    /// The upload; `None` if the object holds the items of the request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file_guid: Option<FileGuid>,
     /// Its key in the bucket.
     pub key: String,
     /// Its entity tag, the condition of every read.

@@ -28,8 +28,8 @@ pub use item::ItemResult;
 pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
     Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions,
-    CreateError, Created, DeadLetters, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage, JobStore, Jobs, Leased,
-    Leases, NewAttempt, NewJob, Pauses, RedriveError, Resent, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps,
+    CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage, JobStore, Jobs,
+    Leased, Leases, NewAttempt, NewJob, Pauses, RedriveError, Resent, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps,
     WriteLost,
 };
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};

@@ -32,7 +32,7 @@ pub trait JobType: Send + Sync {
         false
     }
 
-    /// Where the items come from. Default: the uploaded file.
+    /// Where the items come from. Default: a file.
     fn input(&self) -> InputKind {
         InputKind::File
     }
@@ -51,11 +51,14 @@ pub trait JobType: Send + Sync {
 /// Where the items of a job come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputKind {
-    /// An uploaded file: each item is a record of the file.
+    /// An uploaded file: each item is a record of the file. Or items in the request: each is a JSON object, as a line of
+    /// a file with JSON lines.
     File,
     /// A dataset in the records table, named by the param `dataset`: each item is one record, as the JSON object
     /// `{"key": "…", "fields": {…}}`.
     Dataset,
+    /// Nothing: the job has one item, an empty JSON object. For work that is done once per job, such as a report.
+    None,
 }
 
 /// Processes the items of one job.

@@ -3,7 +3,8 @@ use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCh
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
+use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Dedupe, Full, Idempotency, NewJob, PortError};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
@@ -27,6 +28,15 @@ struct RememberedRow {
     expires_at: i64,
 }
 
+/// The row of a dedupe key in the admission table.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DedupeRow {
+    scope: String,
+    job_id: JobGuid,
+    expires_at: i64,
+}
+
 /// What a refused transaction means.
 enum Refusal {
     /// The job exists, this one or that of an earlier request.
@@ -39,6 +49,10 @@ fn remembered_scope(owner: &Owner, key: &str) -> String {
     format!("idempotency#{owner}#{key}")
 }
 
+fn dedupe_scope(owner: &Owner, key: &str) -> String {
+    format!("dedupe#{owner}#{key}")
+}
+
 #[async_trait]
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
@@ -49,6 +63,9 @@ impl Admissions for DynamoDbJobStore {
             items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
             if let Some(wanted) = &new.idempotency {
                 items.push(self.remember(&new.job, wanted)?);
+            }
+            if let Some(wanted) = &new.dedupe {
+                items.push(self.take_dedupe_key(&new.job, wanted)?);
             }
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
@@ -79,6 +96,11 @@ impl Admissions for DynamoDbJobStore {
         let row = row.filter(|row| row.expires_at > now.as_second());
         Ok(row.map(|row| (row.job_id, row.fingerprint)))
     }
+
+    async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
+        let row: Option<DedupeRow> = self.admission_row("looking for the dedupe key", dedupe_scope(owner, key)).await?;
+        Ok(row.filter(|row| row.expires_at > now.as_second()).map(|row| row.job_id))
+    }
 }
 
 impl DynamoDbJobStore {
@@ -99,6 +121,11 @@ impl DynamoDbJobStore {
         if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
             let there = reasons.get(5).and_then(|reason| reason.item.clone());
             return self.before(&new.job, wanted, there).await.map(Refusal::Created);
+        }
+        let place = 5 + usize::from(new.idempotency.is_some());
+        if let (true, Some(wanted)) = (failed(place), &new.dedupe) {
+            let there = reasons.get(place).and_then(|reason| reason.item.clone());
+            return self.same(&new.job, wanted, there).await.map(Refusal::Created);
         }
         let of_slots = reasons.get(2..5).unwrap_or_default();
         let others = self.other_shards(DOING, &new.job, new.ceilings, of_slots, shards, is_last).await?;
@@ -126,14 +153,38 @@ impl DynamoDbJobStore {
         }
     }
 
+    /// The answer for a dedupe key that another job has, or this one after a lost reply.
+    async fn same(&self, job: &Job, wanted: &Dedupe, there: Option<Item>) -> Result<Created, CreateError> {
+        let there: Option<DedupeRow> = match there {
+            Some(item) => Some(from_item(DOING, item)?),
+            None => self.admission_row(DOING, dedupe_scope(&job.owner, &wanted.key)).await?,
+        };
+        match there {
+            Some(row) if row.job_id == job.job_guid => Ok(Created::New),
+            Some(row) => Ok(Created::Same(row.job_id)),
+            None => {
+                Err(PortError::unavailable(DOING, "the row of the dedupe key disappeared after the conflict with it")
+                    .into())
+            }
+        }
+    }
+
     async fn remembered_row(
         &self,
         doing: &'static str,
         owner: &Owner,
         key: &str,
     ) -> Result<Option<RememberedRow>, PortError> {
+        self.admission_row(doing, remembered_scope(owner, key)).await
+    }
+
+    async fn admission_row<R: DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        scope: String,
+    ) -> Result<Option<R>, PortError> {
         let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(true);
-        let output = request.key("scope", text(remembered_scope(owner, key))).send().await;
+        let output = request.key("scope", text(scope)).send().await;
         let item = output.map_err(|error| port_error(doing, error))?.item;
         item.map(|item| from_item(doing, item)).transpose()
     }
@@ -153,15 +204,34 @@ impl DynamoDbJobStore {
             fingerprint: wanted.fingerprint.clone(),
             expires_at: expiry_seconds(wanted.expires_at),
         };
-        let put = Put::builder()
+        self.put_if_expired(job, to_item(DOING, &row)?, None)
+    }
+
+    fn take_dedupe_key(&self, job: &Job, wanted: &Dedupe) -> Result<TransactWriteItem, PortError> {
+        let row = DedupeRow {
+            scope: dedupe_scope(&job.owner, &wanted.key),
+            job_id: job.job_guid,
+            expires_at: expiry_seconds(wanted.expires_at),
+        };
+        self.put_if_expired(job, to_item(DOING, &row)?, wanted.replaces)
+    }
+
+    /// Puts a row of the admission table if there is none, if the one there has expired, or if it names the job to replace.
+    fn put_if_expired(&self, job: &Job, row: Item, replaces: Option<JobGuid>) -> Result<TransactWriteItem, PortError> {
+        let mut put = Put::builder()
             .table_name(self.admission_table(DOING)?)
-            .set_item(Some(to_item(DOING, &row)?))
-            .condition_expression("attribute_not_exists(#scope) OR #expiresAt <= :now")
+            .set_item(Some(row))
             .expression_attribute_names("#scope", "scope")
             .expression_attribute_names("#expiresAt", "expiresAt")
             .expression_attribute_values(":now", number(job.created_at.as_second()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build();
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let mut condition = "attribute_not_exists(#scope) OR #expiresAt <= :now".to_owned();
+        if let Some(replaces) = replaces {
+            condition.push_str(" OR #jobId = :replaces");
+            put = put.expression_attribute_names("#jobId", "jobId");
+            put = put.expression_attribute_values(":replaces", text(replaces));
+        }
+        let put = put.condition_expression(condition).build();
         Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
     }
 }

@@ -32,7 +32,12 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         owner: Owner(owner.to_owned()),
         job_type: "import".to_owned(),
         created_at: at(0),
-        source: Source::File(SourceFile { file_guid, key: "uploads/x".into(), etag: "\"e\"".into(), size: 1009 }),
+        source: Source::File(SourceFile {
+            file_guid: Some(file_guid),
+            key: "uploads/x".into(),
+            etag: "\"e\"".into(),
+            size: 1009,
+        }),
         head: Head {
             dialect: Dialect { format: Format::Csv, delimiter: b';' },
             columns: vec!["code".into(), "näme".into()],
@@ -56,7 +61,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
     };
     let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
     let job = Job { metadata, ..Job::waiting(&spec, at(14_400), at(900)) };
-    NewJob { job, spec, ceilings: ROOM, idempotency: None }
+    NewJob { job, spec, ceilings: ROOM, idempotency: None, dedupe: None }
 }
 
 /// The same with an idempotency key that expires after 100 seconds.

@@ -5,6 +5,7 @@ mod attempts;
 mod checkpoints;
 mod completions;
 mod dead_letters;
+mod dedupes;
 mod fixtures;
 mod jobs;
 mod leases;
@@ -38,6 +39,18 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         admissions::a_key_belongs_to_one_owner,
         admissions::a_key_is_forgotten_when_it_expires,
         admissions::concurrent_repeats_of_a_request_create_one_job,
+    );
+    run_checks!(
+        make,
+        dedupes::a_second_job_with_a_dedupe_key_finds_the_first,
+        dedupes::a_dedupe_key_finds_its_job_even_at_a_ceiling,
+        dedupes::a_dedupe_key_belongs_to_one_owner,
+        dedupes::a_dedupe_key_is_forgotten_when_it_expires,
+        dedupes::only_the_job_that_was_seen_is_replaced,
+        dedupes::one_of_ten_concurrent_requests_with_a_dedupe_key_creates_a_job,
+        dedupes::one_of_ten_concurrent_requests_replaces_a_job,
+        dedupes::a_repeated_request_finds_its_job_before_the_dedupe_key_counts,
+        dedupes::a_refused_job_takes_no_dedupe_key,
     );
     run_checks!(
         make,

@@ -20,9 +20,19 @@ impl Admissions for InMemoryJobStore {
                 false => Err(CreateError::KeyReused),
             };
         }
+        if let Some(wanted) = &new.dedupe
+            && let Some((job, known)) = tables.deduped.get(&place(&wanted.key))
+            && known.expires_at > new.job.created_at
+            && wanted.replaces != Some(*job)
+        {
+            return Ok(if *job == new.job.job_guid { Created::New } else { Created::Same(*job) });
+        }
         tables.slots.take(&new.job, new.ceilings).map_err(CreateError::Full)?;
         if let Some(wanted) = &new.idempotency {
             tables.requests.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
+        }
+        if let Some(wanted) = &new.dedupe {
+            tables.deduped.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
         }
         tables.specs.insert(new.job.job_guid, new.spec.clone());
         tables.jobs.insert(new.job.job_guid, new.job.clone());
@@ -42,5 +52,11 @@ impl Admissions for InMemoryJobStore {
         let tables = lock(&self.0);
         let known = tables.requests.get(&(owner.clone(), key.to_owned()));
         Ok(known.filter(|(_, known)| known.expires_at > now).map(|(job, known)| (*job, known.fingerprint.clone())))
+    }
+
+    async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
+        let tables = lock(&self.0);
+        let known = tables.deduped.get(&(owner.clone(), key.to_owned()));
+        Ok(known.filter(|(_, known)| known.expires_at > now).map(|(job, _)| *job))
     }
 }

@@ -23,7 +23,7 @@ use crate::model::ids::{JobGuid, Owner, RunId};
 use crate::model::job::Job;
 use crate::model::spec::Spec;
 use crate::model::tally::{ChunkAddress, Tally, Totals};
-use crate::ports::{Idempotency, PortError, WriteLost};
+use crate::ports::{Dedupe, Idempotency, PortError, WriteLost};
 use slots::Slots;
 
 /// The jobs and admission tables in memory.
@@ -40,6 +40,7 @@ struct Tables {
     dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
     slots: Slots,
     requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
+    deduped: HashMap<(Owner, String), (JobGuid, Dedupe)>,
 }
 
 impl InMemoryJobStore {

@@ -39,7 +39,7 @@ pub use answer::{BadAnswer, Results, read_answer};
 use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
-use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
 use crate::text::json_bytes;
 
@@ -58,6 +58,7 @@ pub const OUTPUTS_MAX_BYTES: usize = 8 * 1024 * 1024;
 pub struct TargetType {
     name: String,
     calls: TargetCalls,
+    input: InputKind,
     target: Option<Arc<dyn Target>>,
 }
 
@@ -75,7 +76,13 @@ pub struct TargetCalls {
 impl TargetType {
     /// The type with this name and target. Without a target (`None`) it can only check params.
     pub fn new(name: impl Into<String>, calls: TargetCalls, target: Option<Arc<dyn Target>>) -> Self {
-        Self { name: name.into(), calls, target }
+        Self { name: name.into(), calls, input: InputKind::File, target }
+    }
+
+    /// The same type with items from elsewhere. Without any input ([`InputKind::None`]) the target is called once per job.
+    #[must_use]
+    pub fn with_input(self, input: InputKind) -> Self {
+        Self { input, ..self }
     }
 }
 
@@ -87,6 +94,10 @@ impl JobType for TargetType {
     /// The target decides which params are valid.
     fn takes_any_params(&self) -> bool {
         true
+    }
+
+    fn input(&self) -> InputKind {
+        self.input
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {

@@ -10,8 +10,8 @@ use crate::ports::PortError;
 /// Creating jobs, up to a number of active jobs.
 #[async_trait]
 pub trait Admissions: Send + Sync {
-    /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, and its
-    /// idempotency key.
+    /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, its idempotency
+    /// key and its dedupe key.
     ///
     /// # Errors
     /// [`CreateError`]: a limit of active jobs is reached, or the idempotency key was used for another request.
@@ -35,6 +35,13 @@ pub trait Admissions: Send + Sync {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<(JobGuid, String)>, PortError>;
+
+    /// The last job that was created with this dedupe key of the owner, if that is known still. It may have ended, and it may
+    /// be gone.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;
 }
 
 /// Everything that is written for a new job.
@@ -48,6 +55,8 @@ pub struct NewJob {
     pub ceilings: Ceilings,
     /// The idempotency key of the request, if the client sent one.
     pub idempotency: Option<Idempotency>,
+    /// The dedupe key of the job, if the client asked for one job per file.
+    pub dedupe: Option<Dedupe>,
 }
 
 /// How many jobs may be active (not ended) at once.
@@ -80,6 +89,18 @@ pub struct Idempotency {
     pub expires_at: Timestamp,
 }
 
+/// The stored dedupe key of a job: a name for what it does. An owner has at most one job under a key, apart from those that
+/// were replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dedupe {
+    /// A digest of what the job reads and does.
+    pub key: String,
+    /// The job that has this key and is of no use to the client: it was stopped, or is gone.
+    pub replaces: Option<JobGuid>,
+    /// Until when the job is found by the key. Not after the job expires.
+    pub expires_at: Timestamp,
+}
+
 /// The result of a creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Created {
@@ -87,6 +108,8 @@ pub enum Created {
     New,
     /// An earlier request with the same idempotency key and payload created this job; nothing was written.
     Before(JobGuid),
+    /// The dedupe key names this job, which is not the one to replace; nothing was written.
+    Same(JobGuid),
 }
 
 /// The limit that is reached, and how fast its slots become free.

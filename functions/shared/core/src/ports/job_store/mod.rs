@@ -30,7 +30,9 @@ mod tallies;
 mod wake_ups;
 mod write_lost;
 
-pub use admissions::{Admission, Admissions, Ceilings, CreateError, Created, ENDS_KEPT, Full, Idempotency, NewJob};
+pub use admissions::{
+    Admission, Admissions, Ceilings, CreateError, Created, Dedupe, ENDS_KEPT, Full, Idempotency, NewJob,
+};
 pub use attempts::{Attempts, NewAttempt, RedriveError, Stopped};
 pub use checkpoints::{CheckpointMoved, Checkpoints};
 pub use completions::{Completion, Completions};

@@ -1,0 +1,115 @@
+//! The dedupe key: a name for what a job does, by which the owner's next request finds it.
+
+use rowmill_core::model::job::Job;
+use rowmill_core::model::spec::{Source, Spec};
+use rowmill_core::model::states::Status;
+use serde_json::{Value, json};
+
+use crate::request::{CreateJobRequest, digest};
+
+/// The dedupe key of a job. `None` if it reads no object.
+///
+/// It covers the bytes of the file (ETag and length), how they are read, and everything that the job does with them. So it
+/// has the whole spec except names and times: which upload has the bytes does not matter. The deadline stands in the request
+/// only. A setting that changes how files are cut changes the key too, which costs no more than a new job.
+pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
+    let Spec {
+        job_guid: _,
+        owner: _,
+        created_at: _,
+        job_type,
+        source,
+        head,
+        limits,
+        scanner_version,
+        params,
+        tolerance,
+        max_concurrency,
+        output,
+    } = spec;
+    let file = source.file()?;
+    let packing = match source {
+        Source::Packed { packing, .. } => json!(packing),
+        Source::File(_) | Source::Dataset { .. } => Value::Null,
+    };
+    Some(digest(&json!({
+        "jobType": job_type,
+        "etag": file.etag,
+        "size": file.size,
+        "packing": packing,
+        "head": head,
+        "limits": limits,
+        "scannerVersion": scanner_version,
+        "params": params,
+        "tolerance": tolerance,
+        "maxConcurrency": max_concurrency,
+        "deadlineSeconds": request.deadline_seconds,
+        "output": output,
+    })))
+}
+
+/// Whether a request for the same work is answered with this job: it is active or completed, and nothing has stopped it.
+pub const fn is_reusable(job: &Job) -> bool {
+    job.stop.is_none() && !matches!(job.status, Status::Failed | Status::Cancelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use rowmill_api::request::Tolerance;
+    use rowmill_core::fixtures;
+    use rowmill_core::model::packing::Packing;
+    use rowmill_core::model::spec::SourceFile;
+
+    const GUID: &str = "00000000-0000-4000-8000-000000000009";
+
+    fn file(spec: &Spec) -> SourceFile {
+        spec.source.file().unwrap().clone()
+    }
+
+    #[test]
+    fn the_key_is_that_of_the_bytes_and_of_what_is_done_with_them() {
+        let (spec, request) = (fixtures::spec(), CreateJobRequest::default());
+        let of = |spec: &Spec| key(spec, &request).unwrap();
+        let upload = SourceFile { file_guid: Some(GUID.parse().unwrap()), key: "uploads/9".into(), ..file(&spec) };
+        let same = Spec {
+            job_guid: GUID.parse().unwrap(),
+            created_at: Timestamp::UNIX_EPOCH,
+            source: Source::File(upload),
+            ..spec.clone()
+        };
+        assert_eq!(of(&same), of(&spec), "another upload of the same bytes");
+
+        let with = |change: &dyn Fn(&mut Spec)| {
+            let mut other = spec.clone();
+            change(&mut other);
+            other
+        };
+        let source = |change: &dyn Fn(&mut SourceFile)| {
+            let mut file = file(&spec);
+            change(&mut file);
+            Source::File(file)
+        };
+        let tolerance = Tolerance { percent: None, count: Some(1), minimum_items: None };
+        let others = [
+            with(&|other| other.job_type = "other".into()),
+            with(&|other| other.source = source(&|file| file.etag = "other".into())),
+            with(&|other| other.source = source(&|file| file.size += 1)),
+            with(&|other| other.source = Source::Packed { file: file(&spec), packing: Packing::Parquet }),
+            with(&|other| other.head.data_start += 1),
+            with(&|other| other.limits.max_items += 1),
+            with(&|other| other.scanner_version += 1),
+            with(&|other| other.params = json!({ "dryRun": true }).as_object().cloned().unwrap()),
+            with(&|other| other.tolerance = Some(tolerance)),
+            with(&|other| other.max_concurrency = Some(7)),
+        ];
+        let mut keys: Vec<String> = others.iter().map(of).collect();
+        keys.push(of(&spec));
+        let deadline = CreateJobRequest { deadline_seconds: Some(60), ..CreateJobRequest::default() };
+        keys.extend(key(&spec, &deadline));
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), 12, "each of them is another job");
+    }
+}

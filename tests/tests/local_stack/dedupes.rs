@@ -1,0 +1,52 @@
+//! Same file, same job.
+
+use std::iter::repeat_n;
+
+use acceptance::local_stack::{LocalStack, answer};
+use futures::future::join_all;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::stack::on_the_stack;
+
+/// The answer to a request for a job over this file: its status, and the job.
+async fn accepted(stack: &LocalStack, file: &str) -> (StatusCode, String) {
+    let body = json!({ "jobType": "validate", "fileGuid": file, "dedupe": "file" });
+    let (status, job) = answer(stack.post("/api/jobs").json(&body)).await;
+    (status, job["jobGuid"].as_str().unwrap_or_else(|| panic!("{status}: {job}")).to_owned())
+}
+
+#[test]
+fn requests_for_the_same_file_at_the_same_time_have_one_job() {
+    on_the_stack(async |stack| {
+        let text = format!("a,b\n{},1\n", Uuid::new_v4());
+        let file = stack.upload("text/csv", text.clone()).await;
+        let answers = join_all(repeat_n((), 5).map(|()| accepted(stack, &file))).await;
+        let new: Vec<&String> =
+            answers.iter().filter(|(status, _)| *status == StatusCode::ACCEPTED).map(|(_, job)| job).collect();
+        let [job] = new[..] else { panic!("{answers:?}") };
+        assert!(answers.iter().all(|(_, same)| same == job), "{answers:?}");
+        let ended = stack.ended(job).await;
+        assert_eq!(ended["outcome"], "succeeded", "{ended}");
+        let again = stack.upload("text/csv", text).await;
+        assert_eq!(accepted(stack, &again).await, (StatusCode::OK, job.clone()), "another upload of the same bytes");
+    });
+}
+
+#[test]
+fn a_cancelled_job_is_replaced_by_a_new_one() {
+    on_the_stack(async |stack| {
+        let rows: String = (0..2000).map(|row| format!("{row},{}\n", Uuid::new_v4())).collect();
+        let file = stack.upload("text/csv", format!("a,b\n{rows}")).await;
+        let (_, first) = accepted(stack, &file).await;
+        let (status, job) = answer(stack.post(&format!("/api/jobs/{first}/cancel"))).await;
+        if status == StatusCode::CONFLICT {
+            return eprintln!("the job was faster: {job}");
+        }
+        let (status, second) = accepted(stack, &file).await;
+        assert!(status == StatusCode::ACCEPTED && second != first, "{status}");
+        assert_eq!(stack.ended(&second).await["itemsSucceeded"], Value::from(2000));
+        assert_eq!(accepted(stack, &file).await, (StatusCode::OK, second));
+    });
+}
