@@ -69,6 +69,21 @@ fn a_field_that_is_wrong_is_told_and_nothing_is_started() {
     });
 }
 
+#[test]
+fn a_job_type_without_input_is_started_without_a_file() {
+    on_the_stack("a_job_type_without_input_is_started_without_a_file", async |stack, chromium| {
+        let tab = chromium.tab(&format!("{}#/new", page(stack))).await;
+        tab.sees("drop them here").await;
+        tab.choose("Type", "report").await;
+        tab.until("document.querySelector('.files-panel').checkVisibility() === false").await;
+        tab.until("document.querySelector('job-params details').checkVisibility() === false").await;
+        let _: Value = tab.value("document.querySelector('#dry-run').click(), null").await;
+        tab.press("Start job").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        assert_eq!(figures(&tab).await, ["1 of 1", "1", "0", "0"]);
+    });
+}
+
 /// A file of 70,000 rows that goes in parts.
 fn big_file(name: &str) -> PathBuf {
     std::fs::create_dir_all(folder()).expect("a folder");

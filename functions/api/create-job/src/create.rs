@@ -82,7 +82,7 @@ const JSON_LINES: &str = "application/x-ndjson";
 /// A request that was checked.
 enum Prepared {
     /// It needs a new job.
-    New(NewJob),
+    New(Box<NewJob>),
     /// This job does the same.
     Same(Box<Job>),
 }
@@ -221,7 +221,8 @@ impl Creator {
         });
         let mut job = self.job_row(&spec, request);
         warnings::add(&mut job.warnings, found);
-        Ok(Prepared::New(NewJob { job, spec, ceilings: self.ceilings(request), idempotency, dedupe }))
+        let ceilings = self.ceilings(request);
+        Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
     }
 
     /// The job that has this dedupe key, if it is of use, or else what takes its place.

@@ -125,7 +125,7 @@ impl Source {
             Self::File(file) if file.name.len() <= NAME_MAX_BYTES => {
                 Some(Map::from_iter([("fileName".to_owned(), Value::from(file.name.clone()))]))
             }
-            Self::File(_) | Self::Upload(_) => None,
+            Self::File(_) | Self::Upload(_) | Self::Items(_) | Self::None => None,
         }
     }
 }
