@@ -20,8 +20,7 @@ async fn result(stack: &LocalStack, job: &str, name: &str) -> String {
 fn a_thousand_items_of_a_request_are_a_job_with_results_and_a_redrive() {
     on_the_stack(async |stack| {
         // Of almost the longest text.
-        let item =
-            |id: u64| json!({ "id": if id % 400 == 0 { json!("none") } else { json!(id) }, "note": "\"".repeat(500) });
+        let item = |id: u64| json!({ "id": if id.is_multiple_of(400) { json!("none") } else { json!(id) }, "note": "\"".repeat(500) });
         let items: Vec<Value> = (1..=1000).map(item).collect();
         let schema = json!({ "properties": { "id": { "type": "integer" } } });
         let params = json!({ "dataset": "inline", "key": "id", "schema": schema });
