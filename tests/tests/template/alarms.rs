@@ -1,11 +1,12 @@
 //! The alarms.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
-use rowmill_aws::{denied, metrics};
+use rowmill_aws::metrics::Metric;
 use serde_json::{Value, json};
 
-use crate::{WITHOUT_READER, is_dead_letter_queue, properties, target, template};
+use crate::{WITHOUT_READER, event_sources, is_dead_letter_queue, properties, target, template, workspace};
 
 const ALARM: &str = "AWS::CloudWatch::Alarm";
 
@@ -92,8 +93,7 @@ fn unreceived_files_and_unpublished_events_raise_an_alarm() {
 fn a_denied_call_of_any_function_raises_an_alarm() {
     let template = template();
     let alarm = properties(&template, "MissingPermissions");
-    assert_eq!((&alarm["Namespace"], &alarm["MetricName"]), (&json!(metrics::NAMESPACE), &json!(denied::METRIC)));
-    assert_eq!(alarm["Dimensions"], json!([{ "Name": "stack", "Value": { "Ref": "AWS::StackName" } }]));
+    assert_eq!(alarm["MetricName"], Metric::MissingPermissions.name());
     assert_eq!((&alarm["Threshold"], &alarm["TreatMissingData"]), (&json!(0), &json!("notBreaching")));
 }
 
@@ -108,4 +108,58 @@ fn a_sweep_that_does_not_run_or_fails_raises_an_alarm() {
     assert_eq!((&failing["MetricName"], &failing["TreatMissingData"]), (&json!("Errors"), &json!("notBreaching")));
     let watched: BTreeSet<&str> = [missing, failing].map(|alarm| target(&alarm["Dimensions"][0]["Value"])).into();
     assert_eq!(watched, BTreeSet::from(["SweepFunction"]));
+}
+
+/// The alarms by what they watch: metric, and the resource in their dimension.
+fn watched(template: &rowmill::template::Template) -> BTreeSet<(String, String)> {
+    let alarms = template.resources_of(ALARM).map(|(_, alarm)| &alarm["Properties"]);
+    let of = |alarm: &Value| {
+        let metric = alarm["MetricName"].as_str().unwrap().to_owned();
+        (metric, target(&alarm["Dimensions"][0]["Value"]).to_owned())
+    };
+    alarms.map(of).collect()
+}
+
+#[test]
+fn every_queue_that_a_function_reads_has_an_alarm_on_its_oldest_message() {
+    let template = template();
+    let watched = watched(&template);
+    for source in event_sources(&template) {
+        let age = ("ApproximateAgeOfOldestMessage".to_owned(), source.queue.to_owned());
+        assert!(watched.contains(&age), "nobody hears that messages of {} wait", source.queue);
+    }
+}
+
+#[test]
+fn every_function_that_a_job_needs_has_alarms_on_its_errors_and_throttles() {
+    let template = template();
+    let watched = watched(&template);
+    for function in ["CreateJobFunction", "SplitJobFunction", "ProcessItemsFunction", "CompleteJobFunction"] {
+        for metric in ["Errors", "Throttles"] {
+            assert!(watched.contains(&(metric.to_owned(), function.to_owned())), "{metric} of {function}");
+        }
+    }
+}
+
+/// The table of alarms in the documentation: what stands in the first column, in backquotes, and how often.
+fn documented() -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(workspace().join("docs/operating.md")).unwrap();
+    let (_, section) = text.split_once("\n## Alarms\n").expect("a section about alarms");
+    let section = section.split("\n## ").next().unwrap();
+    let mut documented = BTreeMap::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let columns: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert!(columns.len() == 4 && columns.iter().all(|column| !column.trim().is_empty()), "{row}");
+        for name in columns[0].split('`').skip(1).step_by(2) {
+            *documented.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    documented
+}
+
+#[test]
+fn every_alarm_has_one_line_that_says_what_to_do() {
+    let template = template();
+    let alarms: BTreeMap<String, usize> = template.resources_of(ALARM).map(|(name, _)| (name.to_owned(), 1)).collect();
+    assert_eq!(documented(), alarms);
 }

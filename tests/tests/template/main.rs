@@ -6,6 +6,7 @@ mod functions;
 mod http_api;
 mod inbox;
 mod live;
+mod metrics;
 mod parameters;
 mod permission_list;
 mod permissions;

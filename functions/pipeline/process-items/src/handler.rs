@@ -1,13 +1,14 @@
 //! From the items queue's event to the use case.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
+use rowmill_aws::metrics::{self, Metric};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::messages::ChunkMessage;
 
-use crate::process::ChunkProcessor;
+use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
 use crate::watch::JobWatch;
 
@@ -45,11 +46,15 @@ async fn process(
     watch: &JobWatch,
 ) -> Result<(), RunError> {
     let message = &delivery.message;
+    let begun = Instant::now();
     let redelivered = delivery.receive_count > 1;
     let end = match message.lane {
         Some(_) => processor.process_on_lane(&delivery.receipt, message, redelivered, deadline, watch).await?,
         None => processor.process(message, redelivered, deadline, watch).await?,
     };
+    if let ChunkEnd::Committed(_) = end {
+        metrics::time(Metric::ChunkDuration, begun.elapsed());
+    }
     tracing::debug!(
         job.id = %message.job_guid, chunk.tally = message.address.tally, chunk.index = message.address.index, ?end, "chunk"
     );

@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
+use crate::metrics::{self, Metric};
 use crate::thread_priority::ThreadPriority;
 
 /// A batch that is still running is looked at so often within the item timeout, or more often.
@@ -80,7 +81,10 @@ impl BatchRunner for BatchThreads {
         loop {
             match timeout(look_every, &mut answered).await {
                 Ok(Ok(Ok((items, results)))) => {
-                    return BatchEnd::Answered { items, results: results.unwrap_or_default() };
+                    let results = results.unwrap_or_default();
+                    let transient = results.iter().filter(|result| matches!(result, Err(error) if error.transient));
+                    metrics::add_any(Metric::ItemsTransient, transient.count() as u64);
+                    return BatchEnd::Answered { items, results };
                 }
                 Ok(Ok(Err(panic))) => resume_unwind(panic),
                 // The runtime is shutting down.

@@ -3,10 +3,7 @@
 
 use rowmill_core::ports::{BoxError, PortError};
 
-use crate::metrics;
-
-/// The metric that counts denied calls.
-pub const METRIC: &str = "MissingPermissions";
+use crate::metrics::{self, Metric};
 
 /// Whether an error code of AWS says that a policy does not allow the call. The codes with KMS are about the key of a queue,
 /// a table or a bucket.
@@ -32,7 +29,8 @@ pub fn denied(doing: &'static str, reason: Option<&str>, source: impl Into<BoxEr
 /// Reports a denied call.
 pub fn report(doing: &str, reason: Option<&str>) {
     tracing::error!(call = doing, reason = reason.unwrap_or("no reason given"), "missing permission");
-    metrics::emit_for_stack(METRIC, metrics::Unit::Count, 1);
+    // At once: a function that is denied a call at its start never finishes an invocation.
+    metrics::count_at_once(Metric::MissingPermissions);
 }
 
 #[cfg(test)]

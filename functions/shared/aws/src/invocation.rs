@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::meter::{self, Capacity, Requests};
+use crate::metrics;
 use crate::telemetry;
 
 /// An invocation in progress.
@@ -22,8 +23,9 @@ impl Invocation {
         Self { function, request_id, begun: Instant::now() }
     }
 
-    /// Logs its cost.
+    /// Writes its metrics, and logs its cost.
     pub fn finish(self) {
+        metrics::write();
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
         }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch_threads::end_process_if_held;
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
+use crate::metrics::{self, Metric};
 
 /// Messages delivered together.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,13 +87,17 @@ where
 {
     let handler = move |(event, deadline): (SqsEvent, Timestamp)| {
         let received = Received::new(event, deadline);
+        let again = received.batch.deliveries.iter().filter(|delivery| delivery.receive_count > 1).count();
+        metrics::add_any(Metric::MessagesRedelivered, again as u64);
         let work = (!received.batch.deliveries.is_empty()).then(|| handler(received.batch));
         async move {
             let retry = match work {
                 Some(work) => work.await,
                 None => Vec::new(),
             };
-            answer(&received.message_ids, received.unreadable, retry)
+            let answer = answer(&received.message_ids, received.unreadable, retry);
+            metrics::add_any(Metric::MessagesReturned, answer.batch_item_failures.len() as u64);
+            answer
         }
         .boxed()
     };

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Access, Caller, Guard, Problem};
 use crate::audit::{Change, DONE};
+use crate::metrics;
 
 /// A request to a route.
 #[derive(Debug)]
@@ -62,6 +63,9 @@ impl Api {
             Ok(()) => handler(Call { operation, request, caller }).await,
             Err(problem) => Err(problem),
         };
+        if let Err(problem) = &answer {
+            metrics::refused(operation, problem.code());
+        }
         if let Some(asked) = asked {
             asked.log(&answer);
         }

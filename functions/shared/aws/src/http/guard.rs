@@ -14,7 +14,6 @@ use rowmill_core::ports::{Clock, Counted, Entropy, RequestCounts, RequestToCount
 use rowmill_core::progress::blocked::BlockCheck;
 
 use super::{Caller, Problem};
-use crate::metrics::{self, Unit};
 
 /// Guards the limited routes of a function.
 pub struct Guard {
@@ -89,7 +88,6 @@ impl Guard {
         for principal in [Some(owner), address_of(caller)].into_iter().flatten() {
             if let Some(block) = self.blocked.block(&principal).await? {
                 tracing::warn!(caller = %principal, since = %block.at, "request refused: the caller is blocked");
-                metrics::emit(self.function, &[("RequestsBlocked", Unit::Count, 1)]);
                 return Err(Problem::blocked(block.at));
             }
         }
@@ -100,7 +98,6 @@ impl Guard {
         let window = self.limits.reached(counted).unwrap_or(Window::Minute);
         let (caller, route, limit) = (&request.principal, &request.operation, self.limits.of(window));
         tracing::warn!(%caller, route, window = window.name(), limit, "request refused: too many requests");
-        metrics::emit(self.function, &[("RequestsLimited", Unit::Count, 1)]);
         let detail = format!(
             "The limit of this route is {limit} requests in a{} {}, and it is reached. Try again after the time in \
              `Retry-After`.",

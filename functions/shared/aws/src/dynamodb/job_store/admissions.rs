@@ -14,6 +14,7 @@ use super::spec_row::put_spec;
 use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::transact::{Transacted, condition_failed, transact};
+use crate::metrics::{self, Metric};
 use crate::retry::Pauses;
 
 const DOING: &str = "creating the job";
@@ -71,7 +72,10 @@ impl Admissions for DynamoDbJobStore {
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
             let request = request.client_request_token(shards.token(new.job.job_guid));
             match transact(DOING, request, &mut pauses).await? {
-                Transacted::Applied => return Ok(Created::New),
+                Transacted::Applied => {
+                    metrics::add(Metric::JobsCreated, 1);
+                    return Ok(Created::New);
+                }
                 Transacted::Refused(reasons) => match self.why_refused(new, &reasons, shards, tries == TRIES).await? {
                     Refusal::Created(created) => return Ok(created),
                     Refusal::TryIn(others) => shards = others,

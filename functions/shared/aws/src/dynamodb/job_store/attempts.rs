@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use jiff::Timestamp;
@@ -12,6 +14,7 @@ use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
 use crate::dynamodb::write::Update;
+use crate::metrics::{self, Metric};
 use crate::retry::Pauses;
 
 const STOP: Update = Update {
@@ -144,9 +147,17 @@ impl Attempts for DynamoDbJobStore {
     async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError> {
         let values =
             vec![(":attempt", number(attempt)), (":now", time(now)), (":running", status_value(Status::Running))];
-        let (JobWritten::Applied(job) | JobWritten::Refused(job)) =
-            self.move_job(job, &NOTE_FIRST_CHUNK, values).await?;
-        Ok(job)
+        Ok(match self.move_job(job, &NOTE_FIRST_CHUNK, values).await? {
+            JobWritten::Applied(job) => {
+                // When a redrive was asked for is not stored.
+                if job.attempt == 1 {
+                    let delay = Duration::try_from(now.duration_since(job.created_at));
+                    metrics::time(Metric::DispatchDelay, delay.unwrap_or_default());
+                }
+                job
+            }
+            JobWritten::Refused(job) => job,
+        })
     }
 
     async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
@@ -162,7 +173,10 @@ impl Attempts for DynamoDbJobStore {
             items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             match transact(REDRIVING, request, &mut pauses).await? {
-                Transacted::Applied => return Ok(next),
+                Transacted::Applied => {
+                    metrics::add(Metric::JobsRedriven, 1);
+                    return Ok(next);
+                }
                 Transacted::Refused(reasons) => {
                     match self.why_not_begun(attempt, &reasons, shards, tries == TRIES).await? {
                         Refusal::Begun(job) => return Ok(*job),

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::states::Status;
+use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 
 use super::DynamoDbJobStore;
@@ -11,6 +11,7 @@ use super::slots::Shards;
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
 use crate::dynamodb::write::Update;
+use crate::metrics::{self, Metric};
 use crate::retry::Pauses;
 
 const PAUSE_COMPOSITION: Update = Update {
@@ -63,7 +64,10 @@ impl Completions for DynamoDbJobStore {
         items.extend(self.give_slots_back(DOING, seen, shards, completion.finished_at)?);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
         match transact(DOING, request, &mut Pauses::while_a_job_ends()).await? {
-            Transacted::Applied => Ok(()),
+            Transacted::Applied => {
+                measure(completion);
+                Ok(())
+            }
             Transacted::Refused(_) => {
                 let job = self.job(seen.job_guid).await?;
                 // Our own completion: its reply was lost.
@@ -71,6 +75,19 @@ impl Completions for DynamoDbJobStore {
             }
         }
     }
+}
+
+/// Counts an end that took effect.
+fn measure(completion: &Completion) {
+    metrics::add(Metric::JobsEnded, 1);
+    let part = match (completion.status, completion.outcome) {
+        (Status::Completed, Some(JobOutcome::Succeeded)) => Metric::JobsSucceeded,
+        (Status::Completed, Some(JobOutcome::Partial)) => Metric::JobsPartial,
+        (Status::Completed, _) => Metric::JobsWithoutSuccess,
+        (Status::Cancelled, _) => Metric::JobsCancelled,
+        _ => Metric::JobsFailed,
+    };
+    metrics::add(part, 1);
 }
 
 impl DynamoDbJobStore {

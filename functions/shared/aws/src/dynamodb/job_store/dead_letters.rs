@@ -8,6 +8,7 @@ use super::tally_row::details_expiry;
 use crate::dynamodb::attributes::{Item, number, text};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::put_if_absent;
+use crate::metrics::{self, Metric};
 
 /// The prefix of the sort keys of all dead letters.
 const DEAD_LETTERS: &str = "dead#";
@@ -31,7 +32,8 @@ impl DeadLetters for DynamoDbJobStore {
             .item("row", text(format!("{DEAD_LETTERS}{}", letter.message_id)))
             .item("letter", text(text_of_letter))
             .item("expiresAt", number(details_expiry(job)));
-        put_if_absent(DOING, request, "jobId").await?;
+        let is_new = put_if_absent(DOING, request, "jobId").await?;
+        metrics::add_any(Metric::DeadLetters, is_new.into());
         Ok(())
     }
 

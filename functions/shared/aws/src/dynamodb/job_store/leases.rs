@@ -10,6 +10,7 @@ use super::job_row::status_value;
 use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::write::Update;
+use crate::metrics::{self, Metric};
 
 /// Takes the lease of a job that has not ended. The first update is for a waiting or running job, which runs from then on;
 /// the second for a cancelling job, and for a paused one whose split has ended: these keep their status. They are two
@@ -50,7 +51,12 @@ impl Leases for DynamoDbJobStore {
         let statuses = [(":waiting", status_value(Status::Waiting)), (":running", status_value(Status::Running))];
         let taken = self.move_job(job, take, values.iter().cloned().chain(statuses).collect()).await?;
         match taken {
-            JobWritten::Applied(job) => Ok(Leased::Taken(job)),
+            JobWritten::Applied(job) => {
+                // Set by this write, not by an earlier one. A redrive leaves it as it is.
+                let is_first = job.started_at.map(|at| at.as_millisecond()) == Some(now.as_millisecond());
+                metrics::add_any(Metric::JobsStarted, is_first.into());
+                Ok(Leased::Taken(job))
+            }
             JobWritten::Refused(seen)
                 if matches!(seen.status, Status::Cancelling | Status::Paused) && seen.may_be_leased(attempt) =>
             {

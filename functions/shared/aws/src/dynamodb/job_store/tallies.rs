@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Commit, Tally, Totals};
+use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Commit, Counts, Tally, Totals};
 use rowmill_core::ports::{Committed, PortError, Tallies};
 
 use super::DynamoDbJobStore;
@@ -12,6 +12,7 @@ use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_o
 use crate::dynamodb::attributes::{binary, number, text, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::{Update, Written, put_if_absent};
+use crate::metrics::{self, Metric};
 
 const COMMIT: Update = Update {
     doing: "committing a chunk",
@@ -101,15 +102,19 @@ impl Tallies for DynamoDbJobStore {
             (":bytes", number(commit.bytes)),
         ];
         let request = self.update(job, &tally_key(chunk.attempt, chunk.tally));
-        match COMMIT.apply_to_mark(request, values, mark_name(index)).await? {
-            Written::Applied(item) => Ok(Committed::Won(tally_of(COMMIT.doing, item)?)),
+        let committed = match COMMIT.apply_to_mark(request, values, mark_name(index)).await? {
+            Written::Applied(item) => Committed::Won(tally_of(COMMIT.doing, item)?),
             Written::Refused(item) => {
                 let tally = tally_of(COMMIT.doing, item)?;
                 // Our own mark is our own commit: its reply was lost.
                 let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
-                Ok(if own { Committed::Won(tally) } else { Committed::Lost(tally) })
+                if own { Committed::Won(tally) } else { Committed::Lost(tally) }
             }
+        };
+        if matches!(committed, Committed::Won(_)) {
+            measure(commit.counts);
         }
+        Ok(committed)
     }
 
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
@@ -117,7 +122,11 @@ impl Tallies for DynamoDbJobStore {
         let values = [(":done", number(seen.done)), (":at", time(at)), (":rest", number(rest))];
         let request = self.update(job, &tally_key(seen.attempt, seen.number));
         match CLOSE.apply(request, values).await? {
-            Written::Applied(item) | Written::Refused(item) => tally_of(CLOSE.doing, item),
+            Written::Applied(item) => {
+                metrics::add_any(Metric::ItemsSkipped, rest);
+                tally_of(CLOSE.doing, item)
+            }
+            Written::Refused(item) => tally_of(CLOSE.doing, item),
         }
     }
 
@@ -154,6 +163,14 @@ impl Tallies for DynamoDbJobStore {
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
         self.move_totals(job, attempt, &SET_FINAL, vec![(":final", number(tallies))]).await
     }
+}
+
+/// Counts a commit that took effect.
+fn measure(counts: Counts) {
+    metrics::add(Metric::ChunksCommitted, 1);
+    metrics::add_any(Metric::ItemsSucceeded, counts.succeeded);
+    metrics::add_any(Metric::ItemsFailed, counts.failed);
+    metrics::add_any(Metric::ItemsSkipped, counts.skipped);
 }
 
 impl DynamoDbJobStore {
