@@ -46,10 +46,14 @@ pub struct Aws {
     pub cloudformation: aws_sdk_cloudformation::Client,
     /// S3, for packages and templates.
     pub s3: aws_sdk_s3::Client,
+    /// CloudWatch, for the metrics of a stack.
+    pub cloudwatch: aws_sdk_cloudwatch::Client,
     /// DynamoDB, for table settings that an emulator's CloudFormation ignores.
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// Secrets Manager, for the secret that signs the calls of webhooks.
     pub secrets_manager: aws_sdk_secretsmanager::Client,
+    /// SQS, for the state of queues.
+    pub sqs: aws_sdk_sqs::Client,
     /// STS, for the account number.
     pub sts: aws_sdk_sts::Client,
     /// The region deployed to.
@@ -89,12 +93,19 @@ impl Aws {
         Ok(Self {
             cloudformation: aws_sdk_cloudformation::Client::new(&config),
             s3: aws_sdk_s3::Client::from_conf(s3),
+            cloudwatch: aws_sdk_cloudwatch::Client::new(&config),
             dynamodb: aws_sdk_dynamodb::Client::new(&config),
             secrets_manager: aws_sdk_secretsmanager::Client::new(&config),
+            sqs: aws_sdk_sqs::Client::new(&config),
             sts: aws_sdk_sts::Client::new(&config),
             region,
             target,
         })
+    }
+
+    /// What the clients call.
+    pub const fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Whether the target is an emulator.

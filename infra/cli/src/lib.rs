@@ -17,6 +17,7 @@ pub mod progress;
 pub mod stack;
 pub mod template;
 pub mod terminal;
+pub mod top;
 pub mod upload;
 
 mod address;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rowmill::command::{
     CommandError, audit, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, pause, preview,
-    redrive, results, run, upload, webhook_key,
+    redrive, results, run, top, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -37,6 +37,7 @@ enum Command {
     Open(open::OpenArgs),
     Login(login::LoginArgs),
     Logout(login::LogoutArgs),
+    Top(top::TopArgs),
     Block(block::BlockArgs),
     Unblock(block::UnblockArgs),
     Blocked(block::BlockedArgs),
@@ -68,6 +69,7 @@ async fn main() -> ExitCode {
         Command::Login(args) => exit_code_of(login::execute(args).await),
         Command::Logout(args) => exit_code_of(login::execute_logout(args).await),
         Command::Bench(args) => exit_code_of(bench::execute(args).await),
+        Command::Top(args) => exit_code_of(top::execute(args).await),
         Command::Block(args) => exit_code_of(block::execute(args).await),
         Command::Unblock(args) => exit_code_of(block::execute_unblock(args).await),
         Command::Blocked(args) => exit_code_of(block::execute_blocked(args).await),

@@ -33,3 +33,4 @@ mod stops;
 mod targets;
 mod tenants;
 mod uploads;
+mod watching;

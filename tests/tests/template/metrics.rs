@@ -94,3 +94,13 @@ fn every_alarm_on_a_metric_of_rowmill_names_one_of_the_register() {
     }
     assert!(found >= 5, "{found} alarms");
 }
+
+#[test]
+fn top_reads_metrics_of_the_register() {
+    use rowmill::top::{metrics, read};
+    assert_eq!((read::NAMESPACE, read::DIMENSION), (NAMESPACE, DIMENSION));
+    let registered: BTreeSet<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+    for name in metrics() {
+        assert!(registered.contains(name), "{name}");
+    }
+}

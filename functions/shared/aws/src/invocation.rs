@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::meter::{self, Capacity, Requests};
 use crate::metrics;
 use crate::telemetry;
+use crate::trace::{self, TraceId};
 
 /// An invocation in progress.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ impl Invocation {
     /// Writes its metrics, and logs its cost.
     pub fn finish(self) {
         metrics::write();
+        let traces = trace::take_touched();
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
         }
@@ -40,6 +42,7 @@ impl Invocation {
             requests: used.requests,
             capacity: used.capacity,
             peak_rss_bytes: peak_rss_bytes(),
+            traces: traces.iter().map(TraceId::to_string).collect(),
         });
     }
 }
@@ -59,6 +62,9 @@ struct Finished<'a> {
     capacity: Capacity,
     #[serde(rename = "process.peak_rss_bytes")]
     peak_rss_bytes: Option<u64>,
+    /// Of the jobs that the invocation worked on.
+    #[serde(rename = "trace.ids", skip_serializing_if = "Vec::is_empty")]
+    traces: Vec<String>,
 }
 
 /// The peak of this process's memory, if the system has it.
@@ -88,6 +94,7 @@ mod tests {
             requests: Requests { dynamodb: 3, eventbridge: 0, s3: 1, sqs: 0 },
             capacity: Capacity { read: 1.0, write: 2.5 },
             peak_rss_bytes: Some(23_456_789),
+            traces: Vec::new(),
         };
         let expected = serde_json::json!({
             "timestamp": "1970-01-01T00:00:00Z", "level": "INFO", "message": "invocation finished",

@@ -23,6 +23,7 @@
 //! | [`batch_threads`] | the threads that run items |
 //! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
 //! | [`metrics`] | CloudWatch metrics |
+//! | [`trace`] | the trace of each job, in the log and in messages |
 //! | [`denied`] | missing permissions, reported |
 
 #![warn(missing_docs)]
@@ -49,6 +50,7 @@ pub mod settings;
 pub mod sqs;
 pub mod system;
 pub mod telemetry;
+pub mod trace;
 
 mod retry;
 mod thread_priority;

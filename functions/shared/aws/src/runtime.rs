@@ -93,7 +93,7 @@ impl Runtime {
         let (blocked, limits) = (self.block_check()?, RequestLimits::from_env()?);
         let counts = Arc::new(RefusalMemory::new(self.quotas()?));
         let (clock, entropy) = (self.clock(), self.entropy());
-        Ok(Some(Guard { function: self.function_name, blocked, counts, clock, entropy, limits }))
+        Ok(Some(Guard { blocked, counts, clock, entropy, limits }))
     }
 
     /// The records table.

@@ -20,6 +20,7 @@ use crate::batch_threads::end_process_if_held;
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 use crate::metrics::{self, Metric};
+use crate::trace::{self, TraceId};
 
 /// Messages delivered together.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,9 +64,12 @@ fn serve_http(
     handler: Handler<Request, Response<Body>>,
 ) -> LocalBoxFuture<'static, Served> {
     lambda_http::run_concurrent(service_fn(move |request: Request| {
-        let request_id = request.lambda_context_ref().map(|context| context.request_id.clone());
+        let context = request.lambda_context_ref();
+        let request_id = context.map(|context| context.request_id.clone());
+        let lambda_trace = context.and_then(|context| context.xray_trace_id.as_deref());
+        let trace = trace::of_request(request.headers(), lambda_trace);
         let invocation = Invocation::begin(function_name, request_id);
-        let answer = handler(request);
+        let answer = trace::within(trace, handler(request));
         async move {
             let response = answer.await;
             invocation.finish();
@@ -110,7 +114,8 @@ fn serve_queue(
 ) -> LocalBoxFuture<'static, Served> {
     let service = service_fn(move |event: LambdaEvent<SqsEvent>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
-        let work = handler((event.payload, deadline(event.context.deadline)));
+        let trace = event.context.xray_trace_id.as_deref().and_then(TraceId::of_xray);
+        let work = trace::within(trace, handler((event.payload, deadline(event.context.deadline))));
         async move {
             let response = work.await;
             invocation.finish();

@@ -18,6 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::audit;
 use crate::settings::StartError;
+use crate::trace;
 
 /// Lets audit lines through, whatever the level of the log.
 static AUDIT: LazyLock<Directive> =
@@ -99,6 +100,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
             }
         }
         event.record(&mut line);
+        if let Some(trace) = line.0.get("job.id").and_then(Value::as_str).and_then(trace::of_job) {
+            line.put("trace.id", trace.to_string());
+        }
         write_line(&line.0);
     }
 }

@@ -60,6 +60,13 @@ impl DeployedStack {
         })
     }
 
+    /// All outputs.
+    pub fn outputs(&self) -> Vec<(String, String)> {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let outputs = self.described.outputs().iter();
+        outputs.filter_map(|output| Some((text(output.output_key())?, text(output.output_value())?))).collect()
+    }
+
     /// The value of a parameter; empty if the stack does not have it.
     pub fn parameter(&self, key: &str) -> &str {
         let mut parameters = self.described.parameters().iter();

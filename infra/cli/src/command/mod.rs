@@ -1,5 +1,5 @@
 //! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `pause`, `resume`, `redrive`, `audit`, `dead-letters`,
-//! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `block`, `unblock`, `blocked` and
+//! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `top`, `block`, `unblock`, `blocked` and
 //! `webhook-key`.
 //!
 //! Each has its arguments and an `execute` that returns the exit code:
@@ -28,6 +28,7 @@ pub mod preview;
 pub mod redrive;
 pub mod results;
 pub mod run;
+pub mod top;
 pub mod upload;
 pub mod webhook_key;
 

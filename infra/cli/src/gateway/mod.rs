@@ -18,6 +18,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hyper::{Request, Response, StatusCode};
+use rowmill_api::ids::Owner;
 use rowmill_api::routes;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -33,6 +34,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest body, as API Gateway allows an HTTP API. Lambda's limit of 6 MB for an event may be reached before.
 pub const BODY_MAX_BYTES: usize = 10 * 1024 * 1024;
+
+/// How long the claims made for an owner are valid: longer than a request.
+const CLAIMS_SECONDS: i64 = 300;
 
 /// Invokes the functions of a stack for requests to its API.
 pub struct Gateway {
@@ -148,6 +152,17 @@ impl Gateway {
     /// any caller, and AWS decides who may.
     pub fn for_caller(self, token: &str) -> Result<Self, BadToken> {
         Ok(Self { claims: Some(claims_of(token)?), ..self })
+    }
+
+    /// The same gateway for an owner of jobs, with this scope. As with [`for_caller`](Self::for_caller), AWS decides who may.
+    pub fn for_owner(&self, owner: &Owner, scope: &str) -> Self {
+        // The owner of every job of a stack without an issuer. No token may name it.
+        let is_nobody = owner.0 == Owner::LOCAL;
+        let exp = (jiff::Timestamp::now().as_second() + CLAIMS_SECONDS).to_string();
+        let claims = [("sub", owner.0.clone()), ("exp", exp), ("scope", scope.to_owned())];
+        let claims = claims.map(|(name, claim)| (name.to_owned(), Value::String(claim))).into_iter().collect();
+        let (lambda, stack_name, place) = (self.lambda.clone(), self.stack_name.clone(), self.place.clone());
+        Self { lambda, stack_name, place, claims: (!is_nobody).then_some(claims) }
     }
 
     /// Where the functions are: the endpoint of an emulator, or `AWS`.

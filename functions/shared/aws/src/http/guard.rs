@@ -17,8 +17,6 @@ use super::{Caller, Problem};
 
 /// Guards the limited routes of a function.
 pub struct Guard {
-    /// The function.
-    pub function: &'static str,
     /// Whether a caller is blocked.
     pub blocked: BlockCheck,
     /// Counts the requests.
@@ -133,7 +131,6 @@ mod tests {
         let quotas = Arc::new(InMemoryQuotas::default());
         let clock = Arc::new(ManualClock::at("2025-06-15T15:57:40Z".parse().unwrap()));
         let guard = Guard {
-            function: "create-job",
             blocked: BlockCheck::new(quotas.clone(), clock.clone()),
             counts: quotas.clone(),
             clock: clock.clone(),

@@ -2,8 +2,11 @@ use std::num::ParseIntError;
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{
+    MessageSystemAttributeNameForSends, MessageSystemAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::lanes::group_of;
 use rowmill_core::model::messages::{ChunkMessage, Grouped};
 use rowmill_core::ports::{PortError, Queue};
@@ -14,6 +17,7 @@ use super::batches::{batches, group};
 use super::errors::port_error;
 use crate::denied::{denied, is_denied};
 use crate::retry::Pauses;
+use crate::trace;
 
 const DOING: &str = "sending messages";
 
@@ -81,9 +85,19 @@ impl<M> SqsQueue<M> {
     }
 }
 
-fn entry(place: usize, body: &str, groups: Groups) -> Result<SendMessageBatchRequestEntry, PortError> {
+fn entry(
+    place: usize,
+    body: &str,
+    groups: Groups,
+    job_guid: JobGuid,
+) -> Result<SendMessageBatchRequestEntry, PortError> {
     let entry = SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
-    let entry = entry.message_group_id(groups.group).set_message_deduplication_id(groups.deduplication);
+    let mut entry = entry.message_group_id(groups.group).set_message_deduplication_id(groups.deduplication);
+    if let Some(trace) = trace::of_job(&job_guid.to_string()) {
+        let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace.to_xray()).build();
+        let value = value.map_err(|error| PortError::invalid(DOING, error))?;
+        entry = entry.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, value);
+    }
     entry.build().map_err(|error| PortError::invalid(DOING, error))
 }
 
@@ -94,7 +108,10 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         let bodies = bodies.map_err(|error| PortError::invalid(DOING, error))?;
         let mut requests = Vec::new();
         for batch in batches(&bodies) {
-            let entries = batch.into_iter().map(|place| entry(place, &bodies[place], (self.groups)(&messages[place])));
+            let entries = batch.into_iter().map(|place| {
+                let message = &messages[place];
+                entry(place, &bodies[place], (self.groups)(message), message.job_guid())
+            });
             requests.push(entries.collect::<Result<Vec<_>, _>>()?);
         }
         let sent = stream::iter(requests).map(|entries| self.send_batch(entries));

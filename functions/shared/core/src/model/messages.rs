@@ -116,11 +116,18 @@ impl CompletionMessage {
 pub trait Grouped {
     /// The owner of the work.
     fn owner(&self) -> &Owner;
+
+    /// The job of the work.
+    fn job_guid(&self) -> JobGuid;
 }
 
 impl Grouped for SplitMessage {
     fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    fn job_guid(&self) -> JobGuid {
+        self.job_guid
     }
 }
 
@@ -128,10 +135,18 @@ impl Grouped for ChunkMessage {
     fn owner(&self) -> &Owner {
         &self.owner
     }
+
+    fn job_guid(&self) -> JobGuid {
+        self.job_guid
+    }
 }
 
 impl Grouped for CompletionMessage {
     fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    fn job_guid(&self) -> JobGuid {
+        self.job_guid
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
-use super::job_row::job_item;
+use super::job_row::{add_trace, job_item};
 use super::slots::{Shards, TRIES};
 use super::spec_row::put_spec;
 use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
@@ -195,6 +195,7 @@ impl DynamoDbJobStore {
 
     fn put_job(&self, new: &NewJob, shards: Shards) -> Result<TransactWriteItem, PortError> {
         let mut item = job_item(DOING, &new.job)?;
+        add_trace(&mut item, &new.job);
         item.extend(shards.attributes());
         let put = Put::builder().table_name(&self.jobs_table).set_item(Some(item));
         let put = put.condition_expression("attribute_not_exists(jobId)").build();

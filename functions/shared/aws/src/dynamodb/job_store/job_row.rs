@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::attribute;
 use crate::dynamodb::attributes::{Item, from_item, number, text, to_item};
+use crate::trace::{self, TraceId};
 
 /// The sort key of the job row.
 pub const JOB_ROW: &str = "job";
@@ -111,12 +112,25 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
     Ok(item)
 }
 
+/// The attribute of the trace of a job. It is set when the job is created, and is not part of [`Job`].
+const TRACE: &str = "traceId";
+
+/// Adds the trace of a job that is created now to its row.
+pub fn add_trace(item: &mut Item, job: &Job) {
+    let trace = trace::of_new_job(job.job_guid);
+    item.insert(TRACE.to_owned(), text(&trace));
+    learn(job, Some(trace));
+}
+
 /// Decodes a job row.
 ///
 /// # Errors
 /// `Invalid` if it is not a job row.
 pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
-    from_item(doing, item).map(|Stored(job)| job)
+    let trace = item.get(TRACE).and_then(|trace| trace.as_s().ok()).and_then(|trace| TraceId::of_digits(trace));
+    let Stored(job) = from_item(doing, item)?;
+    learn(&job, trace);
+    Ok(job)
 }
 
 /// Decodes a job row from a stream record.
@@ -124,8 +138,18 @@ pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
 /// # Errors
 /// `Invalid` if it is not a job row.
 pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Job, PortError> {
+    let trace = match image.get(TRACE) {
+        Some(serde_dynamo::AttributeValue::S(trace)) => TraceId::of_digits(trace),
+        _ => None,
+    };
     let Stored(job) = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
+    learn(&job, trace);
     Ok(job)
+}
+
+/// Remembers the trace of a job. A row of an older version has none.
+fn learn(job: &Job, trace: Option<TraceId>) {
+    trace::learn(job.job_guid, trace.unwrap_or_else(|| TraceId::of_job(job.job_guid)));
 }
 
 /// The stored form of a status.

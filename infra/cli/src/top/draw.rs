@@ -1,0 +1,198 @@
+//! A snapshot on a terminal.
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState};
+
+use super::text::{JOB_COLUMNS, QUEUE_COLUMNS, job_cells, queue_cells, rates_line, refusals_line};
+use super::{Queue, Rates, Snapshot};
+use crate::terminal::escape_controls;
+
+/// What the screen shows.
+#[derive(Debug, Default)]
+pub struct Screen {
+    snapshot: Option<Snapshot>,
+    rates: Rates,
+    /// Why the last snapshot could not be taken.
+    failure: Option<String>,
+    selected: TableState,
+}
+
+impl Screen {
+    /// Shows a newer snapshot. The selected job stays selected where it is still active.
+    pub fn show(&mut self, snapshot: Snapshot) {
+        let job_at = |snapshot: &Snapshot, place: usize| snapshot.jobs.get(place).map(|job| job.job_guid);
+        let selected = self.selected.selected();
+        let job = self.snapshot.as_ref().and_then(|before| job_at(before, selected?));
+        self.rates = Rates::between(self.snapshot.as_ref(), &snapshot);
+        let last = snapshot.jobs.len().checked_sub(1);
+        let found = job.and_then(|job| snapshot.jobs.iter().position(|other| other.job_guid == job));
+        self.selected.select(found.or_else(|| Some(selected?.min(last?))));
+        (self.snapshot, self.failure) = (Some(snapshot), None);
+    }
+
+    /// Says why there is no newer snapshot. The one before stays.
+    pub fn fail(&mut self, reason: &str) {
+        self.failure = Some(escape_controls(reason));
+    }
+
+    /// Follows a key. Returns whether to go on: `q`, Escape and Ctrl-C quit.
+    pub fn press(&mut self, key: KeyEvent) -> bool {
+        if key.kind == KeyEventKind::Release {
+            return true;
+        }
+        let jobs = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.jobs.len());
+        let place = self.selected.selected();
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return false,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return false,
+            KeyCode::Down if jobs > 0 => {
+                self.selected.select(Some(place.map_or(0, |place| (place + 1).min(jobs - 1))));
+            }
+            KeyCode::Up if jobs > 0 => self.selected.select(Some(place.map_or(0, |place| place.saturating_sub(1)))),
+            _ => {}
+        }
+        true
+    }
+
+    /// Draws the screen.
+    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        let Some(snapshot) = &self.snapshot else {
+            let reason = self.failure.as_deref().unwrap_or("Reading the stack...");
+            frame.render_widget(Paragraph::new(reason), frame.area());
+            return;
+        };
+        let queues = u16::try_from(snapshot.queues.len()).unwrap_or(u16::MAX).saturating_add(3);
+        let [head, middle, jobs, detail, foot] = Layout::vertical([
+            Constraint::Length(3),
+            Constraint::Length(queues),
+            Constraint::Min(4),
+            Constraint::Length(1),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        let lines = [
+            format!("{} at {:.0}", snapshot.stack, snapshot.at),
+            format!("rates: {}", rates_line(self.rates)),
+            format!("refused: {}", refusals_line(snapshot)),
+        ];
+        frame.render_widget(Paragraph::new(lines.map(Line::from).to_vec()), head);
+        frame.render_widget(queue_table(&snapshot.queues), middle);
+        draw_jobs(frame, jobs, snapshot, &mut self.selected);
+        let job = self.selected.selected().and_then(|place| snapshot.jobs.get(place)?.view.as_ref());
+        let message = job.map(|view| escape_controls(&view.message)).unwrap_or_default();
+        frame.render_widget(Paragraph::new(message), detail);
+        let keys = "q quits   ↑ ↓ select a job".to_owned();
+        let foot_text = self.failure.as_ref().map_or(keys, |reason| format!("not up to date: {reason}"));
+        frame.render_widget(Paragraph::new(foot_text).style(Style::new().add_modifier(Modifier::DIM)), foot);
+    }
+}
+
+fn heading<'a>(columns: impl IntoIterator<Item = &'a str>) -> Row<'a> {
+    Row::new(columns.into_iter().map(Cell::from)).style(Style::new().add_modifier(Modifier::BOLD))
+}
+
+fn queue_table(queues: &[Queue]) -> Table<'static> {
+    let rows = queues.iter().map(|queue| {
+        let has_dead_letters = queue.is_dead_letter_queue() && queue.waiting + queue.in_flight > 0;
+        let style = if has_dead_letters { Style::new().fg(Color::Red) } else { Style::new() };
+        Row::new(queue_cells(queue)).style(style)
+    });
+    let widths = [Constraint::Length(24), Constraint::Length(12), Constraint::Length(12), Constraint::Min(10)];
+    Table::new(rows, widths).header(heading(QUEUE_COLUMNS)).block(Block::bordered().title("queues"))
+}
+
+fn draw_jobs(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, selected: &mut TableState) {
+    let rows = snapshot.jobs.iter().map(|job| Row::new(job_cells(job, snapshot.at)));
+    let widths = [
+        Constraint::Length(36),
+        Constraint::Max(20),
+        Constraint::Max(16),
+        Constraint::Length(10),
+        Constraint::Length(5),
+        Constraint::Length(14),
+        Constraint::Length(10),
+        Constraint::Min(8),
+    ];
+    let title = format!("active jobs: {}", snapshot.active);
+    let table = Table::new(rows, widths).header(heading(JOB_COLUMNS)).block(Block::bordered().title(title));
+    let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    frame.render_stateful_widget(table, area, selected);
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::fixtures::{job, snapshot};
+    use super::*;
+
+    fn drawn(screen: &mut Screen) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(130, 20)).unwrap();
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    fn press(screen: &mut Screen, code: KeyCode) -> bool {
+        screen.press(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn the_screen_shows_queues_jobs_and_rates() {
+        let mut screen = Screen::default();
+        assert!(drawn(&mut screen).contains("Reading the stack..."));
+        screen.show(Snapshot { jobs: vec![job(1, 500)], active: 1, ..snapshot() });
+        let text = drawn(&mut screen);
+        for part in [
+            "rowmill at 2025-01-01T00:01:00Z",
+            "rates: – items/s",
+            "Items                    1,234        10           1 min 15 s",
+            "active jobs: 1",
+            "00000000-0000-0000-0000-000000000001 user-1",
+            "50%",
+            "q quits",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn arrows_select_a_job_which_stays_selected_when_the_list_moves() {
+        let mut screen = Screen::default();
+        screen.show(Snapshot { jobs: vec![job(1, 0), job(2, 0)], active: 2, ..snapshot() });
+        for (code, selected) in [(KeyCode::Down, 0), (KeyCode::Down, 1), (KeyCode::Down, 1), (KeyCode::Up, 0)] {
+            assert!(press(&mut screen, code));
+            assert_eq!(screen.selected.selected(), Some(selected));
+        }
+        screen.show(Snapshot { jobs: vec![job(3, 0), job(1, 0)], active: 2, ..snapshot() });
+        assert_eq!(screen.selected.selected(), Some(1), "the same job");
+        screen.show(Snapshot { jobs: vec![job(4, 0)], active: 1, ..snapshot() });
+        assert_eq!(screen.selected.selected(), Some(0), "it has ended");
+        screen.show(snapshot());
+        assert_eq!(screen.selected.selected(), None);
+        assert!(press(&mut screen, KeyCode::Down) && screen.selected.selected().is_none());
+    }
+
+    #[test]
+    fn q_and_control_c_quit() {
+        let mut screen = Screen::default();
+        assert!(press(&mut screen, KeyCode::Char('c')));
+        assert!(!press(&mut screen, KeyCode::Char('q')));
+        assert!(!screen.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    }
+
+    #[test]
+    fn a_failure_is_shown_beside_what_was_known_before() {
+        let mut screen = Screen::default();
+        screen.show(snapshot());
+        screen.fail("no \u{1b}credentials");
+        let text = drawn(&mut screen);
+        assert!(text.contains(r"not up to date: no \u{1b}credentials") && text.contains("1,234"), "{text}");
+        screen.show(snapshot());
+        assert!(!drawn(&mut screen).contains("not up to date"));
+    }
+}

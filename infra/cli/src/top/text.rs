@@ -1,0 +1,111 @@
+//! A snapshot as plain tables, and the texts of its cells, which the screen shows too.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{ActiveJob, Queue, REFUSALS, Rates, Snapshot};
+use crate::terminal::{count, cut, span, table};
+
+/// What stands for something that is not known.
+const UNKNOWN: &str = "–";
+
+/// The heading of the queues.
+pub const QUEUE_COLUMNS: [&str; 4] = ["queue", "waiting", "in flight", "oldest"];
+
+/// The heading of the jobs.
+pub const JOB_COLUMNS: [&str; 8] = ["job", "owner", "type", "status", "done", "items", "failed", "age"];
+
+/// The cells of a queue.
+pub fn queue_cells(queue: &Queue) -> [String; 4] {
+    let oldest = queue.oldest.map_or_else(|| UNKNOWN.to_owned(), span);
+    [queue.name.clone(), count(queue.waiting), count(queue.in_flight), oldest]
+}
+
+/// The cells of a job.
+pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 8] {
+    let (guid, owner) = (job.job_guid.to_string(), cut(&job.owner.0, 20));
+    let Some(view) = &job.view else {
+        return [guid, owner]
+            .into_iter()
+            .chain([(); 6].map(|()| UNKNOWN.to_owned()))
+            .collect::<Vec<_>>()
+            .try_into()
+            .expect("two cells and six");
+    };
+    let age = Duration::try_from(now.duration_since(view.created_at)).unwrap_or_default();
+    [
+        guid,
+        owner,
+        cut(&view.job_type, 16),
+        view.status.as_str().to_owned(),
+        format!("{}%", view.percent),
+        count(view.item_count),
+        count(view.items_failed),
+        span(age),
+    ]
+}
+
+/// The rates in one line.
+pub fn rates_line(rates: Rates) -> String {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
+    format!("{} items/s, {} jobs ended/s", rate(rates.items), rate(rates.jobs))
+}
+
+/// The refusals in one line.
+pub fn refusals_line(snapshot: &Snapshot) -> String {
+    let Some(counted) = &snapshot.counted else { return UNKNOWN.to_owned() };
+    let of = |(metric, name): (&str, &str)| format!("{name} {:.0}", counted.sum(metric));
+    format!("{} in {}", REFUSALS.map(of).join(", "), span(counted.over))
+}
+
+/// The snapshot as text.
+pub fn tables(snapshot: &Snapshot, rates: Rates) -> String {
+    let rows = |heading: &[&str], rows: Vec<Vec<String>>| -> Vec<Vec<String>> {
+        std::iter::once(heading.iter().map(|text| (*text).to_owned()).collect()).chain(rows).collect()
+    };
+    let queues = snapshot.queues.iter().map(|queue| queue_cells(queue).to_vec()).collect();
+    let jobs = snapshot.jobs.iter().map(|job| job_cells(job, snapshot.at).to_vec()).collect();
+    let mut text = format!("{} at {:.0}\n", snapshot.stack, snapshot.at);
+    writeln!(text, "rates: {}", rates_line(rates)).ok();
+    writeln!(text, "refused: {}\n", refusals_line(snapshot)).ok();
+    text += &table(&rows(&QUEUE_COLUMNS, queues), &[1, 2, 3]);
+    writeln!(text, "\nactive jobs: {}", snapshot.active).ok();
+    if !snapshot.jobs.is_empty() {
+        text += &table(&rows(&JOB_COLUMNS, jobs), &[4, 5, 6]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{job, snapshot};
+    use super::super::{Counted, Snapshot};
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_printed_as_tables() {
+        let unknown = ActiveJob { view: None, ..job(2, 0) };
+        let snapshot = Snapshot { jobs: vec![job(1, 500), unknown], active: 7, ..snapshot() };
+        let expected = "rowmill at 2025-01-01T00:01:00Z\n\
+            rates: – items/s, – jobs ended/s\n\
+            refused: –\n\n\
+            queue            waiting  in flight      oldest\n\
+            Items              1,234         10  1 min 15 s\n\
+            ItemsDeadLetter        0          1           –\n\n\
+            active jobs: 7\n\
+            job                                   owner   type    status   done  items  failed  age\n\
+            00000000-0000-0000-0000-000000000001  user-1  import  running   50%  1,000       3  1 min\n\
+            00000000-0000-0000-0000-000000000002  user-2  –       –           –      –       –  –\n";
+        assert_eq!(tables(&snapshot, Rates::default()), expected);
+    }
+
+    #[test]
+    fn refusals_are_shown_by_their_reason() {
+        let sums = [("JobsRefused".to_owned(), 5.0), ("SystemFull".to_owned(), 4.0)].into();
+        let counted = Some(Counted { over: Duration::from_secs(300), sums });
+        let line = refusals_line(&Snapshot { counted, ..snapshot() });
+        assert_eq!(line, "jobs 5, owner full 0, type full 0, system full 4, too many requests 0 in 5 min");
+    }
+}
