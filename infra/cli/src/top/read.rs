@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricStat};
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use aws_sdk_sqs::types::QueueAttributeName;
-use futures::future::{join_all, try_join_all};
-use futures::try_join;
+use futures::future::{join_all, try_join, try_join_all};
 use jiff::Timestamp;
 use rowmill_api::ids::{JobGuid, Owner};
 
@@ -75,7 +74,7 @@ impl Reader {
         let known = self.from_cloudwatch().await;
         let oldest = |name: &str| known.as_ref().and_then(|known| known.oldest.get(name).copied());
         let queues = try_join_all(self.queues.iter().map(|(name, url)| self.queue(name, url, oldest(name))));
-        let (queues, guids) = try_join!(queues, self.active())?;
+        let (queues, guids) = try_join(queues, self.active()).await?;
         let newest: Vec<JobGuid> = guids.iter().rev().take(JOBS_SHOWN).copied().collect();
         let owners = self.owners(&newest).await?;
         let jobs = newest.into_iter().filter_map(|guid| Some((guid, owners.get(&guid)?.clone())));
