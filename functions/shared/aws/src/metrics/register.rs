@@ -84,7 +84,7 @@ register! {
     JobsCancelled: Count ["complete-job", "dead-letter", "cancel-job"],
     /// Dispatch delay: from the creation of a job to its first chunk. A pause before that is part of it; redrives are left out.
     DispatchDelay: Seconds ["process-items"],
-    /// From the receipt of a chunk's message to its commit. The runs of a chunk that was done in parts count one by one, the last only.
+    /// From the receipt of a chunk's message to its commit. Of a chunk that was done in parts, the last run only.
     ChunkDuration: Seconds ["process-items"],
     /// Chunks that were committed.
     ChunksCommitted: Count ["process-items", "dead-letter"],
@@ -94,7 +94,7 @@ register! {
     ItemsFailed: Count ["process-items", "dead-letter"],
     /// Items that were skipped because their job was stopped.
     ItemsSkipped: Count ["process-items", "dead-letter", "sweep", "split-job"],
-    /// Retries of items: results that were transient errors, each try counted.
+    /// Tries of items that ended in a transient error: each is tried again, or its chunk is delivered again.
     ItemsTransient: Count ["process-items"],
     /// Retries of messages: messages that were given back to their queue, to be delivered again.
     MessagesReturned: Count ["split-job", "process-items", "complete-job", "dead-letter", "receive-file"],
