@@ -69,7 +69,7 @@ register! {
     /// Further attempts that began by a redrive.
     JobsRedriven: Count ["redrive-job"],
     /// Jobs that a function took up for the first time.
-    JobsStarted: Count ["split-job", "sweep"],
+    JobsStarted: Count ["split-job", "dead-letter", "sweep"],
     /// Attempts that ended. The five metrics below are their parts.
     JobsEnded: Count ["complete-job", "dead-letter", "sweep", "cancel-job"],
     /// Ended attempts of which every item succeeded.
