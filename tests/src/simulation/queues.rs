@@ -120,6 +120,13 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Whether the handle of this delivery is that of the message. In a FIFO queue it is no longer, once the message is
+    /// delivered again.
+    fn is_of(&self, delivery: &Delivery) -> bool {
+        let handle = !self.queue.is_fifo() || self.receipt == delivery.receipt;
+        (self.id, self.queue) == (delivery.id, delivery.queue) && handle
+    }
+
     /// Whether both are in the same group of the same FIFO queue.
     fn is_behind_the_same(&self, other: &Self) -> bool {
         self.queue.is_fifo() && self.queue == other.queue && self.group.is_some() && self.group == other.group
@@ -248,13 +255,13 @@ impl Queues {
 
     /// Deletes a message that was processed.
     pub fn acknowledge(&self, delivery: &Delivery) {
-        self.messages().retain(|message| (message.id, message.queue) != (delivery.id, delivery.queue));
+        self.messages().retain(|message| !message.is_of(delivery));
     }
 
     /// Makes a message that was not acknowledged visible again, before its visibility timeout.
     pub fn give_back(&self, delivery: &Delivery, visible_at: Timestamp) {
         let mut messages = self.messages();
-        let there = messages.iter_mut().find(|message| (message.id, message.queue) == (delivery.id, delivery.queue));
+        let there = messages.iter_mut().find(|message| message.is_of(delivery));
         if let Some(message) = there {
             message.visible_at = message.visible_at.min(visible_at);
         }
