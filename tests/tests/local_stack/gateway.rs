@@ -94,7 +94,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post("/api/uploads?fileName=%C3%A4%2Bb.csv", "text/csv; charset=utf-8", "a\n\u{e4}\n"),
         Case::post("/api/uploads", "application/octet-stream", b"a\n\xff\n"),
         Case::post("/api/uploads", "text/csv", b"a\n\xff\n"),
-        Case::post("/api/jobs", "application/json", vec![b' '; 300 * 1024]),
+        Case::post("/api/jobs", "application/json", vec![b' '; 1_400_000]),
         Case::post("/api/uploads", "", "a"),
         Case::json("/api/uploads", &announced),
         Case::post(format!("/api/uploads/{multipart}/complete"), "", ""),

@@ -62,7 +62,7 @@ fn json_that_cannot_be_read_is_refused_with_the_place() {
         problem(redrive("text/plain", "{}".into()), StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
         let announcement = stack.post("/api/uploads").header("content-type", "application/json").body("{}");
         problem(announcement, StatusCode::BAD_REQUEST, "invalid_body").await;
-        let long = format!("{{\"jobType\": \"{}\"}}", "x".repeat(300_000));
+        let long = format!("{{\"jobType\": \"{}\"}}", "x".repeat(1_400_000));
         let create = stack.post("/api/jobs").header("content-type", "application/json").body(long.clone());
         for request in [create, redrive("application/json", long)] {
             problem(request, StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
