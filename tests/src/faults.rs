@@ -9,20 +9,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use rowmill_core::model::breaker::Breaker;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
+use rowmill_core::model::job::{BreakerPause, Job, JobWarning, Lease, Stop};
 use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
-    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, MultipartObjects, NewAttempt, NewJob,
-    ObjectHead, Objects, OutstandingError, OutstandingUploads, Pauses, PortError, Queue, RedriveError, Resent, Splits,
-    Stopped, Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
+    Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion,
+    Completions, CreateError, Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases,
+    MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Pauses, PortError,
+    Queue, RedriveError, Resent, Splits, Stopped, Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 use rowmill_core::text::Position;
 
@@ -205,6 +206,11 @@ mortal!(OutstandingUploads {
     remove(owner: &Owner, file_guid: FileGuid) -> Result<(), PortError>;
 });
 
+mortal!(Breakers {
+    breaker(job_type: &str) -> Result<Option<Breaker>, PortError>;
+    move_breaker(job_type: &str, next: &Breaker) -> Result<BreakerMoved, PortError>;
+});
+
 mortal!(Admissions {
     create(job: &NewJob) -> Result<Created, CreateError>;
     reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
@@ -255,7 +261,9 @@ mortal!(Attempts {
 
 mortal!(Pauses {
     pause(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
+    pause_by_breaker(job: JobGuid, attempt: u32, why: &BreakerPause, look_at: Timestamp) -> Result<Job, WriteLost>;
     resume(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
+    resume_by_breaker(job: JobGuid, attempt: u32, pauses: u32, now: Timestamp) -> Result<Job, WriteLost>;
     note_resent(job: JobGuid, resent: Resent, now: Timestamp) -> Result<bool, PortError>;
 });
 

@@ -14,6 +14,7 @@ use dead_letter::settle::DeadLetters;
 use job_status::items::ItemPages;
 use job_status::limits::AUDIT_LIMITS;
 use job_status::results::JobResults;
+use process_items::good_runs::GoodRuns;
 use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
@@ -21,13 +22,15 @@ use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_aws::settings::{Deadlines, JobRetention, Recovery};
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::{
-    BatchRunner, Ceilings, Clock, Deliveries, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects,
+    BatchRunner, Breakers, Ceilings, Clock, Deliveries, DirectTransfers, Entropy, JobStore, MultipartObjects, Objects,
     OutstandingUploads, Queue, RecordStore, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::lane_router::LaneRouter;
 use rowmill_core::progress::resend::ChunkResender;
@@ -43,6 +46,8 @@ pub struct Ports {
     pub jobs: Arc<dyn JobStore>,
     /// The uploads' rows.
     pub uploads: Arc<dyn UploadStore>,
+    /// The breakers of the job types.
+    pub breakers: Arc<dyn Breakers>,
     /// The announced uploads that are not completed.
     pub outstanding: Arc<dyn OutstandingUploads>,
     /// The records table.
@@ -106,6 +111,8 @@ pub struct Limits {
     pub patience: Duration,
     /// How long after its last commit a job is not ended by the dead letter of a completion message.
     pub completion_patience: Duration,
+    /// When the breaker of a job type opens.
+    pub breaker: BreakerLimits,
     /// When the sweep recovers a job.
     pub recovery: Recovery,
     /// How long after a stop a chunk that is being processed may still be committed.
@@ -154,6 +161,8 @@ impl Default for Limits {
             part_bytes: 8 << 20,
             patience: Duration::from_secs(150),
             completion_patience: Duration::from_secs(440),
+            // Off: a test of transient errors without a breaker expects deliveries.
+            breaker: BreakerLimits { failures: 0, window: Duration::from_secs(600), probe: Duration::from_secs(60) },
             recovery: Recovery::default(),
             grace: Duration::from_secs(300),
             sweep_jobs_max: 100,
@@ -269,6 +278,7 @@ impl UseCases {
         let Ports { jobs, objects, chunks, isolated, lane_deliveries, batches, clock, entropy, .. } = self.routed();
         let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone(), Arc::clone(&batches));
         let (steps, limits, type_limits) = (self.steps(), self.limits.run, self.type_limits.clone());
+        let (breaker, good_runs) = (self.breaker(), GoodRuns::default());
         ChunkProcessor {
             jobs,
             objects,
@@ -276,6 +286,8 @@ impl UseCases {
             isolated,
             lane_deliveries,
             steps,
+            breaker,
+            good_runs,
             batches,
             clock,
             entropy,
@@ -321,8 +333,13 @@ impl UseCases {
             tallies_max: self.limits.tallies_max,
             backoff_max: self.limits.backoff_max,
         };
-        let (steps, resender) = (self.steps(), self.resender());
-        Sweeper { jobs, splits, chunks, isolated, resender, steps, clock, entropy, limits }
+        let (steps, resender, breaker) = (self.steps(), self.resender(), self.breaker());
+        Sweeper { jobs, splits, chunks, isolated, resender, steps, breaker, clock, entropy, limits }
+    }
+
+    fn breaker(&self) -> BreakerSteps {
+        let Ports { jobs, breakers, clock, entropy, .. } = self.ports.clone();
+        BreakerSteps::new(jobs, breakers, clock, entropy, self.limits.breaker)
     }
 
     /// The ports, with the lanes beside the queues of chunks.

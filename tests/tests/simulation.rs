@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 36] = [
+const CORNERS: [&str; 42] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -36,6 +36,11 @@ const CORNERS: [&str; 36] = [
     "Sweep: recovered",
     "Split: Continued",
     "all chunks sent again after a resume",
+    "breaker closed",
+    "breaker counts",
+    "breaker opened",
+    "breaker opened again",
+    "breaker probes",
     "cancelled by cancelled",
     "chunk sent again",
     "commit lost",
@@ -59,6 +64,7 @@ const CORNERS: [&str; 36] = [
     "checkpoint lost",
     "checkpoint moved, continued",
     "redriven, completed by nothing",
+    "resumed by the breaker",
     "zombie",
 ];
 
@@ -122,6 +128,18 @@ fn a_lane_that_lets_two_through_is_caught() {
 fn a_lane_that_is_not_held_until_the_end_of_its_run_is_caught() {
     let found = is_caught(Broken::LaneIsNotHeld);
     assert!(found.contains("run at once, more than its concurrency of"), "{found}");
+}
+
+#[test]
+fn a_breaker_that_forgets_its_jobs_is_caught() {
+    let found = is_caught(Broken::BreakerForgets);
+    assert!(found.contains("it does not end"), "{found}");
+}
+
+#[test]
+fn an_outage_that_uses_up_deliveries_although_the_breaker_is_open_is_caught() {
+    let found = is_caught(Broken::BreakerPausesNothing);
+    assert!(found.contains("although the breaker is open"), "{found}");
 }
 
 #[test]

@@ -34,6 +34,10 @@ pub enum Broken {
     LaneLetsTwoThrough,
     /// A run on a lane does not hide its message until it has ended.
     LaneIsNotHeld,
+    /// The breaker forgets the jobs that it has paused.
+    BreakerForgets,
+    /// A run does not pause its job although the breaker is open.
+    BreakerPausesNothing,
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its first checks.

@@ -9,7 +9,7 @@ use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
+use rowmill_core::model::job::{BreakerPause, Job, JobWarning, Lease, Stop};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
@@ -223,6 +223,38 @@ gates!(Pauses for GatedJobs {
         ["{}, attempt {attempt}", job_name(job)],
         check |all, _answer| all.job_moved(job);
     {
+        async fn pause_by_breaker(
+            &self, job: JobGuid, attempt: u32, why: &BreakerPause, look_at: Timestamp
+        ) -> Result<Job, WriteLost> {
+            let effect = async {
+                if self.broken == Broken::BreakerPausesNothing {
+                    return Err(WriteLost::Condition(Box::new(self.store.job(job).await?)));
+                }
+                let answer = self.store.pause_by_breaker(job, attempt, why, look_at).await;
+                self.hub.check(self.invariants.job_moved(job));
+                answer
+            };
+            self.hub.through(CallKind::Write, "pause_by_breaker", || format!("{}, attempt {attempt}", job_name(job)), effect).await
+        }
+
+        async fn resume_by_breaker(
+            &self, job: JobGuid, attempt: u32, pauses: u32, now: Timestamp
+        ) -> Result<Job, WriteLost> {
+            let effect = async {
+                if self.broken == Broken::BreakerForgets {
+                    return Err(WriteLost::Condition(Box::new(self.store.job(job).await?)));
+                }
+                let answer = self.store.resume_by_breaker(job, attempt, pauses, now).await;
+                self.hub.check(self.invariants.job_moved(job));
+                if answer.is_ok() {
+                    self.invariants.reach("resumed by the breaker");
+                }
+                answer
+            };
+            let what = || format!("{}, attempt {attempt}, pauses {pauses}", job_name(job));
+            self.hub.through(CallKind::Write, "resume_by_breaker", what, effect).await
+        }
+
         async fn resume(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost> {
             let effect = async {
                 let answer = self.store.resume(job, attempt, now).await;

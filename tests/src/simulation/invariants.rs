@@ -44,6 +44,8 @@ pub(super) struct Known {
     pub(super) begun: BTreeSet<(JobGuid, u32)>,
     /// What each invocation of `process-items` knows of its job.
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
+    /// The invocations that have seen an open breaker.
+    pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
     /// The job types of the invocations that run a chunk of a type with lanes; none of a zombie.

@@ -1,10 +1,12 @@
 //! The job type of the simulation: each row scripts its own item.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::{OutputFile, Spec};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
@@ -29,6 +31,8 @@ pub struct Simulated {
     invariants: Arc<Invariants>,
     shape: ItemShape,
     holds: Holds,
+    /// When the target of all items is down.
+    outage: Option<Range<Timestamp>>,
     /// How many times each transient item has failed.
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
 }
@@ -46,8 +50,14 @@ pub struct ItemShape {
 
 impl Simulated {
     /// The job type `simulated` of the world with this hub.
-    pub fn new(hub: Hub, invariants: Arc<Invariants>, shape: ItemShape, holds: Holds) -> Self {
-        Self { name: SIMULATED, hub, invariants, shape, holds, failures: Arc::default() }
+    pub fn new(
+        hub: Hub,
+        invariants: Arc<Invariants>,
+        shape: ItemShape,
+        holds: Holds,
+        outage: Option<Range<Timestamp>>,
+    ) -> Self {
+        Self { name: SIMULATED, hub, invariants, shape, holds, outage, failures: Arc::default() }
     }
 
     /// The same under the name `laned`.
@@ -93,6 +103,10 @@ impl ItemProcessor for Simulated {
         }
         if self.shape.gated {
             self.suspend(CallKind::Item, item).await;
+        }
+        if self.outage.as_ref().is_some_and(|outage| outage.contains(&self.hub.now())) {
+            self.invariants.reach("an item in the outage");
+            return Err(ItemError::transient("outage", "the target is down"));
         }
         match kind {
             Kind::Slow(ms) => self.hub.sleep(Duration::from_millis(ms)).await,

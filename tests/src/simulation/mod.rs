@@ -19,6 +19,7 @@ mod commit_checks;
 pub mod ending;
 pub mod files;
 pub mod functions;
+pub mod gate_breakers;
 pub mod gate_jobs;
 pub mod gate_objects;
 pub mod hub;

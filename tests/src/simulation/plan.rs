@@ -3,10 +3,13 @@
 //! Each seed enables some kinds of faults and some sizes and disables others (swarm testing). So the seeds also reach
 //! combinations that a uniform mixture would never produce.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
@@ -161,6 +164,10 @@ pub struct Plan {
     pub stale: Duration,
     /// The maximum number of jobs that a sweep looks at.
     pub sweep_jobs_max: usize,
+    /// When the breaker of the job type opens.
+    pub breaker: BreakerLimits,
+    /// When the target of all items is down, from the beginning of the run on.
+    pub outage: Option<Range<Duration>>,
     /// How items are handed to the job type.
     pub items: ItemShape,
     /// The faults.
@@ -172,9 +179,15 @@ impl Plan {
     pub fn is_without_trouble(&self) -> bool {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
         self.faults.budget == 0
+            && self.outage.is_none()
             && !self.operations.iter().any(|planned| matches!(planned.operation, Operation::Pause(_)))
             && self.stale > visibility(QueueName::Items)
             && self.jobs.iter().all(|job| job.file.rows.iter().all(plain))
+    }
+
+    /// When the target of all items is down in a run that begins at this time.
+    pub fn outage_from(&self, began: Timestamp) -> Option<Range<Timestamp>> {
+        self.outage.as_ref().map(|outage| began + outage.start..began + outage.end)
     }
 
     /// The plan of a seed.
@@ -203,6 +216,8 @@ impl Plan {
             sweep_jobs_max: rng.usize(1..=5),
             items: ItemShape { concurrency: rng.usize(1..=2), batch_items: rng.usize(1..=4), gated: rng.u8(..) < 64 },
             faults: faults(rng),
+            breaker: breaker(rng),
+            outage: outage(rng),
         }
     }
 }
@@ -215,6 +230,25 @@ fn type_limits(rng: &mut fastrand::Rng) -> JobTypeLimits {
     let limits: Map<String, Value> =
         [limit("concurrency", lanes), limit("activeJobs", ceiling)].into_iter().flatten().collect();
     JobTypeLimits::parse(&json!({ LANED: limits }).to_string()).expect("valid limits")
+}
+
+/// One seed in four has no breaker.
+fn breaker(rng: &mut fastrand::Rng) -> BreakerLimits {
+    BreakerLimits {
+        failures: rng.u32(0..=3),
+        window: Duration::from_secs([60, 300, 900][rng.usize(0..3)]),
+        probe: Duration::from_secs([5, 20, 60][rng.usize(0..3)]),
+    }
+}
+
+fn outage(rng: &mut fastrand::Rng) -> Option<Range<Duration>> {
+    if rng.u8(..) >= 80 {
+        return None;
+    }
+    let latest_ms = [1_000, 10_000, 300_000][rng.usize(0..3)];
+    let longest_ms = [30_000, 300_000, 2_400_000][rng.usize(0..3)];
+    let begins = Duration::from_millis(rng.u64(0..latest_ms));
+    Some(begins..begins + Duration::from_millis(rng.u64(1_000..longest_ms)))
 }
 
 fn faults(rng: &mut fastrand::Rng) -> Faults {

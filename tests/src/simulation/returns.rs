@@ -6,7 +6,7 @@ use rowmill_core::model::tally::ChunkAddress;
 use super::functions::{Function, Invocation, Reply, Work};
 use super::plan::Planned;
 use super::queues::Delivery;
-use super::run::Run;
+use super::run::{Run, chunk_of};
 use super::tasks::Ended;
 use super::trace::job_name;
 
@@ -47,6 +47,12 @@ impl Run {
     fn returned(&mut self, task: u64, invocation: Invocation, reply: Reply) {
         self.world.hub.tell(Some(task), || format!("{:?} returns {reply}", invocation.function));
         self.world.invariants.reach(reply.place(invocation.function));
+        if let (Reply::Failed(why), Work::Message(delivery)) = (&reply, &invocation.work)
+            && let Some((job, chunk)) = chunk_of(&delivery.body)
+        {
+            let at = self.world.hub.now();
+            self.world.hub.check(self.world.invariants.may_give_back(task, job, chunk.attempt, why, at));
+        }
         let failures = self.world.hub.take_failures(task);
         if let (Reply::Failed(why), false) = (&reply, invocation.zombie) {
             // One failed call is an outage and must not count as a death of the current item. After two, the note that names

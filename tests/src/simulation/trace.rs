@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use rowmill_core::model::breaker::Breaker;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::JobGuid;
@@ -11,7 +12,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    CheckpointMoved, Committed, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
+    BreakerMoved, CheckpointMoved, Committed, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
 };
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -243,6 +244,18 @@ impl Brief for Checkpoint {
             let _ = write!(text, " in flight (deaths {})", note.deaths);
         }
         text
+    }
+}
+
+impl Brief for Breaker {
+    fn brief(&self) -> String {
+        format!("rev {}, {:?}, {} openings", self.rev, self.state, self.openings)
+    }
+}
+
+impl Brief for BreakerMoved {
+    fn brief(&self) -> String {
+        format!("{self:?}")
     }
 }
 

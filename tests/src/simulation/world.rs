@@ -15,7 +15,7 @@ use process_items::run::RunLimits;
 use redrive_job::redrive::Redriver;
 use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::in_memory::{
-    InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
+    InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::processor::JobType;
@@ -26,6 +26,7 @@ use sweep::sweep::Sweeper;
 use super::batches::{Holds, ITEM_TIMEOUT, SimulatedBatches};
 use super::broken::Broken;
 use super::clock::{SeededEntropy, VirtualClock};
+use super::gate_breakers::GatedBreakers;
 use super::gate_jobs::GatedJobs;
 use super::gate_objects::{GatedObjects, GatedUploads};
 use super::hub::Hub;
@@ -99,8 +100,15 @@ impl World {
         let objects = Arc::new(objects);
         let holds = Holds::default();
         let port = |queue| queues.port(queue, &hub, &invariants);
+        let breakers = GatedBreakers {
+            store: Arc::new(InMemoryBreakers::default()),
+            hub: hub.clone(),
+            invariants: invariants.clone(),
+            limits: plan.breaker,
+        };
         let ports = Ports {
             jobs: jobs.clone(),
+            breakers: Arc::new(breakers),
             outstanding: Arc::new(InMemoryQuotas::default()),
             uploads: Arc::new(GatedUploads { store: upload_rows.clone(), hub: hub.clone() }),
             records: Arc::new(InMemoryRecordStore::default()),
@@ -117,7 +125,8 @@ impl World {
             clock: Arc::new(VirtualClock(hub.clone())),
             entropy: Arc::new(SeededEntropy::new(seed)),
         };
-        let simulated = Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone());
+        let simulated =
+            Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone(), plan.outage_from(began));
         let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
         let use_cases = UseCases { ports, limits: limits(plan), job_types, type_limits: plan.type_limits.clone() };
         Self {
@@ -167,6 +176,7 @@ fn limits(plan: &Plan) -> Limits {
         part_bytes: 100,
         patience: PATIENCE,
         completion_patience: visibility(QueueName::Completions) + LEASE,
+        breaker: plan.breaker,
         recovery: Recovery { stale: plan.stale },
         grace: GRACE,
         sweep_jobs_max: plan.sweep_jobs_max,

@@ -20,8 +20,8 @@ use job_status::results::JobResults;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
+    CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
+    InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
@@ -44,6 +44,8 @@ use crate::use_cases::{Limits, Ports, UseCases};
 pub struct World {
     /// The jobs' rows.
     pub jobs: Arc<InMemoryJobStore>,
+    /// The breakers of the job types.
+    pub breakers: Arc<InMemoryBreakers>,
     /// The bucket.
     pub objects: Arc<InMemoryObjects>,
     /// The records table.
@@ -120,6 +122,7 @@ impl World {
         job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>,
     ) -> Self {
         let jobs = Arc::new(InMemoryJobStore::default());
+        let breakers = Arc::new(InMemoryBreakers::default());
         let objects = Arc::new(InMemoryObjects::default());
         let records = Arc::new(InMemoryRecordStore::default());
         let splits = Arc::new(InMemoryQueue::default());
@@ -133,6 +136,7 @@ impl World {
         let reliable = Ports {
             jobs: jobs.clone(),
             uploads: Arc::new(InMemoryUploadStore::default()),
+            breakers: breakers.clone(),
             outstanding: Arc::new(InMemoryQuotas::default()),
             records: records.clone(),
             objects: objects.clone(),
@@ -151,6 +155,7 @@ impl World {
         let crashing_objects = CrashingPort::new(objects.clone(), &faults);
         let crashing = Ports {
             jobs: CrashingPort::new(jobs.clone(), &faults),
+            breakers: CrashingPort::new(breakers.clone(), &faults),
             objects: crashing_objects.clone(),
             multipart: crashing_objects,
             splits: CrashingPort::new(splits.clone(), &faults),
@@ -181,6 +186,7 @@ impl World {
             sweeper: functions.sweeper(),
             limits,
             jobs,
+            breakers,
             objects,
             records,
             splits,

@@ -43,14 +43,15 @@ pub enum PauseError {
 const TRIES: usize = 3;
 
 impl Pauser {
-    /// Pauses the owner's job. Pausing it again changes nothing.
+    /// Pauses the owner's job. Pausing it again changes nothing. A job that the breaker has paused is paused by its owner
+    /// from then on: it does not resume by itself.
     ///
     /// # Errors
     /// See [`PauseError`]; nothing is written then.
     pub async fn pause(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {
         let mut job = self.active(owner, job_guid).await?;
         for _ in 0..TRIES {
-            if job.is_paused() {
+            if job.is_paused() && job.breaker_pause.is_none() {
                 return Ok(job);
             }
             // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the same.

@@ -94,14 +94,19 @@ impl Isolated<'_> {
                 None if self.has_progress() => return self.hand_over().await,
                 // Keep the note: an item that hangs is as bad as one that kills the process.
                 None => return Err(RunError::TryAgain("an isolated item took too long".into())),
-                Some(Err(RunError::TryAgain(_))) if self.has_progress() => return self.hand_over().await,
+                Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if self.has_progress() => {
+                    return self.hand_over().await;
+                }
                 Some(Err(RunError::Held { row })) => {
                     let progress = std::mem::take(&mut self.progress);
                     return processor.stop_held(delivery, self.prepared, &self.items, progress, row).await;
                 }
                 Some(Err(error)) => {
-                    let moved = self.move_on(None).await?;
-                    return if moved { Err(error) } else { Ok(ChunkEnd::Continued) };
+                    if !self.move_on(None).await? {
+                        return Ok(ChunkEnd::Continued);
+                    }
+                    let RunError::StillFailing { open, error } = error else { return Err(error) };
+                    return processor.still_failing(delivery, self.prepared, open, error).await;
                 }
                 Some(Ok(result)) => {
                     self.add(&item, result);

@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+pub mod good_runs;
 pub mod handler;
 pub mod limits;
 pub mod prepared;

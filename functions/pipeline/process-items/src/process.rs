@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::run_output;
+use rowmill_core::model::breaker::FailedRun;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -16,13 +17,16 @@ use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
+use rowmill_core::ports::processor::ItemError;
 use rowmill_core::ports::{
     BatchRunner, CheckpointMoved, Clock, Committed, Deliveries, Entropy, JobStore, Objects, PortError, Queue,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::stop::stop_overdue;
 use rowmill_core::text::Chunk;
 
+use crate::good_runs::GoodRuns;
 use crate::prepared::{Prepared, PreparedJobs};
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
@@ -47,6 +51,10 @@ pub struct ChunkProcessor {
     pub entropy: Arc<dyn Entropy>,
     /// Runs the items.
     pub batches: Arc<dyn BatchRunner>,
+    /// Pauses a job whose target is down.
+    pub breaker: BreakerSteps,
+    /// The runs of this process that went well.
+    pub good_runs: GoodRuns,
     /// The specs and processors of the jobs.
     pub prepared: PreparedJobs,
     /// The limits of a run.
@@ -76,6 +84,7 @@ pub enum ChunkEnd {
 pub(crate) struct Delivery<'a> {
     pub message: &'a ChunkMessage,
     pub run: RunId,
+    pub began: Timestamp,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
     pub watch: &'a JobWatch,
@@ -114,7 +123,7 @@ impl ChunkProcessor {
             checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);
         }
         let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
-        let delivery = Delivery { message, run, time_limit, watch, checkpoint };
+        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, checkpoint };
         if job.stop.is_some() {
             return self.skip(&delivery).await;
         }
@@ -175,16 +184,60 @@ impl ChunkProcessor {
         let (mut items, mut progress) = self.load(delivery, &prepared).await?;
         let run = self.chunk_run(delivery, &prepared);
         match run.run(&mut items, &mut progress).await {
-            Ok(RunEnd::Done) => self.commit_progress(delivery, &prepared, progress).await,
+            Ok(RunEnd::Done) => {
+                self.note_good_run(&prepared, &progress);
+                self.commit_progress(delivery, &prepared, progress).await
+            }
             Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
             Err(RunError::Held { row }) => self.stop_held(delivery, &prepared, &items, progress, row).await,
             // Keep the finished prefix: save a checkpoint, start a fresh delivery count for the rest.
-            Err(RunError::TryAgain(why)) if progress.done > delivery.checkpoint.done => {
-                tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, why, "chunk done in part");
+            Err(why @ (RunError::TryAgain(_) | RunError::StillFailing { .. }))
+                if progress.done > delivery.checkpoint.done =>
+            {
+                tracing::warn!(job.id = %message.job_guid, chunk.row = message.chunk.first_row, %why, "chunk done in part");
                 self.hand_over(delivery, progress).await
             }
+            Err(RunError::StillFailing { open, error }) => self.still_failing(delivery, &prepared, open, error).await,
             Err(error) => Err(error),
         }
+    }
+
+    /// A run that went well says something about the target only if the target was called.
+    fn note_good_run(&self, prepared: &Prepared, progress: &Progress) {
+        if !self.breaker.is_off() && !prepared.spec.is_dry_run() && !progress.is_stopped() {
+            self.good_runs.add(&prepared.spec.job_type);
+        }
+    }
+
+    /// A run that has finished no item because of transient errors: pauses the job if its target is down. Otherwise the
+    /// chunk returns to its queue.
+    pub(crate) async fn still_failing(
+        &self,
+        delivery: &Delivery<'_>,
+        prepared: &Prepared,
+        open: usize,
+        error: ItemError,
+    ) -> Result<ChunkEnd, RunError> {
+        if !self.breaker.is_off() {
+            let (message, job) = (delivery.message, delivery.watch.job(delivery.message.job_guid).await?);
+            let run = FailedRun {
+                job: message.job_guid,
+                attempt: message.address.attempt,
+                began: delivery.began,
+                code: &error.code,
+                good: self.good_runs.take(&prepared.spec.job_type),
+                is_isolated: delivery.checkpoint.isolated,
+            };
+            if let Some(held_back) = self.breaker.after_failure(&job, &run, &error.message).await? {
+                tracing::warn!(
+                    job.id = %message.job_guid, job.type_name = job.job_type, error.code = error.code,
+                    breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
+                    "target down, job paused"
+                );
+                return Ok(ChunkEnd::Paused);
+            }
+        }
+        Err(RunError::StillFailing { open, error })
     }
 
     /// The chunk's items and their outcomes so far.

@@ -97,7 +97,15 @@ pub enum RunError {
     /// The chunk's items cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Items kept failing with transient errors, or no item was done in time: the chunk returns to its queue.
+    /// Items kept failing with transient errors: the chunk returns to its queue, unless the breaker holds its job back.
+    #[error("the chunk returns to its queue: {open} items still fail: {error}")]
+    StillFailing {
+        /// How many items of the batch.
+        open: usize,
+        /// The error of the last of them.
+        error: ItemError,
+    },
+    /// No item was done in time: the chunk returns to its queue.
     #[error("the chunk returns to its queue: {0}")]
     TryAgain(String),
     /// The processor of an item holds its thread.
@@ -253,7 +261,7 @@ impl ChunkRun<'_> {
         let doubled = self.limits.backoff.saturating_mul(2_u32.saturating_pow(retry));
         let wait = doubled.mul_f64(0.5 + self.entropy.fraction() / 2.0);
         if retry >= self.limits.transient_retries || self.clock.now() + wait + took >= self.time_limit {
-            return Err(RunError::TryAgain(format!("{open} items still fail: {error}")));
+            return Err(RunError::StillFailing { open, error: error.clone() });
         }
         self.clock.sleep(wait).await;
         Ok(())

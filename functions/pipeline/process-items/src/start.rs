@@ -5,10 +5,12 @@ use std::sync::Arc;
 use rowmill_aws::Runtime;
 use rowmill_aws::settings::{JobTargets, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::ports::RecordStore;
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 
+use crate::good_runs::GoodRuns;
 use crate::handler;
 use crate::limits::RunLimits;
 use crate::prepared::PreparedJobs;
@@ -35,6 +37,8 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         isolated: runtime.isolate_queue()?,
         lane_deliveries: runtime.lane_deliveries()?,
         steps: runtime.job_steps()?,
+        breaker: runtime.breaker(BreakerLimits::from_env()?)?,
+        good_runs: GoodRuns::default(),
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits,

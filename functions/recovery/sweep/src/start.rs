@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::SettingsGroup;
+use rowmill_core::model::breaker::BreakerLimits;
 
 use crate::handler;
 use crate::limits::SweepLimits;
@@ -21,6 +22,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         isolated: runtime.isolate_queue()?,
         resender: runtime.resender()?,
         steps: runtime.job_steps()?,
+        breaker: runtime.breaker(BreakerLimits::from_env()?)?,
         clock: runtime.clock(),
         entropy: runtime.entropy(),
         limits: SweepLimits::from_env()?,

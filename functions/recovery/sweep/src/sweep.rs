@@ -15,6 +15,7 @@ use rowmill_core::ports::{
     Clock, Completion, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS, WriteLost,
 };
 use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::resend::ChunkResender;
@@ -43,6 +44,8 @@ pub struct Sweeper {
     pub resender: ChunkResender,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
+    /// Resumes the jobs whose target was down.
+    pub breaker: BreakerSteps,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs, and jitter.
@@ -143,7 +146,7 @@ impl Sweeper {
             return self.end_stopped(&job, &counters, swept).await;
         }
         if job.is_paused() {
-            return self.look_at_paused(&job, &counters).await;
+            return self.look_at_paused(&job, &counters, swept).await;
         }
         if job.resend_from.is_some() {
             return self.look_at_resumed(&job, swept).await;
@@ -172,16 +175,34 @@ impl Sweeper {
         Ok((self.clock.now(), job.recoveries))
     }
 
-    /// A paused job has no messages to send again. But its last chunks may have been running when it was paused, and the
+    /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been running when it was paused, and the
     /// run that committed one of them may have died before the next step.
-    async fn look_at_paused(&self, job: &Job, counters: &Counters) -> Result<(Timestamp, u32), PortError> {
+    async fn look_at_paused(
+        &self,
+        job: &Job,
+        counters: &Counters,
+        swept: &mut Swept,
+    ) -> Result<(Timestamp, u32), PortError> {
         if job.split.done {
             self.steps.split_end.announce(job).await?;
         }
         for tally in counters.open.iter().filter(|tally| tally.is_closed()) {
             self.steps.committer.close(job.job_guid, &job.owner, tally).await?;
         }
-        Ok(self.later(job, self.clock.now()))
+        if job.breaker_pause.is_none() {
+            return Ok(self.later(job, self.clock.now()));
+        }
+        match self.breaker.look_at(job, accounted(counters)).await? {
+            Looked::Wait(at) => Ok((before_deadline(job, at, self.clock.now()), 0)),
+            Looked::Resumed(job) => {
+                tracing::info!(job.id = %job.job_guid, job.type_name = job.job_type, "job resumed by the breaker");
+                // If this fails, the job is due again when the claim is over, and its resume is then taken for a lost one.
+                self.splits.send(&[SplitMessage::of(&job)]).await?;
+                swept.messages += 1;
+                // The resume made the job due at once.
+                Ok((self.clock.now(), 0))
+            }
+        }
     }
 
     /// A resumed job whose missing chunks are not all sent: `split-job` sends them, and notes each tally. If it has noted

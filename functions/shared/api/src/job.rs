@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::Open;
 use crate::ids::{FileGuid, JobGuid};
-use crate::status::{JobOutcome, Stage, Status, StopCode, WarningCode};
+use crate::status::{JobOutcome, PauseCode, PausedBy, Stage, Status, StopCode, WarningCode};
 
 /// A job as the API shows it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -71,6 +71,8 @@ pub struct JobView {
     pub finished_at: Option<Timestamp>,
     /// When the job is deleted.
     pub expires_at: Option<Timestamp>,
+    /// By whom the job is paused, and why; null if it is not paused.
+    pub pause: Option<PauseView>,
     /// Why the job did not complete; null for a job that its owner cancelled.
     pub error: Option<JobError>,
     /// What the owner should know about the file, although it could be read. None of it makes an item fail by itself.
@@ -114,6 +116,33 @@ pub struct JobError {
     pub row: Option<u64>,
     /// The byte of the file at which it happened, if there is one.
     pub offset: Option<u64>,
+}
+
+/// By whom a job is paused, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseView {
+    /// Who has paused it.
+    #[schema(value_type = PausedBy)]
+    pub by: Open<PausedBy>,
+    /// Why, if the breaker has paused it; null for a pause by the owner.
+    pub reason: Option<PauseReason>,
+    /// When Rowmill looks next whether the job can continue, if the breaker has paused it. It may be tried then, or wait
+    /// until another job of its type has shown that the target is back.
+    pub next_probe_at: Option<Timestamp>,
+}
+
+/// Why the breaker has paused a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseReason {
+    /// What happened, for a program.
+    #[schema(value_type = PauseCode)]
+    pub code: Open<PauseCode>,
+    /// What the target said, for a person: the error of the run that paused the job.
+    pub message: String,
+    /// Since when the job is paused.
+    pub since: Timestamp,
 }
 
 /// What the owner of a job should know about its file.

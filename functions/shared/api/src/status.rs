@@ -9,7 +9,8 @@ words! {
         Waiting = "waiting",
         /// The job is being split, processed or completed.
         Running = "running",
-        /// The owner has paused the job. Running chunks end, no other one begins until it is resumed.
+        /// The owner or the breaker of the job type has paused the job. Running chunks end, no other one begins until it is
+        /// resumed.
         Paused = "paused",
         /// The owner has cancelled the job. Running work ends, queued work is skipped.
         Cancelling = "cancelling",
@@ -58,6 +59,24 @@ words! {
         Stopping = "stopping",
         /// The job has ended.
         Ended = "ended",
+    }
+}
+
+words! {
+    /// Who has paused a job.
+    PausedBy {
+        /// Its owner, who also resumes it.
+        Owner = "owner",
+        /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is back.
+        Breaker = "breaker",
+    }
+}
+
+words! {
+    /// Why the breaker has paused a job.
+    PauseCode {
+        /// Too many chunks of the job type ended with transient errors, and so did a chunk of this job.
+        TargetDown = "target_down",
     }
 }
 

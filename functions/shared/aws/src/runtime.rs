@@ -6,6 +6,7 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_api::routes;
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::model::request_limits::RequestLimits;
@@ -15,6 +16,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
+use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::lane_router::LaneRouter;
 use rowmill_core::progress::refused::RefusalMemory;
 use rowmill_core::progress::resend::ChunkResender;
@@ -25,7 +27,8 @@ use crate::api_gateway::ApiGatewayConnections;
 use crate::batch_threads::BatchThreads;
 use crate::clients::Clients;
 use crate::dynamodb::{
-    DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore, RowChange,
+    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore,
+    RowChange,
 };
 use crate::eventbridge::EventBridgeEvents;
 use crate::http::{Access, Api, Call, Guard, Problem};
@@ -83,6 +86,12 @@ impl Runtime {
     /// The check whether a caller is blocked, in the admission table.
     pub fn block_check(&self) -> Result<BlockCheck, StartError> {
         Ok(BlockCheck::new(self.quotas()?, self.clock()))
+    }
+
+    /// The breakers of the job types, in the admission table.
+    pub fn breaker(&self, limits: BreakerLimits) -> Result<BreakerSteps, StartError> {
+        let breakers = DynamoDbBreakers::new(self.clients.dynamodb(), settings::ADMISSION_TABLE.read()?);
+        Ok(BreakerSteps::new(self.job_store()?, Arc::new(breakers), self.clock(), self.entropy(), limits))
     }
 
     /// The guard of this function's routes, if one of them is limited.

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::breaker::{Admitted, Blocked, Breaker};
-pub use crate::breaker::{OPEN_FOR, RETRY_AFTER_MAX, UNANSWERED_MAX};
+use crate::circuit::{Admitted, Blocked, Circuit};
+pub use crate::circuit::{OPEN_FOR, RETRY_AFTER_MAX, UNANSWERED_MAX};
 
 /// The longest total time that one call waits for the target's `Retry-After`.
 pub const RETRY_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -40,14 +40,14 @@ pub struct CallGate {
     clock: Arc<dyn Clock>,
     target_permits: Semaphore,
     process: ProcessPermits,
-    breaker: Mutex<Breaker>,
+    circuit: Mutex<Circuit>,
 }
 
 impl CallGate {
     /// A gate that admits at most `concurrency` calls at a time, as far as the process has permits left.
     pub fn new(clock: Arc<dyn Clock>, concurrency: usize, process: ProcessPermits) -> Self {
         let target_permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        Self { clock, target_permits, process, breaker: Mutex::default() }
+        Self { clock, target_permits, process, circuit: Mutex::default() }
     }
 
     /// How many more calls the gate's own limit would admit now.
@@ -55,18 +55,18 @@ impl CallGate {
         self.target_permits.available_permits()
     }
 
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    fn circuit(&self) -> MutexGuard<'_, Circuit> {
+        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a permit, unless calls are blocked. Checks the breaker before the wait, because the wait can be long
+    /// Waits for a permit, unless calls are blocked. Checks the circuit before the wait, because the wait can be long
     /// and pointless, and again after it.
     async fn permit(&self) -> Result<CallPermit<'_>, Blocked> {
-        let blocked = self.breaker().blocked(self.clock.now());
+        let blocked = self.circuit().blocked(self.clock.now());
         blocked.map_or(Ok(()), Err)?;
         // Take the permit of the process last: a call that waits for its own host must not block calls to other hosts.
         let permits = [self.target_permits.acquire().await.ok(), self.process.0.acquire().await.ok()];
-        let admitted = self.breaker().admit(self.clock.now())?;
+        let admitted = self.circuit().admit(self.clock.now())?;
         Ok(CallPermit { gate: self, is_probe: admitted == Admitted::Probe, _permits: permits })
     }
 }
@@ -74,22 +74,22 @@ impl CallGate {
 /// The permit of a call in flight.
 struct CallPermit<'a> {
     gate: &'a CallGate,
-    /// Whether the breaker waits for the result of this call.
+    /// Whether the circuit waits for the result of this call.
     is_probe: bool,
     _permits: [Option<SemaphorePermit<'a>>; 2],
 }
 
 impl CallPermit<'_> {
-    /// Reports the result of the call to the breaker. Returns the pause that the target asked for, if any.
+    /// Reports the result of the call to the circuit. Returns the pause that the target asked for, if any.
     fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
         self.is_probe = false;
-        let (mut breaker, now) = (self.gate.breaker(), self.gate.clock.now());
+        let (mut circuit, now) = (self.gate.circuit(), self.gate.clock.now());
         match result {
-            Err(TargetError::Unreachable { .. }) => breaker.not_answered(now),
-            _ => breaker.answered(),
+            Err(TargetError::Unreachable { .. }) => circuit.not_answered(now),
+            _ => circuit.answered(),
         }
         match result {
-            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(breaker.pause(now, *wait)),
+            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(circuit.pause(now, *wait)),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ impl Drop for CallPermit<'_> {
     /// A probe that is dropped without a result was cancelled by its caller.
     fn drop(&mut self) {
         if self.is_probe {
-            self.gate.breaker().probe_abandoned();
+            self.gate.circuit().probe_abandoned();
         }
     }
 }

@@ -21,7 +21,7 @@ pub mod lookup;
 pub mod signature;
 pub mod webhook;
 
-mod breaker;
+mod circuit;
 mod retry_after;
 mod targets;
 

@@ -102,6 +102,7 @@ pub fn job() -> JobView {
         deadline_at: at(14_400),
         finished_at: Some(at(7)),
         expires_at: Some(at(2_592_000)),
+        pause: None,
         error: None,
         warnings: vec![JobWarning {
             code: WarningCode::UnnamedColumns.into(),

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `requests#<principal>#<operation>#<hour>` | `h`, the requests of the hour; `m0` to `m59`, those of each minute; `r0` to `r15`, the names of some of the last requests, by which a repeated write is recognised |
 //! | `uploads#<owner>` | `uploads` and `bytes`, the announced uploads that are not completed and their length together; for each of them `u<fileGuid>` with its `bytes` and `until` |
+//! | `breaker#<job type>` | `breaker`, the [`Breaker`](rowmill_core::model::breaker::Breaker) as JSON, and its `rev` for compare-and-swap |
 //! | `block#<principal>` | `at` and `reason`: see [`rowmill_api::blocks`] |
 //!
 //! The connections table has the keys `scope` and `entry`. Every row has `until`, and `expiresAt` from it:
@@ -37,13 +38,14 @@
 //! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
 //! | `job_store/slots.rs`, `admissions.rs` | the counters, the idempotency keys and the dedupe keys |
-//! | `quotas/` | the other rows of the admission table |
+//! | `breakers.rs`, `quotas/` | the other rows of the admission table |
 //! | `upload_store.rs`, `record_statements.rs`, `live.rs` | the uploads, records and connections tables |
 //!
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 
 mod attributes;
 mod batch_get;
+mod breakers;
 mod change;
 mod errors;
 mod job_store;
@@ -56,6 +58,7 @@ mod transact;
 mod upload_store;
 mod write;
 
+pub use breakers::DynamoDbBreakers;
 pub use change::{JobChange, RowChange};
 pub use job_store::DynamoDbJobStore;
 pub use live::DynamoDbLive;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
 
@@ -43,6 +44,14 @@ crate::settings! {
     pub struct Recovery {
         /// The time without a sign of life after which the sweep recovers a job. Longer than every function's time limit.
         pub stale: Duration = Duration::from_secs(15 * 60), "StaleSeconds";
+    }
+}
+
+crate::settings! {
+    impl BreakerLimits {
+        failures: u32 = 5, "BreakerFailures";
+        window: Duration = Duration::from_secs(10 * 60), "BreakerWindowSeconds";
+        probe: Duration = Duration::from_secs(60), "BreakerProbeSeconds";
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Client, Listener, Operator, Outsider, Receiver, Records};
 use crate::in_memory::{
-    InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
+    InMemoryBreakers, InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryRecordStore, InMemoryUploadStore,
 };
 use crate::model::messages::ChunkMessage;
@@ -69,6 +69,11 @@ async fn the_in_memory_quotas_keep_their_contracts() {
     super::request_counts(async || InMemoryQuotas::default()).await;
     super::blocks(async || InMemoryQuotas::default()).await;
     super::outstanding_uploads(async || InMemoryQuotas::default()).await;
+}
+
+#[tokio::test]
+async fn the_in_memory_breakers_keep_the_contract() {
+    super::breakers(async || InMemoryBreakers::default()).await;
 }
 
 #[tokio::test]

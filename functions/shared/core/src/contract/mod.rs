@@ -3,6 +3,7 @@
 //! A suite takes a function that makes an empty adapter, and calls it for each check. It panics if the adapter breaks a
 //! promise of the port; the name of the check says which one.
 
+mod breakers;
 mod direct_transfers;
 mod events;
 mod job_store;
@@ -16,6 +17,7 @@ mod upload_store;
 #[cfg(test)]
 mod in_memory;
 
+pub use breakers::breakers;
 pub use direct_transfers::{Client, direct_transfers};
 pub use events::{Listener, events};
 pub use job_store::job_store;

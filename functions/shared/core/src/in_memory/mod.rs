@@ -1,6 +1,7 @@
 //! The ports in memory, for tests and simulations. They check every condition as the real adapters do.
 
 mod batch_runner;
+mod breakers;
 mod events;
 mod job_store;
 mod live;
@@ -12,6 +13,7 @@ mod upload_store;
 mod world;
 
 pub use batch_runner::InlineBatchRunner;
+pub use breakers::InMemoryBreakers;
 pub use events::InMemoryEvents;
 pub use job_store::InMemoryJobStore;
 pub use live::{InMemoryLive, InMemorySender};

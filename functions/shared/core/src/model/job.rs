@@ -68,6 +68,8 @@ pub struct Job {
     pub recoveries: u32,
     /// The status in which it was paused, while it is paused.
     pub paused_from: Option<Status>,
+    /// Why the breaker of its job type has paused it; `None` if it is not paused, or if its owner has paused it.
+    pub breaker_pause: Option<BreakerPause>,
     /// How often it was paused or resumed, over all attempts. It tells a resume from the next one.
     pub pauses: u32,
     /// The first tally whose chunks may not be sent again since it was resumed; `None` if all are.
@@ -130,6 +132,7 @@ impl Job {
             composing: None,
             recoveries: 0,
             paused_from: None,
+            breaker_pause: None,
             pauses: 0,
             resend_from: None,
             created_at: spec.created_at,
@@ -215,7 +218,7 @@ impl Job {
     #[must_use]
     pub fn out_of_pause(self) -> Self {
         let resumed = Transition::out_of_pause(self.paused_from).apply(self.status);
-        Self { status: resumed.unwrap_or(self.status), paused_from: None, ..self }
+        Self { status: resumed.unwrap_or(self.status), paused_from: None, breaker_pause: None, ..self }
     }
 
     /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
@@ -272,6 +275,29 @@ pub struct SplitState {
     pub done: bool,
     /// Whether it ended because all items are dispatched.
     pub at_end: bool,
+}
+
+/// Why the breaker of its job type has paused a job: the error of the run that paused it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BreakerPause {
+    /// The code of the transient error.
+    pub code: String,
+    /// What it says, at most [`BreakerPause::MESSAGE_MAX_CHARS`] characters.
+    pub message: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+impl BreakerPause {
+    /// How many characters of an error's message are kept.
+    pub const MESSAGE_MAX_CHARS: usize = 300;
+
+    /// The pause after this error.
+    pub fn after(code: &str, message: &str, at: Timestamp) -> Self {
+        let cut = |text: &str| text.chars().take(Self::MESSAGE_MAX_CHARS).collect();
+        Self { code: cut(code), message: cut(message), at }
+    }
 }
 
 /// The right to work on a job's row alone, until it expires.

@@ -1,5 +1,6 @@
 //! The data model of jobs: types and rules, without any input or output.
 
+pub mod breaker;
 pub mod checkpoint;
 pub mod chunk_index;
 pub mod dead_letter;
@@ -22,5 +23,7 @@ pub mod tally;
 pub mod upload;
 pub mod warnings;
 
+#[cfg(test)]
+mod breaker_tests;
 #[cfg(test)]
 mod job_event_tests;

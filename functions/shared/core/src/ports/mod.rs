@@ -3,6 +3,7 @@
 
 mod batch_runner;
 mod blocks;
+mod breakers;
 mod clock;
 mod error;
 mod events;
@@ -21,6 +22,7 @@ mod upload_store;
 
 pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch};
 pub use blocks::{Block, Blocks};
+pub use breakers::{BreakerMoved, Breakers};
 pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult};
 pub use events::Events;

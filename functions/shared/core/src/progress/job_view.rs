@@ -1,7 +1,8 @@
 //! The view of a job: its row combined with its counters.
 
-pub use rowmill_api::job::{JobLinks, JobView, Unprocessed};
+pub use rowmill_api::job::{JobLinks, JobView, PauseReason, PauseView, Unprocessed};
 pub use rowmill_api::status::Stage;
+use rowmill_api::status::{PauseCode, PausedBy};
 
 use crate::model::job::Job;
 use crate::model::states::Status;
@@ -61,6 +62,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         deadline_at: job.deadline_at,
         finished_at: job.finished_at,
         expires_at: job.expires_at,
+        pause: pause(job),
         error: job.error(),
         warnings: job.warnings.clone(),
         unprocessed: unprocessed(job),
@@ -75,6 +77,26 @@ fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
         Some(redrive) => redrive.before.sum(),
         // The counters are read after the job row, so they may include items that were dispatched in between.
         None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
+    }
+}
+
+fn pause(job: &Job) -> Option<PauseView> {
+    if !job.is_paused() {
+        return None;
+    }
+    let reason = job.breaker_pause.as_ref().map(|pause| PauseReason {
+        code: PauseCode::TargetDown.into(),
+        message: format!("{} ({})", pause.message, pause.code),
+        since: pause.at,
+    });
+    let by = if reason.is_some() { PausedBy::Breaker } else { PausedBy::Owner };
+    Some(PauseView { by: by.into(), next_probe_at: job.wake_at.filter(|_| reason.is_some()), reason })
+}
+
+fn paused(job: &Job, percent: u8) -> String {
+    match job.breaker_pause {
+        Some(_) => format!("Job paused, {percent}% complete: its target is down. It continues by itself"),
+        None => format!("Job paused, {percent}% complete"),
     }
 }
 
@@ -109,7 +131,7 @@ fn message(job: &Job, percent: u8) -> String {
         (Status::Waiting, _) => "Waiting for job to start...".to_owned(),
         (Status::Cancelling, _) => "Job is being cancelled...".to_owned(),
         (Status::Running | Status::Paused, Some(_)) => "Job is being stopped...".to_owned(),
-        (Status::Paused, None) => format!("Job paused, {percent}% complete"),
+        (Status::Paused, None) => paused(job, percent),
         (Status::Running, None) => format!("Job running, {percent}% complete..."),
         (Status::Completed, _) => "Job complete".to_owned(),
         (Status::Cancelled, _) => "Job cancelled".to_owned(),

@@ -2,6 +2,7 @@
 
 pub mod blocked;
 pub mod bounded_map;
+pub mod breaker;
 pub mod committer;
 pub mod counters;
 pub mod job_reader;

@@ -26,14 +26,14 @@ const STOP: Update = Update {
 /// For a paused job: a stop ends the pause.
 const STOP_PAUSED: Update = Update {
     change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = #pausedFrom \
-             REMOVE #pausedFrom",
+             REMOVE #pausedFrom, #breakerPause",
     condition: "#attempt = :attempt AND #status = :paused AND attribute_not_exists(#stop)",
     ..STOP
 };
 
 const CANCEL_PAUSED: Update = Update {
     change: "SET #stop = :stop, #movedAt = :now, #wakeShard = :shard, #wakeAt = :now, #status = :cancelling \
-             REMOVE #pausedFrom",
+             REMOVE #pausedFrom, #breakerPause",
     ..STOP_PAUSED
 };
 
@@ -85,7 +85,7 @@ const SET: [&str; 13] = [
     "wakeAt",
 ];
 const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
-     #resendFrom, #finishedAt, #expiresAt";
+     #breakerPause, #resendFrom, #finishedAt, #expiresAt";
 
 /// What a refused transaction means.
 enum Refusal {

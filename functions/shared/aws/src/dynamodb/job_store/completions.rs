@@ -24,7 +24,8 @@ const DOING: &str = "completing the job";
 
 const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :failed, #skipped = :skipped, \
                    #completions = #completions + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
-const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom, #resendFrom, #wakeShard, #wakeAt";
+const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom, #breakerPause, #resendFrom, \
+                       #wakeShard, #wakeAt";
 
 // A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";

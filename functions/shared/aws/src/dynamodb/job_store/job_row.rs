@@ -1,7 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{BreakerPause, Job, JobWarning, Lease, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;
@@ -68,6 +68,8 @@ struct JobRow {
     recoveries: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     paused_from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    breaker_pause: Option<BreakerPause>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pauses: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,6 +167,14 @@ pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
 }
 
+/// The stored form of why the breaker has paused a job.
+///
+/// # Errors
+/// None in practice.
+pub fn breaker_pause_text(pause: &BreakerPause) -> Result<String, serde_json::Error> {
+    serde_json::to_string(pause)
+}
+
 /// The stored form of the warnings.
 ///
 /// # Errors
@@ -238,6 +248,7 @@ mod tests {
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
             paused_from: Some(Status::Waiting),
+            breaker_pause: Some(BreakerPause::after("unavailable", "it answered 503", at(9))),
             pauses: 8,
             resend_from: Some(9),
             created_at: at(1),
@@ -270,6 +281,7 @@ mod tests {
             redrive: None,
             recoveries: 0,
             paused_from: None,
+            breaker_pause: None,
             pauses: 0,
             resend_from: None,
             started_at: None,

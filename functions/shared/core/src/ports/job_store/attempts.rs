@@ -90,6 +90,7 @@ impl NewAttempt {
             recoveries: 0,
             first_chunk_at: None,
             paused_from: None,
+            breaker_pause: None,
             resend_from: None,
             moved_at: self.at,
             deadline_at: self.deadline_at,

@@ -117,6 +117,7 @@ impl Completion {
             completions: self.seen.completions + 1,
             composing: None,
             paused_from: None,
+            breaker_pause: None,
             resend_from: None,
             lease: None,
             finished_at: Some(self.finished_at),

@@ -9,7 +9,7 @@
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
 //! | [`Attempts`] | `stop`, `note_first_chunk`, `redrive` |
-//! | [`Pauses`] | `pause`, `resume`, `note_resent` |
+//! | [`Pauses`] | `pause`, `pause_by_breaker`, `resume`, `resume_by_breaker`, `note_resent` |
 //! | [`Completions`] | `pause_composition`, `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
 //! | [`WakeUps`] | `due`, `wake_later` |

@@ -3,18 +3,44 @@ use jiff::Timestamp;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
+use crate::model::job::{BreakerPause, Job};
 use crate::ports::PortError;
 
 /// Pausing and resuming an attempt.
 #[async_trait]
 pub trait Pauses: Send + Sync {
     /// Pauses an attempt. Condition: the job is waiting or running in this attempt and is not stopped. Idempotent: a job
-    /// that is paused in this attempt stays as it is.
+    /// that its owner has paused in this attempt stays as it is; one that the breaker has paused is its owner's from then on.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.
     async fn pause(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
+
+    /// Pauses an attempt because the target of its job type is down; the sweep looks at it at `look_at`. Condition: as for
+    /// [`pause`](Self::pause). A job that is paused in this attempt stays as it is, whoever has paused it.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the current job.
+    async fn pause_by_breaker(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        pause: &BreakerPause,
+        look_at: Timestamp,
+    ) -> Result<Job, WriteLost>;
+
+    /// Resumes an attempt that the breaker has paused, as [`resume`](Self::resume) does. Condition: the breaker has paused
+    /// it, and it was neither resumed nor paused by its owner since `pauses` was read.
+    ///
+    /// # Errors
+    /// [`WriteLost::Condition`] with the current job. If the reply was lost, that is the job as it was resumed.
+    async fn resume_by_breaker(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        pauses: u32,
+        now: Timestamp,
+    ) -> Result<Job, WriteLost>;
 
     /// Resumes an attempt: its status is as before the pause, it is due for the sweep at once, and all chunks of its counted
     /// tallies may have to be sent again, from tally 0 on. Condition: the job is paused in this attempt.

@@ -19,7 +19,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 /// that hangs therefore does not block the workers that other jobs need. Then the circuit is half-open: a single probe
 /// call is sent, and its result closes the circuit or opens it again.
 #[derive(Debug, Default)]
-pub struct Breaker {
+pub struct Circuit {
     unanswered: u32,
     open_until: Option<Timestamp>,
     /// Whether a probe call is in flight.
@@ -45,7 +45,7 @@ pub enum Blocked {
     RetryAfter(Duration),
 }
 
-impl Breaker {
+impl Circuit {
     /// The reason why no call may be sent now; `None` if a call may be sent.
     pub fn blocked(&self, now: Timestamp) -> Option<Blocked> {
         if let Some(wait) = self.retry_after.and_then(|until| time_left(now, until)) {
@@ -102,55 +102,55 @@ mod tests {
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn open_breaker() -> Breaker {
-        let mut breaker = Breaker::default();
+    fn open_circuit() -> Circuit {
+        let mut circuit = Circuit::default();
         for _ in 0..UNANSWERED_MAX {
-            assert_eq!(breaker.admit(START), Ok(Call));
-            breaker.not_answered(START);
+            assert_eq!(circuit.admit(START), Ok(Call));
+            circuit.not_answered(START);
         }
-        breaker
+        circuit
     }
 
     #[test]
     fn the_circuit_opens_after_unanswered_calls_and_then_admits_a_probe() {
-        let mut breaker = open_breaker();
-        assert_eq!(breaker.admit(START), Err(CircuitOpen));
-        assert_eq!(breaker.admit(START + OPEN_FOR - Duration::from_millis(1)), Err(CircuitOpen));
-        assert_eq!(breaker.admit(START + OPEN_FOR), Ok(Probe));
+        let mut circuit = open_circuit();
+        assert_eq!(circuit.admit(START), Err(CircuitOpen));
+        assert_eq!(circuit.admit(START + OPEN_FOR - Duration::from_millis(1)), Err(CircuitOpen));
+        assert_eq!(circuit.admit(START + OPEN_FOR), Ok(Probe));
     }
 
     #[test]
     fn an_answer_resets_the_count_of_unanswered_calls() {
-        let mut breaker = Breaker::default();
+        let mut circuit = Circuit::default();
         for _ in 0..10 {
-            (1..UNANSWERED_MAX).for_each(|_| breaker.not_answered(START));
-            breaker.answered();
-            assert_eq!(breaker.admit(START), Ok(Call));
+            (1..UNANSWERED_MAX).for_each(|_| circuit.not_answered(START));
+            circuit.answered();
+            assert_eq!(circuit.admit(START), Ok(Call));
         }
     }
 
     #[test]
     fn only_one_call_probes_a_half_open_circuit() {
         let later = START + OPEN_FOR;
-        let mut breaker = open_breaker();
-        assert_eq!([breaker.admit(later), breaker.admit(later)], [Ok(Probe), Err(CircuitOpen)]);
-        breaker.probe_abandoned();
-        assert_eq!(breaker.admit(later), Ok(Probe), "the first probe had no result");
-        breaker.not_answered(later);
-        assert_eq!(breaker.admit(later), Err(CircuitOpen), "the circuit is open again");
-        assert_eq!(breaker.admit(later + OPEN_FOR), Ok(Probe));
-        breaker.answered();
-        assert_eq!([breaker.admit(later), breaker.admit(later)], [Ok(Call); 2]);
+        let mut circuit = open_circuit();
+        assert_eq!([circuit.admit(later), circuit.admit(later)], [Ok(Probe), Err(CircuitOpen)]);
+        circuit.probe_abandoned();
+        assert_eq!(circuit.admit(later), Ok(Probe), "the first probe had no result");
+        circuit.not_answered(later);
+        assert_eq!(circuit.admit(later), Err(CircuitOpen), "the circuit is open again");
+        assert_eq!(circuit.admit(later + OPEN_FOR), Ok(Probe));
+        circuit.answered();
+        assert_eq!([circuit.admit(later), circuit.admit(later)], [Ok(Call); 2]);
     }
 
     #[test]
     fn a_pause_that_the_target_asks_for_is_kept_up_to_a_maximum() {
-        let mut breaker = Breaker::default();
-        assert_eq!(breaker.pause(START, Duration::from_secs(7)), Duration::from_secs(7));
-        assert_eq!(breaker.pause(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer pause stays");
-        assert_eq!(breaker.admit(START + Duration::from_secs(4)), Err(RetryAfter(Duration::from_secs(3))));
-        assert_eq!(breaker.admit(START + Duration::from_secs(7)), Ok(Call));
-        assert_eq!(breaker.pause(START, Duration::MAX), RETRY_AFTER_MAX);
-        assert_eq!(breaker.admit(START + RETRY_AFTER_MAX), Ok(Call));
+        let mut circuit = Circuit::default();
+        assert_eq!(circuit.pause(START, Duration::from_secs(7)), Duration::from_secs(7));
+        assert_eq!(circuit.pause(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer pause stays");
+        assert_eq!(circuit.admit(START + Duration::from_secs(4)), Err(RetryAfter(Duration::from_secs(3))));
+        assert_eq!(circuit.admit(START + Duration::from_secs(7)), Ok(Call));
+        assert_eq!(circuit.pause(START, Duration::MAX), RETRY_AFTER_MAX);
+        assert_eq!(circuit.admit(START + RETRY_AFTER_MAX), Ok(Call));
     }
 }

@@ -1,0 +1,179 @@
+//! The breaker of a job type at work: it pauses a job whose target is down, and resumes it once the target is back.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::model::breaker::{Breaker, BreakerLimits, BreakerState, FailedRun, Look, Probe};
+use crate::model::job::{BreakerPause, Job};
+use crate::ports::{BreakerMoved, Breakers, Clock, Entropy, JobStore, PortError, WriteLost};
+use crate::progress::counters::Counters;
+
+/// How often a move of a breaker is tried. Each loss means that another run has moved it, so it soon opens or the runs are
+/// mostly good.
+const TRIES: usize = 8;
+
+/// The steps around the breakers, over one set of ports.
+#[derive(Clone)]
+pub struct BreakerSteps {
+    jobs: Arc<dyn JobStore>,
+    breakers: Arc<dyn Breakers>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    limits: BreakerLimits,
+}
+
+/// A job that is held back until its target is back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldBack {
+    /// When the next probe may begin.
+    pub probe_at: Timestamp,
+    /// Whether its run has opened the breaker.
+    pub has_opened: bool,
+}
+
+/// What a look at a job that the breaker has paused came to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Looked {
+    /// It is not paused any more: the message that continues it is to be sent.
+    Resumed(Box<Job>),
+    /// It is due again at this time.
+    Wait(Timestamp),
+}
+
+/// What the job that probes shows.
+enum Judged {
+    /// The target answers.
+    Succeeded,
+    /// Nothing, and it never will: it has ended, is being stopped, or is paused by its owner.
+    Over,
+    /// Nothing yet.
+    Open,
+}
+
+impl BreakerSteps {
+    /// The steps over these ports.
+    pub fn new(
+        jobs: Arc<dyn JobStore>,
+        breakers: Arc<dyn Breakers>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        limits: BreakerLimits,
+    ) -> Self {
+        Self { jobs, breakers, clock, entropy, limits }
+    }
+
+    /// Whether there are breakers.
+    pub const fn is_off(&self) -> bool {
+        self.limits.is_off()
+    }
+
+    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open. If the job is paused, the
+    /// message of the run is dropped, and a resume sends its chunk again.
+    ///
+    /// # Errors
+    /// `Unavailable`: the message is delivered again.
+    pub async fn after_failure(
+        &self,
+        job: &Job,
+        run: &FailedRun<'_>,
+        error: &str,
+    ) -> Result<Option<HeldBack>, PortError> {
+        if self.is_off() {
+            return Ok(None);
+        }
+        let Some(HeldBack { probe_at, has_opened }) = self.report(&job.job_type, run).await? else { return Ok(None) };
+        let now = self.clock.now();
+        let pause = BreakerPause::after(run.code, error, now);
+        let look_at = if job.deadline_at > now { probe_at.min(job.deadline_at) } else { probe_at };
+        match self.jobs.pause_by_breaker(run.job, run.attempt, &pause, look_at).await {
+            Ok(_) => Ok(Some(HeldBack { probe_at, has_opened })),
+            // It was stopped, has ended, or is in another attempt: the next delivery sees that.
+            Err(WriteLost::Condition(_)) => Ok(None),
+            Err(WriteLost::Port(error)) => Err(error),
+        }
+    }
+
+    /// Counts a failed run. Returns when the next probe may begin, if the breaker is open.
+    async fn report(&self, job_type: &str, run: &FailedRun<'_>) -> Result<Option<HeldBack>, PortError> {
+        let mut seen = self.breakers.breaker(job_type).await?;
+        for _ in 0..TRIES {
+            let progressed = match seen.as_ref().map(|seen| &seen.state) {
+                Some(BreakerState::Probing(probe)) if probe.job == run.job => {
+                    matches!(self.judge(probe).await?, Judged::Succeeded)
+                }
+                _ => false,
+            };
+            let now = self.clock.now();
+            let after = Breaker::after_failure(seen.as_ref(), run, progressed, now, &self.limits);
+            let held_back = |has_opened| after.probe_at.map(|probe_at| HeldBack { probe_at, has_opened });
+            let Some(next) = &after.next else { return Ok(held_back(false)) };
+            match self.breakers.move_breaker(job_type, next).await? {
+                BreakerMoved::Won => return Ok(held_back(true)),
+                BreakerMoved::Lost(there) => seen = there,
+            }
+        }
+        // Too many runs report at once. This one is not counted, and its message is delivered again.
+        Ok(None)
+    }
+
+    /// Looks at a job that the breaker has paused: resumes it if the breaker is closed, or as the probe of an open one.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn look_at(&self, job: &Job, accounted: u64) -> Result<Looked, PortError> {
+        let seen = self.breakers.breaker(&job.job_type).await?;
+        let now = self.clock.now();
+        let moved = match Breaker::look(seen.as_ref(), job.job_guid, self.entropy.fraction(), now, &self.limits) {
+            Look::Resume => return self.resume(job).await,
+            Look::Wait(at) => return Ok(Looked::Wait(at)),
+            Look::TakeProbe => seen.map(|seen| seen.probing(job.job_guid, job.attempt, accounted, now, &self.limits)),
+            Look::Judge(probe) => match self.judge(&probe).await? {
+                Judged::Succeeded => seen.map(|seen| seen.closed(now)),
+                Judged::Open if now < probe.until => None,
+                Judged::Over | Judged::Open => {
+                    seen.map(|seen| seen.probing(job.job_guid, job.attempt, accounted, now, &self.limits))
+                }
+            },
+        };
+        if let Some(next) = moved
+            && self.breakers.move_breaker(&job.job_type, &next).await? == BreakerMoved::Won
+        {
+            return self.resume(job).await;
+        }
+        Ok(Looked::Wait(Breaker::next_look(self.entropy.fraction(), now, &self.limits)))
+    }
+
+    async fn resume(&self, job: &Job) -> Result<Looked, PortError> {
+        match self.jobs.resume_by_breaker(job.job_guid, job.attempt, job.pauses, self.clock.now()).await {
+            Ok(job) => Ok(Looked::Resumed(Box::new(job))),
+            // Its owner has resumed, paused or stopped it, or this resume was written and its reply lost.
+            Err(WriteLost::Condition(job)) if job.resend_from.is_some() => Ok(Looked::Resumed(job)),
+            Err(WriteLost::Condition(_)) => Ok(Looked::Wait(self.clock.now())),
+            Err(WriteLost::Port(error)) => Err(error),
+        }
+    }
+
+    /// What the job that probes shows. Items count that were processed, also those that the target has refused for good.
+    async fn judge(&self, probe: &Probe) -> Result<Judged, PortError> {
+        let job = match self.jobs.job(probe.job).await {
+            Err(PortError::NotFound) => return Ok(Judged::Over),
+            job => job?,
+        };
+        if job.attempt != probe.attempt {
+            return Ok(Judged::Over);
+        }
+        if accounted(&Counters::read(&*self.jobs, &job).await?) > probe.accounted {
+            return Ok(Judged::Succeeded);
+        }
+        let is_held_back = job.is_paused() && job.breaker_pause.is_none();
+        let is_over = job.status.is_terminal() || job.stop.is_some() || is_held_back;
+        Ok(if is_over { Judged::Over } else { Judged::Open })
+    }
+}
+
+/// How many items of an attempt were processed. Those that were skipped say nothing about the target.
+pub fn accounted(counters: &Counters) -> u64 {
+    let counts = counters.counts();
+    counts.succeeded + counts.failed
+}

@@ -1,0 +1,95 @@
+//! The gate before the breakers, and what must hold of a run whose breaker is open.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_core::in_memory::InMemoryBreakers;
+use rowmill_core::model::breaker::{Breaker, BreakerLimits, BreakerState};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::{BreakerMoved, Breakers, Jobs, PortError};
+
+use super::checks::{Checked, ensure, now};
+use super::hub::{CallKind, Hub};
+use super::invariants::Invariants;
+use super::trace::{Brief, job_name};
+
+/// The gate before the breakers.
+pub struct GatedBreakers {
+    /// The store behind the gate.
+    pub store: Arc<InMemoryBreakers>,
+    /// Decides about each call.
+    pub hub: Hub,
+    /// Checked after every write.
+    pub invariants: Arc<Invariants>,
+    /// When breakers open.
+    pub limits: BreakerLimits,
+}
+
+impl GatedBreakers {
+    /// An invocation has seen this breaker.
+    fn seen(&self, breaker: Option<&Breaker>) {
+        if let Some(BreakerState::Open { until }) = breaker.map(|breaker| &breaker.state)
+            && self.hub.now() < *until + self.limits.window
+        {
+            self.invariants.saw_open(self.hub.current());
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Breakers for GatedBreakers {
+    async fn breaker(&self, job_type: &str) -> Result<Option<Breaker>, PortError> {
+        let effect = async {
+            let answer = self.store.breaker(job_type).await?;
+            self.seen(answer.as_ref());
+            Ok(answer)
+        };
+        self.hub.through(CallKind::Read, "breaker", || job_type.to_owned(), effect).await
+    }
+
+    async fn move_breaker(&self, job_type: &str, next: &Breaker) -> Result<BreakerMoved, PortError> {
+        let effect = async {
+            let answer = self.store.move_breaker(job_type, next).await?;
+            match &answer {
+                BreakerMoved::Won => {
+                    self.invariants.reach(place(next));
+                    self.seen(Some(next));
+                }
+                BreakerMoved::Lost(there) => self.seen(there.as_ref()),
+            }
+            Ok(answer)
+        };
+        self.hub.through(CallKind::Write, "move_breaker", || next.brief(), effect).await
+    }
+}
+
+const fn place(moved: &Breaker) -> &'static str {
+    match &moved.state {
+        BreakerState::Closed { failed: 0, .. } => "breaker closed",
+        BreakerState::Closed { .. } => "breaker counts",
+        BreakerState::Open { .. } if moved.openings > 1 => "breaker opened again",
+        BreakerState::Open { .. } => "breaker opened",
+        BreakerState::Probing(_) => "breaker probes",
+    }
+}
+
+impl Invariants {
+    /// An invocation has seen that the breaker is open.
+    fn saw_open(&self, task: u64) {
+        self.known().saw_open.insert(task);
+    }
+
+    /// An invocation of `process-items` gives its message back, because its items still fail. So it must not have seen that
+    /// the breaker is open: then its deliveries would be used up by the outage, and its rows would fail.
+    pub fn may_give_back(&self, task: u64, job: JobGuid, attempt: u32, why: &str, at: Timestamp) -> Checked {
+        if !self.known().saw_open.remove(&task) || !why.contains("items still fail") {
+            return Ok(());
+        }
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        ensure(row.stop.is_some() || row.is_past(attempt), || {
+            format!("{}: a chunk returns to its queue at {at} although the breaker is open: {why}", job_name(job))
+        })
+    }
+}
