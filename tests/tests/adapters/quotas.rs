@@ -3,13 +3,15 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_api::blocks::{AT, Principal, REASON, scope};
-use rowmill_aws::dynamodb::DynamoDbQuotas;
+use rowmill_aws::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
 use rowmill_core::contract::{self, Operator};
+use rowmill_core::model::breaker::{Breaker, BreakerState};
 use rowmill_core::model::ids::{FileGuid, Owner, RunId};
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted};
 use rowmill_core::ports::{
-    Block, Blocks, Counted, OutstandingError, OutstandingUploads, PortError, RequestCounts, RequestToCount,
+    Block, Blocks, BreakerMoved, Breakers, Counted, OutstandingError, OutstandingUploads, PortError, RequestCounts,
+    RequestToCount,
 };
 use uuid::Uuid;
 
@@ -46,6 +48,26 @@ impl Operator for Operated<'_> {
         }
         request.send().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_breakers_keep_the_contract() {
+    let server = Server::start().await;
+    contract::breakers(async || DynamoDbBreakers::new(server.client.clone(), server.admission_table().await)).await;
+}
+
+#[tokio::test]
+async fn a_breaker_moves_one_revision_at_a_time_if_every_reply_is_lost_once() {
+    let server = Server::start().await;
+    let breakers = DynamoDbBreakers::new(lossy(&server).await, server.admission_table().await);
+    let at = "2026-01-01T00:00:00Z".parse().unwrap();
+    let state = BreakerState::Open { until: at };
+    let mut breaker = Breaker { rev: 1, at, state, openings: 1, code: "busy".into(), failed_probe: None };
+    for rev in 1..=3 {
+        breaker.rev = rev;
+        assert_eq!(breakers.move_breaker("mail", &breaker).await.unwrap(), BreakerMoved::Won);
+    }
+    assert_eq!(breakers.breaker("mail").await.unwrap(), Some(breaker));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod access;
 mod audits;
+mod breakers;
 mod command;
 mod deaths;
 mod dedupes;

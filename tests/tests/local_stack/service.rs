@@ -39,6 +39,7 @@ struct State {
     secret: OnceLock<String>,
     hangs: AtomicBool,
     breaks_off: AtomicBool,
+    is_down: AtomicBool,
     calls: Mutex<BTreeMap<String, usize>>,
     at_once: Mutex<BTreeMap<String, AtOnce>>,
 }
@@ -75,7 +76,8 @@ impl Drop for Answering {
 }
 
 impl Service {
-    /// Starts the service. `/hang` hangs until [`recover`](Self::recover).
+    /// Starts the service. `/hang` hangs until [`recover`](Self::recover), `/down` is down until
+    /// [`comes_back`](Self::comes_back).
     pub async fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
@@ -83,6 +85,7 @@ impl Service {
             secret: OnceLock::new(),
             hangs: AtomicBool::new(true),
             breaks_off: AtomicBool::new(true),
+            is_down: AtomicBool::new(true),
             calls: Mutex::default(),
             at_once: Mutex::default(),
         });
@@ -131,6 +134,11 @@ impl Service {
         self.state.secret.set(secret).expect("it is told once");
     }
 
+    /// From now on `/down` does well.
+    pub fn comes_back(&self) {
+        self.state.is_down.store(false, Ordering::SeqCst);
+    }
+
     /// From now on `/hang` does well.
     pub fn recover(&self) {
         self.state.hangs.store(false, Ordering::SeqCst);
@@ -156,6 +164,7 @@ async fn answer(
             whole(StatusCode::OK, &well(&body).to_string())
         }
         "/hang" if state.hangs.load(Ordering::SeqCst) => std::future::pending().await,
+        "/down" if state.is_down.load(Ordering::SeqCst) => whole(StatusCode::SERVICE_UNAVAILABLE, ""),
         "/lie" => whole(StatusCode::OK, r#"{"batchItemFailures": [{"itemIdentifier": "somebody's/1"}]}"#),
         "/break-off" if state.breaks_off.swap(false, Ordering::SeqCst) => half(),
         "/redirect" => {

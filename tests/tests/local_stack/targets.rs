@@ -16,7 +16,7 @@ use crate::quotas::operate;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
-/// The stack's job types: three functions and seven webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: three functions and eight webhooks, all of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -33,6 +33,7 @@ pub fn config() -> Value {
         "notify": webhook("/well", 100),
         "hanging": webhook("/hang", 100),
         "lying": webhook("/lie", 50),
+        "at-times": webhook("/down", 100),
         "breaking-off": webhook("/break-off", 100),
         "redirecting": webhook("/redirect", 100),
         // A chunk is two calls, one after the other.

@@ -3,6 +3,7 @@
 
 mod admission;
 mod audits;
+mod breakers;
 mod dead_letters;
 mod dedupes;
 mod holds;

@@ -9,6 +9,7 @@ use rowmill_aws::settings::{
     self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, Setting, SettingsGroup,
     SubscriptionLimits,
 };
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::request_limits::RequestLimits;
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ fn group<G: SettingsGroup>() -> Group {
 fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     let groups = [
         group::<Access>(),
+        group::<BreakerLimits>(),
         group::<ConnectionLimits>(),
         group::<FileLimits>(),
         group::<JobRetention>(),
@@ -48,9 +50,9 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     groups.into()
 }
 
-/// Only functions that begin or end attempts, or have limited routes, use the admission table, which the job store names if
+/// Only functions that begin or end attempts, have limited routes or use breakers use the admission table, which the job store names if
 /// it is set.
-const ADMITTING: [&str; 9] = [
+const ADMITTING: [&str; 10] = [
     "upload",
     "create-job",
     "receive-file",
@@ -59,6 +61,7 @@ const ADMITTING: [&str; 9] = [
     "complete-job",
     "dead-letter",
     "live-ticket",
+    "process-items",
     "sweep",
 ];
 

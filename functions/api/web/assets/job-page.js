@@ -160,6 +160,7 @@ class JobPage extends HTMLElement {
     const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
+    if (job.pause?.reason) facts.push(["Paused because", `${job.pause.reason.message} – ${job.pause.reason.code}`], ["Next look", date(job.pause.nextProbeAt)]);
     if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);
     if (notes.length) facts.push(["Notes", notes.join(", ")]);
     return facts;

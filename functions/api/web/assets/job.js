@@ -28,6 +28,7 @@ import { count } from "./format.js";
  * @property {string} deadlineAt
  * @property {string | null} finishedAt
  * @property {string | null} expiresAt
+ * @property {{by: string, reason: {code: string, message: string, since: string} | null, nextProbeAt: string | null} | null} pause
  * @property {{code: string, message: string, row: number | null, offset: number | null} | null} error
  * @property {{code: string, message: string}[]} warnings
  * @property {{fromRow: number, fromOffset: number} | null} unprocessed

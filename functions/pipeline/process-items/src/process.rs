@@ -9,7 +9,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::run_output;
-use rowmill_core::model::breaker::FailedRun;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -17,7 +16,6 @@ use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
-use rowmill_core::ports::processor::ItemError;
 use rowmill_core::ports::{
     BatchRunner, CheckpointMoved, Clock, Committed, Deliveries, Entropy, JobStore, Objects, PortError, Queue,
 };
@@ -200,44 +198,6 @@ impl ChunkProcessor {
             Err(RunError::StillFailing { open, error }) => self.still_failing(delivery, &prepared, open, error).await,
             Err(error) => Err(error),
         }
-    }
-
-    /// A run that went well says something about the target only if the target was called.
-    fn note_good_run(&self, prepared: &Prepared, progress: &Progress) {
-        if !self.breaker.is_off() && !prepared.spec.is_dry_run() && !progress.is_stopped() {
-            self.good_runs.add(&prepared.spec.job_type);
-        }
-    }
-
-    /// A run that has finished no item because of transient errors: pauses the job if its target is down. Otherwise the
-    /// chunk returns to its queue.
-    pub(crate) async fn still_failing(
-        &self,
-        delivery: &Delivery<'_>,
-        prepared: &Prepared,
-        open: usize,
-        error: ItemError,
-    ) -> Result<ChunkEnd, RunError> {
-        if !self.breaker.is_off() {
-            let (message, job) = (delivery.message, delivery.watch.job(delivery.message.job_guid).await?);
-            let run = FailedRun {
-                job: message.job_guid,
-                attempt: message.address.attempt,
-                began: delivery.began,
-                code: &error.code,
-                good: self.good_runs.take(&prepared.spec.job_type),
-                is_isolated: delivery.checkpoint.isolated,
-            };
-            if let Some(held_back) = self.breaker.after_failure(&job, &run, &error.message).await? {
-                tracing::warn!(
-                    job.id = %message.job_guid, job.type_name = job.job_type, error.code = error.code,
-                    breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
-                    "target down, job paused"
-                );
-                return Ok(ChunkEnd::Paused);
-            }
-        }
-        Err(RunError::StillFailing { open, error })
     }
 
     /// The chunk's items and their outcomes so far.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rowmill_api::job::JobView;
-use rowmill_api::status::Status;
+use rowmill_api::status::{PausedBy, Status};
 
 use crate::terminal::{count, span};
 
@@ -16,7 +16,10 @@ pub fn message(job: &JobView) -> String {
     match job.status {
         Status::Waiting => "Waiting for job to start...".to_owned(),
         Status::Running => format!("Job running, {}% complete...", job.percent),
-        Status::Paused => format!("Job paused, {}% complete", job.percent),
+        Status::Paused => match job.pause.as_ref().is_some_and(|pause| pause.by == PausedBy::Breaker) {
+            true => format!("Job paused, {}% complete: its target is down", job.percent),
+            false => format!("Job paused, {}% complete", job.percent),
+        },
         Status::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
         Status::Completed => "Job complete".to_owned(),
         Status::Failed => "Job failed".to_owned(),

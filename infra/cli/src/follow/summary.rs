@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rowmill_api::item::FailedItem;
-use rowmill_api::job::JobView;
+use rowmill_api::job::{JobView, PauseView};
 use rowmill_api::status::Status;
 
 use super::message;
@@ -62,6 +62,9 @@ pub fn summary(job: &JobView) -> String {
         let place = error.row.map(|row| format!(" (row {row})")).unwrap_or_default();
         text += &format!("  {code}: {what}{place}\n");
     }
+    if let Some(pause) = &job.pause {
+        text += &pause_line(pause);
+    }
     for warning in &job.warnings {
         text += &format!("  warning: {}\n", escape_controls(&warning.message));
     }
@@ -90,6 +93,16 @@ pub fn summary(job: &JobView) -> String {
     }
     let rows: Vec<_> = rows.into_iter().map(|(k, v)| vec![format!("  {k}"), v]).collect();
     text + &table(&rows, &[])
+}
+
+/// Why a job is paused, and what ends the pause.
+fn pause_line(pause: &PauseView) -> String {
+    let Some(reason) = &pause.reason else {
+        return format!("  paused by its {}: `rowmill resume` continues it\n", escape_controls(pause.by.as_str()));
+    };
+    let (code, what) = (escape_controls(reason.code.as_str()), escape_controls(&reason.message));
+    let next = pause.next_probe_at.map(|at| format!(", next look at {at:.0}")).unwrap_or_default();
+    format!("  {code}: {what}; continues by itself once the target is back{next}\n")
 }
 
 /// The first failed items as a table `width` columns wide.
@@ -192,6 +205,25 @@ mod tests {
             job_guid()
         );
         assert_eq!(summary(&cancelled), expected);
+    }
+
+    #[test]
+    fn a_paused_job_says_who_has_paused_it_and_what_ends_the_pause() {
+        let mut paused = job("paused", 40);
+        paused.pause = serde_json::from_str(r#"{"by":"owner","reason":null,"nextProbeAt":null}"#).unwrap();
+        let text = summary(&paused);
+        assert!(
+            text.starts_with("Job paused, 40% complete\n  paused by its owner: `rowmill resume` continues"),
+            "{text}"
+        );
+        let reason =
+            r#"{"code":"target_down","message":"it answered 503\u001b (busy)","since":"2026-01-01T00:00:00Z"}"#;
+        let pause = format!(r#"{{"by":"breaker","reason":{reason},"nextProbeAt":"2026-01-01T00:01:00.5Z"}}"#);
+        paused.pause = serde_json::from_str(&pause).unwrap();
+        let text = summary(&paused);
+        let expected = "Job paused, 40% complete: its target is down\n  target_down: it answered 503\\u{1b} (busy); continues \
+                        by itself once the target is back, next look at 2026-01-01T00:01:00Z\n";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

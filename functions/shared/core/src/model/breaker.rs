@@ -147,6 +147,29 @@ pub enum Look {
     Judge(Probe),
 }
 
+/// Why the breaker of its job type has paused a job: the error of the run that paused it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BreakerPause {
+    /// The code of the transient error.
+    pub code: String,
+    /// What it says, at most [`BreakerPause::MESSAGE_MAX_CHARS`] characters.
+    pub message: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+impl BreakerPause {
+    /// How many characters of an error's message are kept.
+    pub const MESSAGE_MAX_CHARS: usize = 300;
+
+    /// The pause after this error.
+    pub fn after(code: &str, message: &str, at: Timestamp) -> Self {
+        let cut = |text: &str| text.chars().take(Self::MESSAGE_MAX_CHARS).collect();
+        Self { code: cut(code), message: cut(message), at }
+    }
+}
+
 impl Breaker {
     fn next(seen: Option<&Self>, now: Timestamp, state: BreakerState) -> Self {
         let rev = seen.map_or(1, |seen| seen.rev + 1);

@@ -8,6 +8,7 @@ pub use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::model::breaker::BreakerPause;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::records::RECORD_PARTITIONS;
 use crate::model::results::Results;
@@ -275,29 +276,6 @@ pub struct SplitState {
     pub done: bool,
     /// Whether it ended because all items are dispatched.
     pub at_end: bool,
-}
-
-/// Why the breaker of its job type has paused a job: the error of the run that paused it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BreakerPause {
-    /// The code of the transient error.
-    pub code: String,
-    /// What it says, at most [`BreakerPause::MESSAGE_MAX_CHARS`] characters.
-    pub message: String,
-    /// Since when.
-    pub at: Timestamp,
-}
-
-impl BreakerPause {
-    /// How many characters of an error's message are kept.
-    pub const MESSAGE_MAX_CHARS: usize = 300;
-
-    /// The pause after this error.
-    pub fn after(code: &str, message: &str, at: Timestamp) -> Self {
-        let cut = |text: &str| text.chars().take(Self::MESSAGE_MAX_CHARS).collect();
-        Self { code: cut(code), message: cut(message), at }
-    }
 }
 
 /// The right to work on a job's row alone, until it expires.

@@ -16,11 +16,11 @@ pub use rowmill_api::status::{JobOutcome, Status};
 pub enum Transition {
     /// `split-job` took the lease for the first time.
     Take,
-    /// The owner paused it.
+    /// The owner paused it, or the breaker of its job type.
     Pause,
-    /// The owner resumed it, or it was stopped, and it had been paused while it ran.
+    /// The owner or the breaker resumed it, or it was stopped, and it had been paused while it ran.
     Resume,
-    /// The owner resumed it, or it was stopped, and it had been paused before a function took it up.
+    /// The owner or the breaker resumed it, or it was stopped, and it had been paused before a function took it up.
     ResumeWaiting,
     /// The owner cancelled it.
     Cancel,

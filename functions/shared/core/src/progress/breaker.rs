@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::model::breaker::{Breaker, BreakerLimits, BreakerState, FailedRun, Look, Probe};
-use crate::model::job::{BreakerPause, Job};
+use crate::model::breaker::{Breaker, BreakerLimits, BreakerPause, BreakerState, FailedRun, Look, Probe};
+use crate::model::job::Job;
 use crate::ports::{BreakerMoved, Breakers, Clock, Entropy, JobStore, PortError, WriteLost};
 use crate::progress::counters::Counters;
 

@@ -1,7 +1,8 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{BreakerPause, Job, JobWarning, Lease, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{Job, JobWarning, Lease, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;

@@ -1,8 +1,9 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::{BreakerPause, Job};
+use rowmill_core::model::job::Job;
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Pauses, PortError, Resent, WriteLost};
 

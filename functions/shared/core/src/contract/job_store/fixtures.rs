@@ -7,7 +7,7 @@ use crate::model::results::Results;
 use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
 use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
-use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob};
+use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob, WriteLost};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
 /// Ceilings that no test reaches.
@@ -148,5 +148,13 @@ pub fn refused(leased: Leased) -> Job {
     match leased {
         Leased::Refused(job) => job,
         Leased::Taken(job) => panic!("taken: {job:?}"),
+    }
+}
+
+/// The current job of a refused write.
+pub fn lost_job(result: Result<Job, WriteLost>) -> Job {
+    match result {
+        Err(WriteLost::Condition(job)) => *job,
+        other => panic!("not refused: {other:?}"),
     }
 }

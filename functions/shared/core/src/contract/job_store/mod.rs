@@ -2,6 +2,7 @@
 
 mod admissions;
 mod attempts;
+mod breaker_pauses;
 mod checkpoints;
 mod completions;
 mod dead_letters;
@@ -140,6 +141,13 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         pauses::a_paused_job_can_complete,
         pauses::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
         pauses::what_is_sent_again_is_noted_for_one_resume,
+        breaker_pauses::a_job_that_the_breaker_pauses_says_why_and_is_due_when_it_says,
+        breaker_pauses::a_job_that_the_breaker_has_paused_is_resumed_once,
+        breaker_pauses::an_owners_pause_replaces_that_of_the_breaker,
+        breaker_pauses::the_breaker_neither_pauses_nor_resumes_what_its_owner_has_paused,
+        breaker_pauses::an_owner_resumes_what_the_breaker_has_paused,
+        breaker_pauses::a_stop_ends_a_pause_of_the_breaker,
+        breaker_pauses::the_breaker_pauses_no_stopped_job_and_no_other_attempt,
     );
     run_checks!(
         make,

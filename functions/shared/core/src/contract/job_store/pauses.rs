@@ -1,17 +1,10 @@
-use super::fixtures::{created, end, lease, refused, run, running, stop, taken};
+use super::fixtures::{created, end, lease, lost_job, refused, run, running, stop, taken};
 use crate::contract::at;
 use crate::model::ids::JobGuid;
-use crate::model::job::{Job, StopCode};
+use crate::model::job::StopCode;
 use crate::model::states::Status;
 use crate::ports::{Completion, Due, JobStore, Resent, Stopped, WAKE_SHARDS, WriteLost};
 use crate::text::Position;
-
-fn lost(result: Result<Job, WriteLost>) -> Job {
-    match result {
-        Err(WriteLost::Condition(job)) => *job,
-        other => panic!("not refused: {other:?}"),
-    }
-}
 
 /// A running job that was paused at second 10.
 async fn paused(store: &impl JobStore) -> JobGuid {
@@ -50,29 +43,29 @@ pub async fn a_repeated_pause_or_resume_changes_nothing(store: &impl JobStore) {
     let job = paused(store).await;
     assert_eq!(store.pause(job, 1, at(11)).await.unwrap().moved_at, at(10));
     store.resume(job, 1, at(20)).await.unwrap();
-    let seen = lost(store.resume(job, 1, at(21)).await);
+    let seen = lost_job(store.resume(job, 1, at(21)).await);
     assert_eq!((seen.status, seen.pauses, seen.moved_at), (Status::Running, 2, at(20)));
 }
 
 pub async fn another_attempt_is_neither_paused_nor_resumed(store: &impl JobStore) {
     let job = running(store).await;
-    assert_eq!(lost(store.pause(job, 2, at(10)).await).status, Status::Running);
+    assert_eq!(lost_job(store.pause(job, 2, at(10)).await).status, Status::Running);
     store.pause(job, 1, at(10)).await.unwrap();
-    assert_eq!(lost(store.pause(job, 2, at(11)).await).pauses, 1);
-    assert_eq!(lost(store.resume(job, 2, at(11)).await).status, Status::Paused);
+    assert_eq!(lost_job(store.pause(job, 2, at(11)).await).pauses, 1);
+    assert_eq!(lost_job(store.resume(job, 2, at(11)).await).status, Status::Paused);
 }
 
 pub async fn a_stopped_or_ended_job_is_not_paused(store: &impl JobStore) {
     for (number, code) in [(2, StopCode::SourceChanged), (3, StopCode::Cancelled)] {
         let job = created(store, number, "me").await;
         store.stop(job, 1, &stop(code)).await.unwrap();
-        assert_eq!(lost(store.pause(job, 1, at(10)).await).pauses, 0);
+        assert_eq!(lost_job(store.pause(job, 1, at(10)).await).pauses, 0);
     }
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
     store.complete(&end(seen)).await.unwrap();
-    assert_eq!(lost(store.pause(job, 1, at(21)).await).status, Status::Completed);
-    assert_eq!(lost(store.resume(job, 1, at(21)).await).status, Status::Completed);
+    assert_eq!(lost_job(store.pause(job, 1, at(21)).await).status, Status::Completed);
+    assert_eq!(lost_job(store.resume(job, 1, at(21)).await).status, Status::Completed);
 }
 
 pub async fn a_stop_ends_a_pause(store: &impl JobStore) {
@@ -86,7 +79,7 @@ pub async fn a_stop_ends_a_pause(store: &impl JobStore) {
         assert_eq!(store.job(job).await.unwrap(), seen);
         let repeated = store.stop(job, 1, &stop(StopCode::DeadlineExceeded)).await.unwrap();
         assert!(matches!(repeated, Stopped::Now(_)), "its reply may be lost");
-        assert_eq!(lost(store.resume(job, 1, at(12)).await).pauses, 1);
+        assert_eq!(lost_job(store.resume(job, 1, at(12)).await).pauses, 1);
     }
 }
 

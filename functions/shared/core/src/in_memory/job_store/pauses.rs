@@ -3,8 +3,9 @@ use jiff::Timestamp;
 
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
+use crate::model::breaker::BreakerPause;
 use crate::model::ids::JobGuid;
-use crate::model::job::{BreakerPause, Job};
+use crate::model::job::Job;
 use crate::model::states::Transition;
 use crate::ports::{Pauses, PortError, Resent, WriteLost};
 

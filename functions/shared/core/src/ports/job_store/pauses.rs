@@ -2,8 +2,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::write_lost::WriteLost;
+use crate::model::breaker::BreakerPause;
 use crate::model::ids::JobGuid;
-use crate::model::job::{BreakerPause, Job};
+use crate::model::job::Job;
 use crate::ports::PortError;
 
 /// Pausing and resuming an attempt.
