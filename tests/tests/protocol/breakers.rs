@@ -136,7 +136,9 @@ async fn jobs_whose_target_is_down_are_paused_with_the_reason_and_end_without_a_
         let reason = pause.reason.expect("a reason");
         assert_eq!(reason.code, PauseCode::TargetDown);
         assert_eq!(reason.message, "the service answered 503 (unavailable)");
-        assert_eq!(pause.next_probe_at, Some(reason.since + PROBE));
+        let BreakerState::Open { until } = world.breakers.now("mail").unwrap().state else { panic!("it is open") };
+        assert_eq!(pause.next_probe_at, Some(until));
+        assert!(reason.since < until && until <= reason.since + PROBE, "{reason:?}");
         assert!(shown.message.ends_with("its target is down. It continues by itself"), "{}", shown.message);
     }
     let calls = mail.calls.load(Ordering::SeqCst);
@@ -219,6 +221,7 @@ async fn a_crash_at_any_call_of_the_sweep_that_probes_or_resumes_loses_nothing()
                 world.faults.plan(call, death);
                 world.sweeper.sweep().await.ok();
                 happened |= !world.faults.is_pending();
+                world.faults.plan(u64::MAX, death);
                 world.faults.revive();
                 world.clock.advance(world.limits.grace);
                 sweep_until_ended(&world, &jobs).await;
@@ -281,8 +284,11 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     mail.goes(false);
     world.clock.advance(PROBE);
     sweep_until_ended(&world, &jobs[1..]).await;
-    world.clock.advance(world.limits.backoff_max);
-    world.sweep().await;
+    for _ in 0..10 {
+        world.clock.advance(world.limits.recovery.stale);
+        world.sweep().await;
+        world.run().await;
+    }
     assert_eq!(status(&world, jobs[0]).await, Status::Paused, "only its owner resumes it");
     world.resume(jobs[0]).await;
     world.run().await;
