@@ -115,11 +115,11 @@ fn a_probe_begins_when_the_time_is_over_and_a_failed_run_of_it_doubles_the_time(
     let mut breaker = open();
     assert_eq!(look(&breaker, 1, 71), Look::Wait(at(72)));
     let mut now = 72;
-    for doubled in [2, 4, 8, 16, 16, 16_u32] {
+    for (number, doubled) in [(3, 2), (2, 4), (3, 8), (2, 16), (3, 16), (2, 16_u32)] {
         assert!(doubled <= LONGEST_OPENING);
-        assert_eq!(look(&breaker, 2, now), Look::TakeProbe);
-        let probing = breaker.probing(job(2), 1, 7, at(now), &LIMITS);
-        breaker = moved(Some(&probing), &run(2, now), now + 1);
+        assert_eq!(look(&breaker, number, now), Look::TakeProbe);
+        let probing = breaker.probing(job(number), 1, 7, at(now), &LIMITS);
+        breaker = moved(Some(&probing), &run(number, now), now + 1);
         now = now + 1 + 60 * i64::from(doubled);
         assert_eq!(until(&breaker), Some(at(now)));
     }
