@@ -65,6 +65,7 @@ impl ChaosStack {
             ("StaleSeconds", "5"),
             ("StopGraceSeconds", "5"),
             ("SweepBackoffMaxSeconds", "10"),
+            ("BreakerProbeSeconds", "1"),
             ("ChunkMaxItems", &CHUNK_MAX_ITEMS.to_string()),
             ("FastChunkFactor", "1"),
             ("OwnerJobCeiling", &OWNER_JOB_CEILING.to_string()),

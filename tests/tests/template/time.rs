@@ -1,6 +1,7 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
+use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
@@ -41,6 +42,14 @@ fn the_grace_of_a_stop_is_longer_than_a_run() {
     let template = template();
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
     assert!(default_of(&template, "StopGraceSeconds") > longest, "for every allowed limit");
+}
+
+#[test]
+fn a_failed_chunk_comes_again_within_the_window_of_a_breaker() {
+    let template = template();
+    let visibility = default_of(&template, "ProcessTimeoutSeconds") * u64::from(VISIBILITY_TIMEOUTS);
+    assert!(default_of(&template, "BreakerWindowSeconds") > visibility);
+    assert!(default_of(&template, "BreakerProbeSeconds") * 2 <= default_of(&template, "BreakerWindowSeconds"));
 }
 
 #[test]
