@@ -192,7 +192,7 @@ impl Creator {
                 source::text(keys::items(job_guid), items::text_of_none())
             }
         };
-        let mut spec = Spec { job_guid, ..self.spec(owner, request, source, head, now) };
+        let mut spec = self.spec(job_guid, owner, request, source, head, now);
         let processor = job_type.prepare(&spec)?;
         spec.output = processor.output();
         // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
@@ -266,6 +266,7 @@ impl Creator {
     /// The spec of the request's job over this source, before the job type has prepared it.
     pub(crate) fn spec(
         &self,
+        job_guid: JobGuid,
         owner: &Owner,
         request: &CreateJobRequest,
         source: Source,
@@ -273,7 +274,7 @@ impl Creator {
         now: Timestamp,
     ) -> Spec {
         Spec {
-            job_guid: self.entropy.job_guid(now),
+            job_guid,
             owner: owner.clone(),
             job_type: request.job_type.clone(),
             created_at: now,

@@ -84,7 +84,8 @@ impl Creator {
         let (format, packing, delimiter, encoding) = format_of(&source, &head);
         let header_row = (head.dialect.format == Format::Csv).then(|| params.header_number());
         let params_problem = job_type.and_then(|job_type| {
-            let refused = job_type.prepare(&self.spec(owner, &job, source, head, now)).err()?;
+            let refused =
+                job_type.prepare(&self.spec(self.entropy.job_guid(now), owner, &job, source, head, now)).err()?;
             Some(ParamsProblem { detail: refused.to_string(), field: refused.field })
         });
         let Shown { mut columns, column_count, rows, complete, .. } = shown;
