@@ -11,6 +11,9 @@ use crate::stack::on_the_stack;
 const JOB_TYPE: &str = "at-times";
 const ROWS: u64 = 900;
 
+/// Of two chunks each: more than the failed runs that open a breaker.
+const JOBS: usize = 3;
+
 /// The breaker of the job type, as it is stored.
 async fn breaker(stack: &LocalStack) -> Value {
     let row = stack.admission_row(&format!("breaker#{JOB_TYPE}")).await;
@@ -22,7 +25,10 @@ fn jobs_whose_service_is_down_are_paused_and_end_without_a_failed_row_once_it_is
     on_the_stack(async |stack| {
         let service = SERVICE.get().expect("the service");
         let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
-        let jobs = [stack.create(JOB_TYPE, &file, json!({})).await, stack.create(JOB_TYPE, &file, json!({})).await];
+        let mut jobs = Vec::new();
+        for _ in 0..JOBS {
+            jobs.push(stack.create(JOB_TYPE, &file, json!({})).await);
+        }
         for job in &jobs {
             let shown = stack.job_when(job, |shown| shown["status"] == "paused").await;
             assert_eq!((&shown["pause"]["by"], &shown["itemsFailed"]), (&json!("breaker"), &json!(0)), "{shown}");

@@ -28,7 +28,6 @@ async fn up() -> LocalStack {
         ("ItemTimeoutSeconds", "3"),
         ("StopGraceSeconds", "12"),
         ("StaleSeconds", "20"),
-        ("BreakerFailures", "3"),
         ("BreakerProbeSeconds", "2"),
         // Some tests send the messages of chunks again, and know how the file is cut.
         ("FastChunkFactor", "1"),
