@@ -71,7 +71,7 @@ impl Reader {
     ///
     /// [`CallFailed`] if the queues or the table cannot be read. What CloudWatch or the API does not tell is left out.
     pub async fn snapshot(&mut self) -> Result<Snapshot, CallFailed> {
-        let known = self.from_cloudwatch().await;
+        let known = self.what_cloudwatch_knows().await;
         let oldest = |name: &str| known.as_ref().and_then(|known| known.oldest.get(name).copied());
         let queues = try_join_all(self.queues.iter().map(|(name, url)| self.queue(name, url, oldest(name))));
         let (queues, guids) = try_join(queues, self.active()).await?;
@@ -133,7 +133,7 @@ impl Reader {
     }
 
     /// What CloudWatch knows; none for an emulator, and if it does not answer: the rest is worth showing.
-    async fn from_cloudwatch(&mut self) -> Option<FromCloudWatch> {
+    async fn what_cloudwatch_knows(&mut self) -> Option<FromCloudWatch> {
         if self.aws.is_emulator() {
             return None;
         }
