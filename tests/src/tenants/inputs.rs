@@ -92,12 +92,14 @@ fn bad_files() -> Vec<HostileInput> {
     let mut random = fastrand::Rng::with_seed(11);
     let noise: Vec<u8> = (0..200_000).map(|_| random.u8(..)).collect();
     let deep = format!("{}\n", "[".repeat(1_000_000));
+    let hidden = json!({ "a": { "$serde_json::private::RawValue": "[".repeat(100) } }).to_string() + "\n";
     vec![
         job("a truncated workbook", BINARY, truncated, json!({})),
         job("one row of two megabytes", CSV, format!("a,b\n1,{}", "x".repeat(2_000_000)), json!({})),
         job("a header of 100,000 columns", CSV, header, json!({})),
         job("a quote that is never closed", CSV, format!("a,b\n\"{}", "1,2\n".repeat(400_000)), json!({})),
         job("a row nested a million levels deep", JSONL, deep, json!({})),
+        job("a row with text that is parsed again", JSONL, hidden, json!({})),
         job("noise", BINARY, noise, json!({ "format": "csv" })),
         job("an empty file", CSV, "", json!({})),
     ]
@@ -136,6 +138,7 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
     const JSON: &str = "application/json";
     let post = |path: &str, body: &str| request(Method::POST, path, JSON, body);
     let deep = format!(r#"{{"jobType":"validate","params":{}"#, "[".repeat(200_000));
+    let hidden = r#"{"jobType":"validate","metadata":{"a":{"b":1,"$serde_json::private::Number":"x"}}}"#;
     let huge = json!({ "fileName": "a.csv", "contentType": CSV, "size": 100_u64 << 30 }).to_string();
     let (job, file) = (&foreign["jobGuid"], &foreign["fileGuid"]);
     let path = |rest: &str| format!("/api/jobs/{}{rest}", job.as_str().expect("a guid"));
@@ -157,6 +160,7 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
     let flood = request(Method::POST, "/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/cancel", JSON, "");
     vec![
         input("a body nested 200,000 levels deep", Attack::Requests(vec![post("/api/jobs", &deep)])),
+        input("a name that is read as something else", Attack::Requests(vec![post("/api/jobs", hidden)])),
         input("a body that is no text", Attack::Requests(vec![request(Method::POST, "/api/jobs", JSON, [0xFF; 100])])),
         input(
             "a file that is too large for a request",

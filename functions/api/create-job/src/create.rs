@@ -121,17 +121,17 @@ impl Creator {
         idempotency_key: Option<&str>,
     ) -> Result<Accepted, CreateJobError> {
         check(request, self.limits.deadlines.maximum_seconds)?;
-        let fingerprint = fingerprint(request);
+        let mut idempotency = None;
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
+            let (_, fingerprint) = idempotency.insert((key, fingerprint(request)));
             if let Some((job, known)) = self.jobs.remembered(owner, key, self.clock.now()).await? {
-                let job = if known == fingerprint { self.before(job).await } else { Err(CreateJobError::KeyReused) };
+                let job = if known == *fingerprint { self.before(job).await } else { Err(CreateJobError::KeyReused) };
                 return job.map(Accepted::new);
             }
         }
         for _ in 0..DEDUPE_TRIES {
-            let key = idempotency_key.map(|key| (key, fingerprint.clone()));
-            let new = match self.prepare(owner, request, key).await? {
+            let new = match self.prepare(owner, request, idempotency.clone()).await? {
                 Prepared::New(new) => new,
                 Prepared::Same(job) => return Ok(Accepted { is_same: true, ..Accepted::new(self.woken(*job).await) }),
             };

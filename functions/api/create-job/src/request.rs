@@ -11,6 +11,9 @@ pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 /// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
 pub const METADATA_MAX_BYTES: usize = 1024;
 
+/// How deep `params` and `metadata` may be nested: they are stored inside of other JSON, which has a limit too.
+pub const NESTING_MAX: usize = 64;
+
 /// A digest that is the same for two requests with the same values.
 ///
 /// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null. Fields that
@@ -64,6 +67,16 @@ fn sorted(value: &Value) -> String {
     }
 }
 
+/// Whether a value has more than `levels` levels of objects and lists.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let within = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Object(fields) => levels == 0 || fields.values().any(within),
+        Value::Array(values) => levels == 0 || values.iter().any(within),
+        _ => false,
+    }
+}
+
 /// A field of the request has a value that is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{field}` {message}")]
@@ -93,6 +106,12 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     }
     if request.metadata.as_ref().is_some_and(|metadata| size(metadata) > METADATA_MAX_BYTES) {
         return error("metadata", format!("has more than the maximum of {METADATA_MAX_BYTES} bytes of JSON."));
+    }
+    let metadata = request.metadata.iter().map(|metadata| ("metadata", metadata));
+    for (field, map) in metadata.chain([("params", &request.params)]) {
+        if map.values().any(|value| is_deeper(value, NESTING_MAX - 1)) {
+            return error(field, format!("is nested deeper than the maximum of {NESTING_MAX} levels."));
+        }
     }
     if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
         return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}."));
@@ -185,6 +204,11 @@ mod tests {
         assert_eq!(field(r#","tolerance":{"count":0}"#), None);
         let long = "x".repeat(METADATA_MAX_BYTES);
         assert_eq!(field(&format!(r#","metadata":{{"a":"{long}"}}"#)).as_deref(), Some("metadata"));
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        for name in ["metadata", "params"] {
+            assert_eq!(field(&format!(r#","{name}":{{"a":{}}}"#, nested(NESTING_MAX - 1))), None);
+            assert_eq!(field(&format!(r#","{name}":{{"a":{}}}"#, nested(NESTING_MAX))).as_deref(), Some(name));
+        }
         let listed = format!(r#"{{"jobType":"import","fileGuid":"{GUID}","tolerance":[50]}}"#);
         assert!(serde_json::from_str::<CreateJobRequest>(&listed).is_err());
         assert_eq!(field(r#","dedupe":"file""#), None);

@@ -6,6 +6,7 @@
 use create_job::request::CreateJobRequest;
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::ports::{ObjectHead, Objects, PortError};
+use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde_json::{Map, Value, json};
 
 use rowmill_core::model::keys::KEY_MAX_BYTES;
@@ -157,6 +158,10 @@ async fn read_sidecar(objects: &dyn Objects, key: &str) -> Result<Option<(String
 }
 
 fn object(place: &str, text: &[u8]) -> Result<Map<String, Value>, JobNotesError> {
+    if has_reserved_name(text) {
+        let message = format!("a field has a name that begins with `{RESERVED_NAMES}`");
+        return Err(JobNotesError::Shape { place: place.to_owned(), field: ".".to_owned(), message });
+    }
     match serde_json::from_slice(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => {

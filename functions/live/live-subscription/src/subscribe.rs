@@ -13,6 +13,7 @@ use rowmill_core::model::live::{Connection, ConnectionId, Topic};
 use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
 use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::live_sender::LiveSender;
+use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde_json::{Map, Value};
 
 /// How many jobs a subscription to all jobs shows at its beginning: the newest ones.
@@ -168,6 +169,9 @@ fn live_request(text: &str) -> Result<LiveRequest, String> {
         true => "it is no object".to_owned(),
         false => "it is not JSON".to_owned(),
     };
+    if has_reserved_name(text.as_bytes()) {
+        return Err(format!("a field has a name that begins with `{RESERVED_NAMES}`"));
+    }
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(not_an_object)?;
     serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
 }

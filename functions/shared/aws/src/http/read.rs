@@ -2,6 +2,7 @@ use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
+use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
@@ -46,6 +47,10 @@ pub fn read_json_up_to<T: DeserializeOwned>(request: &Request, max_bytes: usize)
     if body.len() > max_bytes {
         let detail = format!("The body has {} bytes; at most {max_bytes} are allowed.", body.len());
         return Err(Problem::too_large(max_bytes as u64, detail));
+    }
+    if has_reserved_name(body) {
+        let detail = format!("A field has a name that begins with `{RESERVED_NAMES}`. Rename it.");
+        return Err(Problem::new(ProblemCode::InvalidBody, detail));
     }
     // A list of the fields' values would be read too.
     if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
@@ -138,6 +143,12 @@ mod tests {
         assert_eq!(code("[3]"), "invalid_body");
         assert_eq!(code("{\"size\": 3} {"), "invalid_json");
         assert_eq!(code("[3"), "invalid_json");
+        for hidden in
+            [r#"{"size":3,"$serde_json::private::Number":"x"}"#, r#"{"\u0024serde_json::private::RawValue":"[]"}"#]
+        {
+            let problem = read_json::<Wanted>(&request("application/json", hidden)).unwrap_err();
+            assert!(problem.to_json().contains("Rename it."), "{hidden}: {}", problem.to_json());
+        }
         for other in ["[3]", " null", "3", "\"size\""] {
             let problem = read_json::<Wanted>(&request("application/json", other)).unwrap_err();
             assert!(problem.to_json().contains("The body must be a JSON object."), "{other}");

@@ -165,7 +165,8 @@ fn a_cell_that_is_not_utf8_names_its_column_and_byte() {
 
 #[test]
 fn a_bad_json_line_says_what_is_wrong_and_where() {
-    let lines = b"{\"a\":}\n[1]\n\"secret\"\n{\"a\":1} x\n{\"a\":\"\xff\"}\n{\"a\"\n";
+    let lines = b"{\"a\":}\n[1]\n\"secret\"\n{\"a\":1} x\n{\"a\":\"\xff\"}\n{\"a\"\n\
+        {\"a\":{\"$serde_json::private::RawValue\":\"[[1]]\"}}\n";
     let seen: Vec<_> = read(lines, &jsonl(), &[]).iter().map(code_and_message).collect();
     let expected = [
         (INVALID_JSON, "The line is not valid JSON: expected value, at byte 6 of the line."),
@@ -174,6 +175,7 @@ fn a_bad_json_line_says_what_is_wrong_and_where() {
         (INVALID_JSON, "The line is not valid JSON: trailing characters, at byte 9 of the line."),
         (INVALID_UTF8, "The line is not valid UTF-8: byte 7 is invalid."),
         (INVALID_JSON, "The line is not valid JSON: EOF while parsing an object, at byte 4 of the line."),
+        (INVALID_JSON, "The line has a name that begins with `$serde_json::private::`. Rename that field."),
     ];
     assert_eq!(seen, expected.map(|(code, message)| (code, message.to_owned())));
 }

@@ -3,9 +3,13 @@
 use serde_json::Value;
 
 use super::bad_record::{BadRecord, INVALID_JSON};
+use super::reserved::{RESERVED_NAMES, has_reserved_name};
 
 /// Reads a line that must hold one JSON object. Numbers keep every digit, and the way they are written.
 pub(super) fn parse(line: &str) -> Result<Value, BadRecord> {
+    if has_reserved_name(line.as_bytes()) {
+        return Err(bad(format!("The line has a name that begins with `{RESERVED_NAMES}`. Rename that field.")));
+    }
     let value: Value = serde_json::from_str(line).map_err(|error| {
         let told = error.to_string();
         // serde_json ends its message with " at line 1 column N". Replace that by the byte of the line.

@@ -26,6 +26,7 @@ mod head_error;
 mod json_line;
 mod json_size;
 mod likely_charset;
+mod reserved;
 mod scan;
 mod schema_bounds;
 mod schema_error;
@@ -41,6 +42,7 @@ pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_he
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub(crate) use json_size::json_bytes;
 pub use likely_charset::{Utf8Watch, likely_charset};
+pub use reserved::{RESERVED_NAMES, has_reserved_name};
 pub use schema::{RowSchema, SchemaError, SchemaViolation};
 
 /// The byte-order mark of UTF-8.

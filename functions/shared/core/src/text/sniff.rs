@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::cells::CellReader;
 use super::format::{Dialect, Format};
+use super::reserved::has_reserved_name;
 use super::scan::RecordScanner;
 
 /// The delimiters that are recognised. If two are equally frequent, the earlier one in this list wins.
@@ -37,7 +38,8 @@ fn is_json_object(text: &[u8], whole: bool) -> bool {
         None if whole => text,
         None => return false,
     };
-    serde_json::from_slice::<Map<String, Value>>(line).is_ok()
+    // Its row says what is wrong with such a line.
+    has_reserved_name(line) || serde_json::from_slice::<Map<String, Value>>(line).is_ok()
 }
 
 /// Whether the file is one JSON array of objects. A first line that is an array of its own, with other lines behind it, is a bad
