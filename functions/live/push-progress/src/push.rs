@@ -63,6 +63,7 @@ impl Pusher {
                 Ok(owner) => of_owners.entry(owner).or_default().push((job, movement)),
                 // Deleted since: nobody can ask for it either.
                 Err(PortError::NotFound) => {}
+                Err(error @ PortError::Invalid { .. }) => unreadable(job, &error),
                 Err(error) => errors.push(Err(error)),
             }
         }
@@ -108,6 +109,10 @@ impl Pusher {
         let row = match self.reader.jobs.job(job).await {
             Ok(row) => row,
             Err(PortError::NotFound) => return Ok(()),
+            Err(error @ PortError::Invalid { .. }) => {
+                unreadable(job, &error);
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         // The change that ended it is on its way through the stream, or has passed: that is the message to send.
@@ -162,4 +167,9 @@ impl Pusher {
 fn first_error(results: impl IntoIterator<Item = Result<(), PortError>>) -> Result<(), PortError> {
     // All of them have ended. One error is enough to have the batch again.
     results.into_iter().collect()
+}
+
+/// One row that cannot be read must not hold up the messages of all other jobs.
+fn unreadable(job: JobGuid, error: &PortError) {
+    tracing::error!(job.id = %job, error = error as &dyn std::error::Error, "row not readable, nothing sent");
 }
