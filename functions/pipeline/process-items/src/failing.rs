@@ -33,6 +33,7 @@ impl ChunkProcessor {
                 began: delivery.began,
                 code: &error.code,
                 good: self.good_runs.take(&prepared.spec.job_type),
+                lanes: self.type_limits.of(&prepared.spec.job_type).concurrency,
                 is_isolated: message.delivery_mode == DeliveryMode::Isolated,
             };
             if let Some(held_back) = self.breaker.after_failure(&job, &run, &error.message).await? {

@@ -41,6 +41,13 @@ impl BreakerLimits {
         self.failures == 0
     }
 
+    /// The limits of a job type with so many lanes. A failed run holds its lane for most of a window, so one of each lane is
+    /// all that may be seen.
+    pub fn on_lanes(self, lanes: Option<u32>) -> Self {
+        let failures = lanes.map_or(self.failures, |lanes| self.failures.min(lanes.max(1)));
+        Self { failures, ..self }
+    }
+
     /// How long the breaker stays open after so many openings in a row.
     fn open_for(&self, openings: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(openings.saturating_sub(1));
@@ -120,6 +127,8 @@ pub struct FailedRun<'a> {
     pub code: &'a str,
     /// How many runs of the type have gone well in this process since its last report.
     pub good: u32,
+    /// The lanes of the job type, if it has any.
+    pub lanes: Option<u32>,
     /// Whether the items of its chunk run one at a time. The chunk may be the cause itself, so such a run opens no closed
     /// breaker.
     pub is_isolated: bool,
@@ -185,8 +194,7 @@ impl Breaker {
         }
     }
 
-    /// What follows from a failed run. `progressed`: it is a run of the job that probes, and that job has made progress
-    /// since the probe began.
+    /// What follows from a failed run. `progressed`: the job that probes has made progress since the probe began.
     pub fn after_failure(
         seen: Option<&Self>,
         run: &FailedRun<'_>,
@@ -198,7 +206,7 @@ impl Breaker {
         let fresh = seen.filter(|seen| !seen.is_stale(now, limits));
         match (fresh.map(|seen| &seen.state), seen.map(|seen| &seen.state)) {
             // Its target had answered the probe, so this is the first failure of a new window.
-            (_, Some(BreakerState::Probing(probe))) if probe.is_of(run) && progressed => {
+            (_, Some(BreakerState::Probing(_))) if progressed => {
                 let closed = seen.map(|seen| seen.closed(now));
                 Self::counted(seen, closed.as_ref(), run, now, limits)
             }

@@ -20,7 +20,7 @@ fn job(number: u128) -> JobGuid {
 }
 
 fn run(number: u128, began: i64) -> FailedRun<'static> {
-    FailedRun { job: job(number), attempt: 1, began: at(began), code: "busy", good: 0, is_isolated: false }
+    FailedRun { job: job(number), attempt: 1, began: at(began), code: "busy", good: 0, lanes: None, is_isolated: false }
 }
 
 fn after(seen: Option<&Breaker>, run: &FailedRun<'_>, now: i64) -> AfterFailure {
@@ -144,11 +144,21 @@ fn only_runs_that_began_with_the_probe_decide_it() {
 #[test]
 fn a_failed_run_after_progress_of_the_probe_is_the_first_one_of_a_new_window() {
     let probing = open().probing(job(2), 1, 7, at(80), &LIMITS);
-    let next = Breaker::after_failure(Some(&probing), &run(2, 85), true, at(90), &LIMITS);
-    assert_eq!(next.probe_at, None);
-    let next = next.next.unwrap();
-    assert_eq!((next.rev, next.openings), (probing.rev + 1, 0));
-    assert_eq!(next.state, BreakerState::Closed { since: at(90), failed: 1, good: 0 });
+    for number in [2, 3] {
+        let next = Breaker::after_failure(Some(&probing), &run(number, 85), true, at(90), &LIMITS);
+        assert_eq!(next.probe_at, None, "no job is paused for one failure");
+        let next = next.next.unwrap();
+        assert_eq!((next.rev, next.openings), (probing.rev + 1, 0));
+        assert_eq!(next.state, BreakerState::Closed { since: at(90), failed: 1, good: 0 });
+    }
+}
+
+#[test]
+fn on_lanes_one_failed_run_of_each_is_enough() {
+    assert_eq!(LIMITS.on_lanes(Some(1)).failures, 1);
+    assert_eq!(LIMITS.on_lanes(Some(2)).failures, 2);
+    assert_eq!(LIMITS.on_lanes(Some(100)), LIMITS);
+    assert_eq!(LIMITS.on_lanes(None), LIMITS);
 }
 
 #[test]

@@ -99,13 +99,12 @@ impl BreakerSteps {
         let mut seen = self.breakers.breaker(job_type).await?;
         for _ in 0..TRIES {
             let progressed = match seen.as_ref().map(|seen| &seen.state) {
-                Some(BreakerState::Probing(probe)) if probe.job == run.job => {
-                    matches!(self.judge(probe).await?, Judged::Succeeded)
-                }
+                Some(BreakerState::Probing(probe)) => matches!(self.judge(probe).await?, Judged::Succeeded),
                 _ => false,
             };
             let now = self.clock.now();
-            let after = Breaker::after_failure(seen.as_ref(), run, progressed, now, &self.limits);
+            let limits = self.limits.on_lanes(run.lanes);
+            let after = Breaker::after_failure(seen.as_ref(), run, progressed, now, &limits);
             let held_back = |has_opened| after.probe_at.map(|probe_at| HeldBack { probe_at, has_opened });
             let Some(next) = &after.next else { return Ok(held_back(false)) };
             match self.breakers.move_breaker(job_type, next).await? {
