@@ -95,8 +95,9 @@ impl Splitter {
             return Ok(SplitEnd::Overdue);
         }
         match self.resend(&job, deadline - self.limits.margin).await? {
-            ResendEnd::Whole => {}
-            ResendEnd::OutOfTime => {
+            ResendEnd::Whole if job.resend_from.is_none() || job.split.done => {}
+            // A split needs the whole time of an invocation: what the resend has left may be too little for a tally.
+            ResendEnd::Whole | ResendEnd::OutOfTime => {
                 self.splits.send(&[SplitMessage::of(&job)]).await?;
                 return Ok(SplitEnd::Continued);
             }
