@@ -80,7 +80,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// Asserts that one of the first seeds catches the broken protocol. Returns what it found.
 fn is_caught(broken: Broken) -> String {
-    let (summary, failure) = first_failure(0..2_000, broken, None);
+    let (summary, failure) = first_failure(0..20_000, broken, None);
     let failure = failure.unwrap_or_else(|| panic!("none of {} seeds catches {broken:?}", summary.seeds));
     println!("seed {} catches {broken:?}: {}", failure.seed, failure.violation);
     failure.violation
