@@ -19,6 +19,9 @@ use crate::gateway::Gateway;
 /// How often CloudWatch is asked: its metrics have a value a minute, and each value that is read costs.
 const CLOUDWATCH_EVERY: Duration = Duration::from_secs(60);
 
+/// How long one job may take to answer: the queues must be seen also when the API is down.
+const JOB_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The time over which metrics are summed up.
 const COUNTED_OVER: Duration = Duration::from_secs(300);
 
@@ -128,7 +131,7 @@ impl Reader {
 
     async fn job(&self, job_guid: JobGuid, owner: Owner) -> ActiveJob {
         let api = ApiClient::invoking(self.gateway.for_owner(&owner, &self.scope));
-        let view = api.job(job_guid).await.ok().map(|job| (*job).clone());
+        let view = api.glance_at_job(job_guid, JOB_TIMEOUT).await.ok().map(|answer| (*answer.body).clone());
         ActiveJob { job_guid, owner, view }
     }
 

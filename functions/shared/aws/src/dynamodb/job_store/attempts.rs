@@ -149,8 +149,8 @@ impl Attempts for DynamoDbJobStore {
             vec![(":attempt", number(attempt)), (":now", time(now)), (":running", status_value(Status::Running))];
         Ok(match self.move_job(job, &NOTE_FIRST_CHUNK, values).await? {
             JobWritten::Applied(job) => {
-                // When a redrive was asked for is not stored.
-                if job.attempt == 1 {
+                // When a redrive was asked for is not stored. The time of a pause is the owner's own.
+                if job.attempt == 1 && job.pauses == 0 {
                     let delay = Duration::try_from(now.duration_since(job.created_at));
                     metrics::time(Metric::DispatchDelay, delay.unwrap_or_default());
                 }
