@@ -39,6 +39,8 @@ enum News {
     Terminal(Event),
     /// A look at the stack.
     Look(Box<Result<Snapshot, String>>),
+    /// No key can be read any more.
+    Deaf(std::io::Error),
 }
 
 /// Runs the command.
@@ -74,8 +76,10 @@ async fn show(mut terminal: DefaultTerminal, mut reader: Reader, every: Duration
     let keys = send.clone();
     // Reading a key blocks its thread, which ends with the process.
     std::thread::spawn(move || {
-        while let Ok(event) = event::read() {
-            if keys.blocking_send(News::Terminal(event)).is_err() {
+        loop {
+            let news = event::read().map_or_else(News::Deaf, News::Terminal);
+            let is_last = matches!(news, News::Deaf(_));
+            if keys.blocking_send(news).is_err() || is_last {
                 break;
             }
         }
@@ -97,6 +101,7 @@ async fn show(mut terminal: DefaultTerminal, mut reader: Reader, every: Duration
         match news.recv().await {
             Some(News::Terminal(Event::Key(key))) if !screen.press(key) => break Ok(()),
             Some(News::Terminal(_)) => {}
+            Some(News::Deaf(error)) => break Err(CommandError::Output(error)),
             Some(News::Look(look)) => match *look {
                 Ok(snapshot) => screen.show(snapshot),
                 Err(reason) => screen.fail(&reason),

@@ -10,6 +10,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use futures::future::{join_all, try_join, try_join_all};
 use jiff::Timestamp;
 use rowmill_api::ids::{JobGuid, Owner};
+use tokio::time::timeout;
 
 use super::{ActiveJob, Counted, JOBS_SHOWN, Queue, Snapshot, metrics};
 use crate::api::ApiClient;
@@ -18,6 +19,9 @@ use crate::gateway::Gateway;
 
 /// How often CloudWatch is asked: its metrics have a value a minute, and each value that is read costs.
 const CLOUDWATCH_EVERY: Duration = Duration::from_secs(60);
+
+/// How long CloudWatch may take to answer.
+const CLOUDWATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long one job may take to answer: the queues must be seen also when the API is down.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,7 +48,7 @@ pub struct Reader {
     pub gateway: Gateway,
     /// The scope that a caller needs to read; empty for none.
     pub scope: String,
-    cached: Option<(Instant, FromCloudWatch)>,
+    cached: Option<(Instant, Option<FromCloudWatch>)>,
 }
 
 /// What CloudWatch knows.
@@ -143,11 +147,12 @@ impl Reader {
         if let Some((at, known)) = &self.cached
             && at.elapsed() < CLOUDWATCH_EVERY
         {
-            return Some(known.clone());
+            return known.clone();
         }
-        let known = self.ask_cloudwatch().await.ok()?;
+        // No answer is kept as long as an answer: the queues do not wait for CloudWatch at every look.
+        let known = timeout(CLOUDWATCH_TIMEOUT, self.ask_cloudwatch()).await.ok().and_then(Result::ok);
         self.cached = Some((Instant::now(), known.clone()));
-        Some(known)
+        known
     }
 
     async fn ask_cloudwatch(&self) -> Result<FromCloudWatch, CallFailed> {
