@@ -30,6 +30,7 @@ fn first_char(text: &[u8]) -> Option<(u32, &[u8])> {
     match text {
         [b'\\', b'u', digits @ ..] => {
             let (digits, rest) = digits.split_at_checked(4)?;
+            let digits = Some(digits).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
             Some((u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?, rest))
         }
         [char, rest @ ..] => Some((u32::from(*char), rest)),
