@@ -1,10 +1,28 @@
 //! Messages held back, taken out of their queues and lost: states of a job that crashes leave behind.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
 use super::{LocalStack, PATIENCE};
+
+/// All queues, by the names of the template's outputs.
+const QUEUES: [&str; 12] = [
+    "JobsQueueUrl",
+    "ItemsQueueUrl",
+    "IsolateQueueUrl",
+    "LanesQueueUrl",
+    "CompletionsQueueUrl",
+    "JobsDeadLetterQueueUrl",
+    "ItemsDeadLetterQueueUrl",
+    "LanesDeadLetterQueueUrl",
+    "CompletionsDeadLetterQueueUrl",
+    "InboxQueueUrl",
+    "InboxDeadLetterQueueUrl",
+    "AnnouncementsDeadLetterQueueUrl",
+];
 
 impl LocalStack {
     /// Stops (`false`) or starts (`true`) the delivery of messages to a function.
@@ -71,5 +89,33 @@ impl LocalStack {
         let deletion = self.sqs.delete_message().queue_url(url).set_receipt_handle(message.receipt_handle);
         deletion.send().await.expect("the queue answers");
         Some(serde_json::from_str(&message.body.expect("a body")).expect("JSON"))
+    }
+
+    /// How many messages wait or are in flight in all queues, dead-letter queues among them.
+    pub async fn messages(&self) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::new();
+        for queue in QUEUES {
+            let request = self.sqs.get_queue_attributes().queue_url(self.output(queue));
+            let answer = request.attribute_names(QueueAttributeName::All).send().await.expect("the queue answers");
+            let attributes = answer.attributes.unwrap_or_default();
+            let counted =
+                attributes.iter().filter(|(name, _)| name.as_str().starts_with("ApproximateNumberOfMessages"));
+            let count = counted.map(|(_, count)| count.parse::<u64>().expect("a number")).sum();
+            counts.insert(queue, count);
+        }
+        counts
+    }
+
+    /// Waits until no queue holds a message any more.
+    pub async fn queues_are_empty(&self) {
+        let started = Instant::now();
+        loop {
+            let messages = self.messages().await;
+            if messages.values().all(|count| *count == 0) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "messages are left: {messages:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 }

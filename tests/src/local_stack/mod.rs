@@ -42,22 +42,6 @@ pub use row::Row;
 /// How long a job, or anything else that must come by itself, may take before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// All queues, by the names of the template's outputs.
-const QUEUES: [&str; 12] = [
-    "JobsQueueUrl",
-    "ItemsQueueUrl",
-    "IsolateQueueUrl",
-    "LanesQueueUrl",
-    "CompletionsQueueUrl",
-    "JobsDeadLetterQueueUrl",
-    "ItemsDeadLetterQueueUrl",
-    "LanesDeadLetterQueueUrl",
-    "CompletionsDeadLetterQueueUrl",
-    "InboxQueueUrl",
-    "InboxDeadLetterQueueUrl",
-    "AnnouncementsDeadLetterQueueUrl",
-];
-
 /// A running stack. It ends with this process.
 pub struct LocalStack {
     stack: Stack,
@@ -342,34 +326,6 @@ impl LocalStack {
         let request = self.sqs.send_message().queue_url(self.output(queue)).message_body(body);
         let sent = request.message_group_id(group).message_deduplication_id(name).send().await;
         sent.expect("the queue takes it");
-    }
-
-    /// How many messages wait or are in flight in all queues, dead-letter queues among them.
-    pub async fn messages(&self) -> BTreeMap<&'static str, u64> {
-        let mut counts = BTreeMap::new();
-        for queue in QUEUES {
-            let request = self.sqs.get_queue_attributes().queue_url(self.output(queue));
-            let answer = request.attribute_names(QueueAttributeName::All).send().await.expect("the queue answers");
-            let attributes = answer.attributes.unwrap_or_default();
-            let counted =
-                attributes.iter().filter(|(name, _)| name.as_str().starts_with("ApproximateNumberOfMessages"));
-            let count = counted.map(|(_, count)| count.parse::<u64>().expect("a number")).sum();
-            counts.insert(queue, count);
-        }
-        counts
-    }
-
-    /// Waits until no queue holds a message any more.
-    pub async fn queues_are_empty(&self) {
-        let started = Instant::now();
-        loop {
-            let messages = self.messages().await;
-            if messages.values().all(|count| *count == 0) {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "messages are left: {messages:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
     }
 }
 
