@@ -1,6 +1,7 @@
 //! Copies of the messages that the functions send each other.
 
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Priority;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::tally::{CHUNKS_PER_TALLY, ChunkAddress};
 use rowmill_core::text::{ChunkCutter, ChunkLimits, Dialect, Format, Position};
@@ -12,7 +13,7 @@ fn owner() -> Owner {
 
 /// The message that `create-job` sent for a job.
 pub fn split_message(job_guid: JobGuid) -> SplitMessage {
-    SplitMessage { job_guid, attempt: 1, tallies: 0, owner: owner() }
+    SplitMessage { job_guid, attempt: 1, tallies: 0, owner: owner(), priority: Priority::Normal }
 }
 
 /// The message that completes a job's first attempt.
@@ -47,6 +48,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         max_concurrency: None,
         stored: None,
         job_type: None,
+        priority: Priority::Normal,
         lane: None,
     };
     chunks.into_iter().enumerate().map(message).collect()

@@ -33,6 +33,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::job_reader::JobReader;
 use rowmill_core::progress::lane_router::LaneRouter;
+use rowmill_core::progress::priority_router::PriorityRouter;
 use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
@@ -334,6 +335,7 @@ impl UseCases {
             backoff_max: self.limits.backoff_max,
         };
         let (steps, resender, breaker) = (self.steps(), self.resender(), self.breaker());
+        let chunks = Arc::new(PriorityRouter { high: Arc::clone(&chunks), normal: chunks, low: None });
         Sweeper { jobs, splits, chunks, isolated, resender, steps, breaker, clock, entropy, limits }
     }
 

@@ -8,7 +8,7 @@ use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
-use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::Status;
@@ -145,6 +145,7 @@ impl Bench {
             max_concurrency: None,
             stored: None,
             job_type: None,
+            priority: Priority::Normal,
             lane: None,
         };
         read_input(&objects, &spec, &spec.head.columns.clone().into(), &message).await

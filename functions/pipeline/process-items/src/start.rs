@@ -36,7 +36,7 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         batches,
         jobs,
         objects: runtime.objects()?,
-        chunks: runtime.items_queue()?,
+        chunks: runtime.items_queues()?,
         isolated: runtime.isolate_queue()?,
         lane_deliveries: runtime.lane_deliveries()?,
         steps: runtime.job_steps()?,

@@ -18,7 +18,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         jobs: runtime.job_store()?,
         objects: runtime.objects()?,
         records: runtime.record_store()?,
-        chunks: runtime.items_queue()?,
+        chunks: runtime.items_queues()?,
         splits: runtime.split_queue()?,
         resender: runtime.resender()?,
         steps: runtime.job_steps()?,

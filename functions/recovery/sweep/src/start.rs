@@ -18,7 +18,7 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
     let sweeper = Arc::new(Sweeper {
         jobs: runtime.job_store()?,
         splits: runtime.split_queue()?,
-        chunks: runtime.items_queue()?,
+        chunks: runtime.items_queues()?,
         isolated: runtime.isolate_queue()?,
         resender: runtime.resender()?,
         steps: runtime.job_steps()?,

@@ -18,6 +18,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::lease::take_lease;
+use rowmill_core::progress::priority_router::PriorityRouter;
 use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::progress::stop::stop_overdue;
 
@@ -36,8 +37,8 @@ pub struct Sweeper {
     pub jobs: Arc<dyn JobStore>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// The items queue.
-    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    /// The items queues.
+    pub chunks: Arc<PriorityRouter<ChunkMessage>>,
     /// The isolate queue, for lost chunks whose items run one at a time.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// Sends missing chunks again.
@@ -156,7 +157,7 @@ impl Sweeper {
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
-        if job.recoveries < QUEUED_LOOKS && job.split.tallies > 0 && self.are_chunks_queued().await? {
+        if job.recoveries < QUEUED_LOOKS && job.split.tallies > 0 && self.are_chunks_queued(&job).await? {
             return Ok(self.later(&job, now));
         }
         swept.recovered += 1;
@@ -218,8 +219,9 @@ impl Sweeper {
         Ok(self.later(job, now))
     }
 
-    async fn are_chunks_queued(&self) -> Result<bool, PortError> {
-        Ok(self.chunks.backlog().await? > 0 || self.isolated.backlog().await? > 0)
+    /// Whether chunks wait in a queue where those of this job may wait too.
+    async fn are_chunks_queued(&self, job: &Job) -> Result<bool, PortError> {
+        Ok(self.chunks.of(job.priority).backlog().await? > 0 || self.isolated.backlog().await? > 0)
     }
 
     /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.

@@ -31,6 +31,24 @@ impl Status {
 }
 
 words! {
+    /// How urgent a job is. Each priority has workers of its own.
+    Priority {
+        /// It waits behind no job of another priority.
+        High = "high",
+        /// As jobs are if nothing is said.
+        Normal = "normal",
+        /// It may wait: few workers process its chunks.
+        Low = "low",
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::Normal
+    }
+}
+
+words! {
     /// How a completed job went.
     JobOutcome {
         /// Every item succeeded, or the file has no items.

@@ -18,6 +18,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::blocked::BlockCheck;
 use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::lane_router::LaneRouter;
+use rowmill_core::progress::priority_router::PriorityRouter;
 use rowmill_core::progress::refused::RefusalMemory;
 use rowmill_core::progress::resend::ChunkResender;
 use serde::Serialize;
@@ -115,9 +116,10 @@ impl Runtime {
         Ok(Arc::new(S3Objects::new(self.clients.s3(), settings::BUCKET.read()?)))
     }
 
-    /// The jobs queue: jobs to split.
+    /// The jobs queues: jobs to split. Those of low priority have no queue of their own: a split takes seconds.
     pub fn split_queue(&self) -> Result<Arc<dyn Queue<SplitMessage>>, StartError> {
-        self.queue(settings::JOBS_QUEUE)
+        let (high, normal) = (self.queue(settings::JOBS_HIGH_QUEUE)?, self.queue(settings::JOBS_QUEUE)?);
+        Ok(Arc::new(PriorityRouter { high, normal, low: None }))
     }
 
     /// The limits that job types have of their own.
@@ -131,9 +133,11 @@ impl Runtime {
         Ok(Arc::new(LaneRouter { limits: self.type_limits()?, queue: self.queue(queue)?, lanes: Arc::new(lanes) }))
     }
 
-    /// The items queue: chunks to process. Those of some job types go on lanes.
-    pub fn items_queue(&self) -> Result<Arc<dyn Queue<ChunkMessage>>, StartError> {
-        self.with_lanes(settings::ITEMS_QUEUE)
+    /// The items queues: chunks to process. Those of some job types go on lanes.
+    pub fn items_queues(&self) -> Result<Arc<PriorityRouter<ChunkMessage>>, StartError> {
+        let (high, normal) = (self.with_lanes(settings::ITEMS_HIGH_QUEUE)?, self.with_lanes(settings::ITEMS_QUEUE)?);
+        let low = Some(self.with_lanes(settings::ITEMS_LOW_QUEUE)?);
+        Ok(Arc::new(PriorityRouter { high, normal, low }))
     }
 
     /// The isolate queue: chunks to process one item at a time. Those of some job types go on lanes.
@@ -187,16 +191,16 @@ impl Runtime {
         Ok(StoredSecret::new(self.clients.secrets_manager(), settings::WEBHOOK_SECRET.read()?))
     }
 
-    /// The steps that several functions share, over the jobs table, the bucket, the items and the completions queue.
+    /// The steps that several functions share, over the jobs table, the bucket, the items queues and the completions queue.
     pub fn job_steps(&self) -> Result<JobSteps, StartError> {
-        let (chunks, completions) = (self.items_queue()?, self.completions_queue()?);
+        let (chunks, completions) = (self.items_queues()?, self.completions_queue()?);
         Ok(JobSteps::new(self.job_store()?, self.objects()?, chunks, completions, self.clock()))
     }
 
-    /// What sends missing chunks again, to the items and the isolate queue.
+    /// What sends missing chunks again, to the items queues and the isolate queue.
     pub fn resender(&self) -> Result<ChunkResender, StartError> {
         let JobSteps { committer, window, .. } = self.job_steps()?;
-        let (chunks, isolated) = (self.items_queue()?, self.isolate_queue()?);
+        let (chunks, isolated) = (self.items_queues()?, self.isolate_queue()?);
         Ok(ChunkResender { jobs: self.job_store()?, objects: self.objects()?, chunks, isolated, window, committer })
     }
 

@@ -52,6 +52,7 @@ pub fn chunk_message(tally: u32, index: u8) -> ChunkMessage {
         max_concurrency: None,
         stored: None,
         job_type: Some(job.job_type),
+        priority: job.priority,
         lane: None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::run_checks;
 use crate::model::ids::{Owner, RunId};
+use crate::model::job::Priority;
 use crate::model::messages::{ChunkMessage, DeliveryMode, StoredText};
 use crate::model::tally::ChunkAddress;
 use crate::ports::Queue;
@@ -39,6 +40,7 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         max_concurrency: Some(3),
         stored: Some(StoredText { by: RunId::from_bytes([3; RunId::BYTES]), weight: 17 }),
         job_type: Some("import".into()),
+        priority: Priority::High,
         lane: Some(2),
     }
 }

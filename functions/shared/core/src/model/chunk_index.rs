@@ -76,6 +76,7 @@ impl ChunkIndex {
             max_concurrency: self.max_concurrency,
             stored,
             job_type: Some(job.job_type.clone()),
+            priority: job.priority,
             lane: None,
         })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use rowmill_api::job::{JobError, JobWarning};
-pub use rowmill_api::status::StopCode;
+pub use rowmill_api::status::{Priority, StopCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -40,6 +40,12 @@ pub struct Job {
     pub warnings: Vec<JobWarning>,
     /// How many of its chunks may be in flight at once, as in its spec. `None` also for a job of an older version.
     pub max_concurrency: Option<u32>,
+    /// How urgent it is: which queues carry its messages.
+    pub priority: Priority,
+    /// How many tallies may be sent before the first of them is closed: the chunks of tally n are sent once tally n − this
+    /// is closed. So a job fills no queue that other jobs wait in. `None` for a job that is bounded by `maxConcurrency`,
+    /// and for a job of an older version: its chunks are all sent as soon as they are cut.
+    pub tallies_ahead: Option<u32>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
@@ -113,6 +119,8 @@ impl Job {
             data_bytes,
             warnings: warnings::of_columns(&spec.head),
             max_concurrency: spec.max_concurrency,
+            priority: Priority::Normal,
+            tallies_ahead: None,
             metadata: None,
             status: Status::Waiting,
             outcome: None,

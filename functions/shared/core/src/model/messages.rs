@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{JobGuid, Owner, RunId};
-use crate::model::job::Job;
+use crate::model::job::{Job, Priority};
 use crate::model::tally::ChunkAddress;
 use crate::text::Chunk;
 
@@ -21,12 +21,21 @@ pub struct SplitMessage {
     pub tallies: u32,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
+    /// The priority of the job, which decides on its queue.
+    #[serde(default)]
+    pub priority: Priority,
 }
 
 impl SplitMessage {
     /// The message that resumes the split of this job.
     pub fn of(job: &Job) -> Self {
-        Self { job_guid: job.job_guid, attempt: job.attempt, tallies: job.split.tallies, owner: job.owner.clone() }
+        Self {
+            job_guid: job.job_guid,
+            attempt: job.attempt,
+            tallies: job.split.tallies,
+            owner: job.owner.clone(),
+            priority: job.priority,
+        }
     }
 }
 
@@ -56,6 +65,9 @@ pub struct ChunkMessage {
     /// The job's type, which decides on its lane. `None` in a message of an older version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_type: Option<String>,
+    /// The priority of the job, which decides on its queue.
+    #[serde(default)]
+    pub priority: Priority,
     /// The lane on which it was sent, counted from 0; `None` beside the lanes. See [`lanes`](crate::model::lanes).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lane: Option<u32>,
@@ -119,6 +131,24 @@ pub trait Grouped {
 
     /// The job of the work.
     fn job_guid(&self) -> JobGuid;
+}
+
+/// A message whose queue depends on the priority of its job.
+pub trait Prioritized: Grouped {
+    /// The priority of the job.
+    fn priority(&self) -> Priority;
+}
+
+impl Prioritized for SplitMessage {
+    fn priority(&self) -> Priority {
+        self.priority
+    }
+}
+
+impl Prioritized for ChunkMessage {
+    fn priority(&self) -> Priority {
+        self.priority
+    }
 }
 
 impl Grouped for SplitMessage {

@@ -10,6 +10,7 @@ pub mod job_view;
 pub mod lane_router;
 pub mod lease;
 pub mod live_sender;
+pub mod priority_router;
 pub mod refused;
 pub mod resend;
 pub mod split_end;

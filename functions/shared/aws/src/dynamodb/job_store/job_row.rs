@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{Job, JobWarning, Lease, Priority, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;
@@ -44,6 +44,10 @@ struct JobRow {
     warnings: Vec<JobWarning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_concurrency: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_normal")]
+    priority: Priority,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tallies_ahead: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     metadata: Option<Map<String, Value>>,
     status: Status,
@@ -100,6 +104,10 @@ struct Stored(#[serde(with = "JobRow")] Job);
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+fn is_normal(priority: &Priority) -> bool {
+    *priority == Priority::Normal
 }
 
 /// Encodes the job row.
@@ -219,6 +227,8 @@ mod tests {
             data_bytes: u64::MAX,
             warnings: vec![warnings::trailing_bytes(7)],
             max_concurrency: Some(3),
+            priority: Priority::High,
+            tallies_ahead: Some(2),
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
             status: Status::Running,
             outcome: Some(JobOutcome::Partial),
@@ -274,6 +284,8 @@ mod tests {
             results: None,
             composing: None,
             max_concurrency: None,
+            priority: Priority::Normal,
+            tallies_ahead: None,
             metadata: None,
             outcome: None,
             lease: None,
