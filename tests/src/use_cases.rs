@@ -86,6 +86,8 @@ pub struct Limits {
     pub uploads: UploadLimits,
     /// Where a chunk ends.
     pub chunks: ChunkLimits,
+    /// How many tallies of a job are sent ahead.
+    pub tallies_ahead: u32,
     /// How many jobs may be active.
     pub ceilings: Ceilings,
     /// How long an attempt may take.
@@ -142,6 +144,7 @@ impl Default for Limits {
                 ..UploadLimits::default()
             },
             chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
+            tallies_ahead: 16,
             ceilings: Ceilings { owner: 20, job_type: 100, system: 200 },
             deadlines: Deadlines::default(),
             corrected_max_bytes: 1 << 20,
@@ -201,6 +204,10 @@ impl UseCases {
             chunks: self.limits.chunks,
             // No chunk grows: each has the size that the test wants.
             fast_factor: 1,
+            // One worker asks for one tally, so the minimum counts.
+            workers: 1,
+            chunks_per_invocation: 1,
+            tallies_ahead_min: self.limits.tallies_ahead,
             ceilings: self.limits.ceilings,
             deadlines: self.limits.deadlines,
             recovery: self.limits.recovery,

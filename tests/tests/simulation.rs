@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 42] = [
+const CORNERS: [&str; 43] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -65,6 +65,7 @@ const CORNERS: [&str; 42] = [
     "checkpoint moved, continued",
     "redriven, completed by nothing",
     "resumed by the breaker",
+    "tally sent after the one it waits for",
     "zombie",
 ];
 
@@ -140,6 +141,18 @@ fn a_breaker_that_forgets_its_jobs_is_caught() {
 fn an_outage_that_uses_up_deliveries_although_the_breaker_is_open_is_caught() {
     let found = is_caught(Broken::BreakerPausesNothing);
     assert!(found.contains("although the breaker is open"), "{found}");
+}
+
+#[test]
+fn a_tally_that_is_sent_before_its_turn_is_caught() {
+    let found = is_caught(Broken::TallySentEarly);
+    assert!(found.contains("the tally that it waits for is open"), "{found}");
+}
+
+#[test]
+fn a_next_tally_that_nobody_sends_is_caught() {
+    let found = is_caught(Broken::NextTallyForgotten);
+    assert!(found.contains("nothing went wrong, and yet"), "{found}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{Committed, PortError, Tallies};
+use rowmill_core::ports::{Committed, Leased, PortError, Tallies};
 
 use super::gate_jobs::GatedJobs;
 
@@ -38,14 +38,27 @@ pub enum Broken {
     BreakerForgets,
     /// A run does not pause its job although the breaker is open.
     BreakerPausesNothing,
+    /// The splitter sends a tally although the one that it waits for is open.
+    TallySentEarly,
+    /// A run that closes a tally does not send the one that waits for it.
+    NextTallyForgotten,
 }
 
-/// The row as an invocation of `process-items` takes it that lacks one of its first checks.
+/// The row as an invocation of `process-items` takes it that lacks one of its checks.
 pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
     match broken {
         Broken::ProcessPaused if row.is_paused() => Job { status: Status::Running, ..row },
+        Broken::NextTallyForgotten => Job { tallies_ahead: None, ..row },
         Broken::ProcessPast if row.is_past(attempt) => Job { status: Status::Running, attempt, ..row },
         _ => row,
+    }
+}
+
+/// The answer to a splitter that takes the lease and does not know how many tallies it may send ahead.
+pub(super) fn unbounded(broken: Broken, answer: Leased) -> Leased {
+    match answer {
+        Leased::Taken(row) if broken == Broken::TallySentEarly => Leased::Taken(Job { tallies_ahead: None, ..row }),
+        answer => answer,
     }
 }
 

@@ -100,12 +100,20 @@ gates!(Jobs for GatedJobs {
 });
 
 gates!(Leases for GatedJobs {
-    Write lease(job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError>,
-        ["{}, attempt {attempt}, {}", job_name(job), lease.holder],
-        check |all, _answer| all.job_moved(job);
     Write release(job: JobGuid, holder: RunId) -> Result<(), PortError>,
         ["{}, {holder}", job_name(job)],
         check |all, _answer| all.job_moved(job);
+    {
+        async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
+            let what = || format!("{}, attempt {attempt}, {}", job_name(job), lease.holder);
+            let effect = async {
+                let answer = self.store.lease(job, attempt, lease, now).await?;
+                self.hub.check(self.invariants.job_moved(job));
+                Ok(super::broken::unbounded(self.broken, answer))
+            };
+            self.hub.through(CallKind::Write, "lease", what, effect).await
+        }
+    }
 });
 
 gates!(Splits for GatedJobs {
@@ -181,7 +189,7 @@ gates!(Tallies for GatedJobs {
                     _ => self.store.commit(job, commit).await,
                 };
                 match answer {
-                    Ok(Committed::Won(_)) => self.hub.check(self.invariants.committed(job, commit)),
+                    Ok(Committed::Won(_) | Committed::WonBefore(_)) => self.hub.check(self.invariants.committed(job, commit)),
                     Ok(Committed::Lost(_)) => self.invariants.reach("commit lost"),
                     Err(_) => {}
                 }

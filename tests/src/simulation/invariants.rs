@@ -147,7 +147,7 @@ impl Invariants {
             .get(&new.job.file_guid.ok_or("a job without a file")?)
             .cloned()
             .ok_or("a job on an unknown file")?;
-        known.jobs.insert(new.job.job_guid, JobRecord::new(file, new.spec.max_concurrency));
+        known.jobs.insert(new.job.job_guid, JobRecord::new(file, &new.job));
         drop(known);
         self.slots()
     }
@@ -201,6 +201,11 @@ impl Invariants {
             return Ok(());
         }
         record.in_flight.insert(address.number());
+        if let Some(awaited) = record.ahead.and_then(|ahead| address.tally.checked_sub(ahead)) {
+            let awaited = record.tallies.get(&(address.attempt, awaited)).ok_or("a tally after none")?;
+            ensure(awaited.is_closed(), || format!("{} is sent, but the tally that it waits for is open", name()))?;
+            *known.reached.entry("tally sent after the one it waits for".to_owned()).or_default() += 1;
+        }
         let Some(width) = record.width else { return Ok(()) };
         ensure(record.in_flight.len() <= width as usize, || {
             format!("{} is sent: chunks {:?} are in flight, more than the window of {width}", name(), record.in_flight)

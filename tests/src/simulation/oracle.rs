@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::items::input::RedriveItem;
 use rowmill_core::model::chunk_index::ChunkIndex;
+use rowmill_core::model::job::Job;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark};
 use rowmill_core::text::{Chunk, ChunkMode};
 
@@ -90,6 +91,8 @@ pub struct JobRecord {
     pub file: Arc<SimulatedFile>,
     /// Its `maxConcurrency`: how many of its chunks may be in flight.
     pub width: Option<u32>,
+    /// How many of its tallies are sent ahead.
+    pub ahead: Option<u32>,
     /// Its tallies, by attempt and number.
     pub tallies: BTreeMap<(u32, u32), TallyRecord>,
     /// The outcome of each row that is accounted for.
@@ -125,10 +128,11 @@ pub struct Shown {
 
 impl JobRecord {
     /// A job that was created over this file.
-    pub fn new(file: Arc<SimulatedFile>, width: Option<u32>) -> Self {
+    pub fn new(file: Arc<SimulatedFile>, job: &Job) -> Self {
         Self {
             file,
-            width,
+            width: job.max_concurrency,
+            ahead: job.tallies_ahead,
             tallies: BTreeMap::new(),
             ends: BTreeMap::new(),
             counts: Counts::default(),

@@ -79,10 +79,11 @@ impl Invariants {
         if row.resend_from.is_some() || row.is_paused() || row.stop.is_some() || row.status.is_terminal() {
             return Ok(());
         }
-        let is_windowed = self.known().jobs.get(&job).is_none_or(|record| record.width.is_some());
-        if is_windowed {
-            return Ok(());
-        }
+        let ahead = match self.known().jobs.get(&job) {
+            Some(record) if record.width.is_none() => record.ahead,
+            _ => return Ok(()),
+        };
+        let folded = now(self.store.totals(job, row.attempt)).map_err(|error| error.to_string())?.closed;
         let sent: BTreeSet<ChunkAddress> = (queues.messages().iter())
             .filter_map(|message| match &message.body {
                 Body::Chunk(chunk) if chunk.job_guid == job => Some(chunk.address),
@@ -92,6 +93,11 @@ impl Invariants {
         let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
         self.reach("all chunks sent again after a resume");
         for tally in now(self.store.tallies(job, row.attempt, 0..counted)).map_err(|error| error.to_string())? {
+            // Whoever closes the tally that it waits for sends it before that tally is folded.
+            let awaited = ahead.and_then(|ahead| tally.number.checked_sub(ahead));
+            if awaited.is_some_and(|awaited| !folded.contains(&awaited)) {
+                continue;
+            }
             let places = (0..).take(tally.expected as usize).filter(|place| tally.mark(*place).is_none());
             for index in places.filter(|_| !tally.is_closed()) {
                 let chunk = ChunkAddress { attempt: row.attempt, tally: tally.number, index };

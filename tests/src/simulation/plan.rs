@@ -147,6 +147,8 @@ pub struct Plan {
     pub type_limits: JobTypeLimits,
     /// The maximum number of items in a chunk.
     pub chunk_items: u32,
+    /// How many tallies of a job are sent ahead.
+    pub tallies_ahead: u32,
     /// How many bytes the splitter reads at once.
     pub range_bytes: u64,
     /// How many times a message is received before it becomes a dead letter.
@@ -206,6 +208,7 @@ impl Plan {
             ceilings,
             type_limits,
             chunk_items,
+            tallies_ahead: rng.u32(1..=2),
             range_bytes: [64, 256, 1024, 1 << 20][rng.usize(0..4)],
             max_receives: rng.u32(2..=4),
             workers: rng.usize(1..=6),

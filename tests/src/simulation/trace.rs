@@ -213,6 +213,7 @@ impl Brief for Committed {
     fn brief(&self) -> String {
         match self {
             Self::Won(tally) => format!("WON {}", tally.brief()),
+            Self::WonBefore(tally) => format!("WON before {}", tally.brief()),
             Self::Lost(tally) => format!("lost {}", tally.brief()),
         }
     }

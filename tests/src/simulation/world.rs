@@ -160,6 +160,7 @@ impl World {
 fn limits(plan: &Plan) -> Limits {
     Limits {
         chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
+        tallies_ahead: plan.tallies_ahead,
         ceilings: plan.ceilings,
         deadlines: Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS },
         lease: LEASE,

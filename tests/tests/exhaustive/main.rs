@@ -45,7 +45,8 @@ const CHUNKS: [Chunk; 3] =
     [Chunk { items: 1, failing: 0 }, Chunk { items: 2, failing: 1 }, Chunk { items: 1, failing: 0 }];
 
 /// Three chunks: two on the first tally, one on the second.
-const THREE_CHUNKS: Programs = Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 2, width: None };
+const THREE_CHUNKS: Programs =
+    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 2, width: None, ahead: None };
 
 /// Two chunks, each on its own tally.
 const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_per_tally: 1, ..THREE_CHUNKS };
@@ -59,6 +60,7 @@ const ONE_CHUNK: Programs = Programs { chunks: CHUNKS.split_at(1).0, chunks_per_
 /// No faults and no requests.
 const CALM: Budget = Budget {
     crashes: 0,
+    chunk_crashes: 0,
     duplicates: 0,
     lost_replies: 0,
     zombies: 0,
@@ -126,6 +128,30 @@ fn a_window_of_one_chunk_never_stalls_and_never_widens() {
     explore(Programs { width: Some(1), ..TWO_TALLIES }, Budget { duplicates: 1, cancels: 1, ..CRASH });
 }
 
+/// A job whose second tally waits for its first one.
+const fn one_ahead(programs: Programs) -> Programs {
+    Programs { ahead: Some(1), ..programs }
+}
+
+#[test]
+fn a_tally_that_waits_for_another_one_is_never_sent_early_and_never_forgotten() {
+    explore(one_ahead(THREE_CHUNKS), Budget { duplicates: 1, ..CALM });
+    explore(one_ahead(THREE_CHUNKS), CRASH);
+    explore(one_ahead(TWO_TALLIES), Budget { duplicates: 1, cancels: 1, ..CRASH });
+    explore(one_ahead(TWO_TALLIES), Budget { lost_replies: 1, zombies: 1, sweeps: 2, ..CRASH });
+    explore(one_ahead(TWO_TALLIES), Budget { early_sweeps: 1, ..CRASH });
+    explore(one_ahead(TWO_TALLIES), Budget { holds: 1, ..CRASH });
+}
+
+#[test]
+fn a_death_of_a_run_needs_no_sweep() {
+    for programs in [THREE_CHUNKS, one_ahead(THREE_CHUNKS), Programs { width: Some(1), ..THREE_CHUNKS }] {
+        explore(programs, Budget { chunk_crashes: 1, ..CALM });
+    }
+    explore(one_ahead(TWO_TALLIES), Budget { chunk_crashes: 2, lost_replies: 1, ..CALM });
+    explore(one_ahead(TWO_TALLIES), Budget { chunk_crashes: 1, holds: 1, ..CALM });
+}
+
 #[test]
 fn a_redrive_counts_its_items_once_more_and_no_others() {
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, ..CRASH });
@@ -178,7 +204,11 @@ fn small_jobs_are_counted_exactly_under_all_events_at_once() {
 
 /// Asserts that the exploration finds a state that violates the property if a rule is dropped, and prints its path.
 fn catch(rules: Rules, budget: Budget, property: &'static str) {
-    let protocol = Protocol { programs: Programs { rules, ..TWO_TALLIES }, budget };
+    catch_in(TWO_TALLIES, rules, budget, property);
+}
+
+fn catch_in(programs: Programs, rules: Rules, budget: Budget, property: &'static str) {
+    let protocol = Protocol { programs: Programs { rules, ..programs }, budget };
     let wanted = HasDiscoveries::AllOf([property].into());
     let checker = protocol.checker().finish_when(wanted).spawn_bfs().join();
     let path = checker.assert_any_discovery(property);
@@ -207,9 +237,24 @@ fn a_message_before_its_tally_counts_is_caught() {
 }
 
 #[test]
+fn a_next_tally_that_nobody_sends_is_caught() {
+    catch_in(one_ahead(TWO_TALLIES), Rules::ForgetNextTally, CALM, EVERY_JOB_ENDS);
+}
+
+#[test]
+fn a_fold_before_the_next_tally_is_sent_is_caught() {
+    catch_in(one_ahead(TWO_TALLIES), Rules::FoldBeforeNextTally, Budget { chunk_crashes: 1, ..CALM }, EVERY_JOB_ENDS);
+}
+
+#[test]
+fn a_splitter_that_looks_before_it_counts_is_caught() {
+    catch_in(one_ahead(TWO_TALLIES), Rules::LookBeforeCount, CALM, EVERY_JOB_ENDS);
+}
+
+#[test]
 fn no_path_returns_to_an_earlier_state() {
     let budget = Budget { duplicates: 1, ..CRASH };
-    for programs in [TWO_TALLIES, Programs { width: Some(1), ..TWO_TALLIES }] {
+    for programs in [TWO_TALLIES, one_ahead(TWO_TALLIES), Programs { width: Some(1), ..TWO_TALLIES }] {
         let protocol = Protocol { programs, budget };
         let (mut on_path, mut behind) = (HashSet::new(), HashSet::new());
         for state in protocol.init_states() {

@@ -123,7 +123,10 @@ impl Model for Protocol {
                 next.leave(who);
             }
             Action::Crash(who, _) => {
-                budget.crashes -= 1;
+                match budget.crashes {
+                    0 => budget.chunk_crashes -= 1,
+                    _ => budget.crashes -= 1,
+                }
                 crash(&mut next, who);
             }
             Action::LeaseRunsOut => {
@@ -196,7 +199,8 @@ impl Protocol {
         if budget.pauses > 0 && is_at_tally_border(who, step) {
             actions.push(Action::TimeIsUp(who));
         }
-        if budget.crashes > 0 {
+        let is_chunk = matches!(task.message.work, Work::Chunk(_));
+        if budget.crashes > 0 || (budget.chunk_crashes > 0 && is_chunk) {
             actions.push(Action::Crash(who, step));
         }
         if budget.duplicates > 0 && task.hold == Hold::Only {

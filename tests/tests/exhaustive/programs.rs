@@ -26,6 +26,12 @@ pub enum Rules {
     ForgetOnResume,
     /// A paused job is ended once its split has ended.
     EndPaused,
+    /// Whoever closes a tally does not send the one that waits for it.
+    ForgetNextTally,
+    /// A closed tally is folded before the one that waits for it is sent.
+    FoldBeforeNextTally,
+    /// The splitter looks whether a tally may be sent before it counts the tally.
+    LookBeforeCount,
 }
 
 /// A smallest job under one set of rules.
@@ -38,6 +44,8 @@ pub struct Programs {
     pub chunks_per_tally: u8,
     /// `maxConcurrency`.
     pub width: Option<u8>,
+    /// `talliesAhead`.
+    pub ahead: Option<u8>,
 }
 
 /// A redrive has the one item that had failed; the item now succeeds.
@@ -80,10 +88,13 @@ impl Programs {
         state.rows.tally(attempt, number).is_some_and(|tally| tally.accounts_for(index))
     }
 
-    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for.
+    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for; with
+    /// A tallies ahead, the tally A places before must be closed.
     pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let before = self.width.and_then(|width| chunk.checked_sub(width));
+        let tally = self.ahead.and_then(|ahead| self.address(chunk).0.checked_sub(ahead));
         before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
+            && tally.is_none_or(|tally| state.rows.tally(attempt, tally).is_some_and(Tally::is_closed))
     }
 
     /// Takes a step and returns the next one, or `None` if the invocation is over.
@@ -103,6 +114,10 @@ impl Programs {
             }
             Step::PutTally(number) => Some(self.put_tally(state, attempt, number)),
             Step::CountTally(number) => Some(self.count_tally(state, attempt, who, number)),
+            Step::CountUnsent(number) => match rows.count_tally(attempt, who, number) {
+                Write::Applied => Some(self.next_tally(attempt, number + 1)),
+                Write::Refused => Self::done(who),
+            },
             Step::SendChunk { chunk, again } => Some(self.send_chunk(state, attempt, chunk, again)),
             Step::Pause => Self::pause(state, attempt, who),
             Step::SendSplit(after) => {
@@ -123,7 +138,18 @@ impl Programs {
             Step::LookAtNext { closed, again } => Some(self.look_at_next(state, task.message, closed, again)),
             Step::SendNext { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
-                Some(self.close(task.message, closed))
+                Some(self.close(task.message, closed, again))
+            }
+            Step::ReadTotals(number, after) => match rows.attempts[attempt].totals.closed[usize::from(number)] {
+                0 => Some(Step::LookAtNextTally { closed: number, again: true, after }),
+                _ => self.announce_if_complete(state, who, attempt, after),
+            },
+            Step::LookAtNextTally { closed, again, after } => {
+                Some(self.look_at_next_tally(state, attempt, closed, again, after))
+            }
+            Step::SendOfNextTally { chunk, closed, again, after } => {
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+                Some(self.send_of_next_tally(state, attempt, chunk + 1, (closed, again, after)))
             }
             Step::Fold(number, after) => self.fold(state, who, task.message, number, after),
             Step::Announce(after) => {
@@ -231,6 +257,9 @@ impl Programs {
         state.rows.put_tally(attempt, number, self.new_tally(attempt, number));
         match self.rules {
             Rules::SendBeforeCount => self.first_of(number, false),
+            Rules::LookBeforeCount if !self.may_fly(state, attempt, number * self.chunks_per_tally) => {
+                Step::CountUnsent(number)
+            }
             _ => Step::CountTally(number),
         }
     }
@@ -305,33 +334,72 @@ impl Programs {
             _ => state.rows.commit(attempt, number, index, counts),
         };
         let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
-        // A mark that this run set itself, in a write whose reply was lost, is a win.
-        let won = committed == Write::Applied || task.repeats;
-        Some(if won { self.settle(task.message, closed, false) } else { self.close(task.message, closed) })
+        Some(match committed {
+            Write::Applied => self.settle(task.message, closed, false),
+            // A mark that this run set itself, in a write whose reply was lost, is a win.
+            Write::Refused if task.repeats => self.settle(task.message, closed, true),
+            Write::Refused => self.close(task.message, closed, true),
+        })
     }
 
     /// The steps after a commit, repeated if a commit is found: send the chunk W places further, then close the tally.
     fn settle(&self, message: Message, closed: bool, again: bool) -> Step {
-        if self.width.is_some() { Step::LookAtNext { closed, again } } else { self.close(message, closed) }
+        if self.width.is_some() { Step::LookAtNext { closed, again } } else { self.close(message, closed, again) }
     }
 
-    fn close(&self, message: Message, closed: bool) -> Step {
+    fn close(&self, message: Message, closed: bool, again: bool) -> Step {
         match message.work {
-            Work::Chunk(chunk) if closed => Step::Fold(self.address(chunk).0, After::Done),
+            Work::Chunk(chunk) if closed => self.first_of_closing(self.address(chunk).0, again, After::Done),
             _ => Step::Acknowledge,
+        }
+    }
+
+    /// The first step for a closed tally: `again` unless this run has closed it itself.
+    pub const fn first_of_closing(&self, number: u8, again: bool, after: After) -> Step {
+        match (self.ahead, self.rules) {
+            (None, _) | (Some(_), Rules::ForgetNextTally | Rules::FoldBeforeNextTally) => Step::Fold(number, after),
+            (Some(_), _) if again => Step::ReadTotals(number, after),
+            (Some(_), _) => Step::LookAtNextTally { closed: number, again, after },
+        }
+    }
+
+    fn look_at_next_tally(&self, state: &State, attempt: usize, closed: u8, again: bool, after: After) -> Step {
+        let (number, job) = (closed + self.ahead.unwrap_or(0), &state.rows.job);
+        let counted = !state.rows.is_past(attempt) && job.status != Status::Paused && number < job.tallies;
+        match counted {
+            true => self.send_of_next_tally(state, attempt, number * self.chunks_per_tally, (closed, again, after)),
+            false => self.behind_next_tally(closed, after),
+        }
+    }
+
+    /// The step that sends the first missing chunk of a tally from this one on, or what follows the last one.
+    fn send_of_next_tally(&self, state: &State, attempt: usize, first: u8, of: (u8, bool, After)) -> Step {
+        let (closed, again, after) = of;
+        let number = closed + self.ahead.unwrap_or(0);
+        let end = ((number + 1) * self.chunks_per_tally).min(self.chunk_count(attempt));
+        match (first..end).find(|chunk| !self.is_accounted_for(state, attempt, *chunk)) {
+            Some(chunk) => Step::SendOfNextTally { chunk, closed, again, after },
+            None => self.behind_next_tally(closed, after),
+        }
+    }
+
+    const fn behind_next_tally(&self, closed: u8, after: After) -> Step {
+        match self.rules {
+            Rules::FoldBeforeNextTally => Step::Acknowledge,
+            _ => Step::Fold(closed, after),
         }
     }
 
     fn look_at_next(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
         let (Message { attempt, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width) else {
-            return self.close(message, closed);
+            return self.close(message, closed, again);
         };
         let next = chunk + width;
         let counted = !state.rows.is_past(attempt) && self.address(next).0 < state.rows.job.tallies;
         let missing = next < self.chunk_count(attempt) && !self.is_accounted_for(state, attempt, next);
         match counted && missing {
             true => Step::SendNext { chunk: next, closed, again },
-            false => self.close(message, closed),
+            false => self.close(message, closed, again),
         }
     }
 
@@ -341,7 +409,11 @@ impl Programs {
         if let (After::Commit { skip }, Work::Chunk(chunk)) = (after, message.work) {
             counts += self.outcome(attempt, chunk, skip);
         }
+        let was_folded = state.rows.attempts[attempt].totals.closed[usize::from(number)] > 0;
         state.rows.fold(attempt, number, counts);
+        if self.rules == Rules::FoldBeforeNextTally && !was_folded && after == After::Done {
+            return Some(Step::LookAtNextTally { closed: number, again: false, after });
+        }
         self.announce_if_complete(state, who, attempt, after)
     }
 
@@ -380,7 +452,7 @@ impl Programs {
                 return Some(Step::CloseWithoutRest(number, After::Sweep(first)));
             }
             if tally.is_closed() && totals.closed[usize::from(number)] == 0 {
-                return Some(Step::Fold(number, After::Sweep(first)));
+                return Some(self.first_of_closing(number, true, After::Sweep(first)));
             }
         }
         let counted = (job.tallies * self.chunks_per_tally).min(self.chunk_count(job.attempt));

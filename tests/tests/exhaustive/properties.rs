@@ -26,6 +26,9 @@ pub const EVERY_JOB_ENDS: &str = "every job ends";
 /// A job with `maxConcurrency` W.
 pub const AT_MOST_W: &str = "at most W chunks are in flight";
 
+/// A job with A tallies ahead.
+pub const NOT_EARLY: &str = "no chunk is in flight before the tally A places before it is closed";
+
 /// The properties of a configuration.
 pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
     let mut properties = vec![
@@ -48,6 +51,14 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
     ];
     if protocol.programs.width.is_some() {
         properties.push(Property::always(AT_MOST_W, at_most_w_are_in_flight));
+    }
+    if protocol.programs.ahead.is_some() {
+        properties.push(Property::always(NOT_EARLY, |protocol: &Protocol, state: &State| {
+            let (programs, attempt) = (&protocol.programs, state.rows.job.attempt);
+            chunks_at_work(state)
+                .filter(|chunk| !programs.is_accounted_for(state, attempt, *chunk))
+                .all(|chunk| programs.may_fly(state, attempt, chunk))
+        }));
     }
     if protocol.budget.cancels > 0 {
         properties.push(Property::sometimes("a job is cancelled halfway", |_, State { rows, .. }| {

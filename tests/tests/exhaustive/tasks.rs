@@ -39,6 +39,8 @@ pub enum Step {
     PutTally(u8),
     /// *`split-job`: `tallies = n+1, dispatched = n, cursor` on `job`*.
     CountTally(u8),
+    /// The same without the messages, in the broken protocol that looked before whether they may be sent.
+    CountUnsent(u8),
     /// *`split-job`: 64 messages to the items queue*; here for one chunk, `again` if the tally was counted before.
     SendChunk { chunk: u8, again: bool },
     /// *`split-job`, time is up: `dispatched = tallies`, lease removed*.
@@ -57,6 +59,12 @@ pub enum Step {
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
     SendNext { chunk: u8, closed: bool, again: bool },
+    /// Whoever sees a closed tally that it has not closed itself: the strong read of the totals.
+    ReadTotals(u8, After),
+    /// Whoever sees a closed tally that is not folded: the strong reads of the job row and of the tally A places further.
+    LookAtNextTally { closed: u8, again: bool, after: After },
+    /// *whoever sees the tally closed: messages of the tally A places further*; here for one chunk.
+    SendOfNextTally { chunk: u8, closed: u8, again: bool, after: After },
     /// *`process-items`: `ADD closed {n}, counts, bytes` on `totals#k`*; also by every other run that sees a tally
     /// closed.
     Fold(u8, After),
@@ -202,6 +210,8 @@ impl Queues {
 pub struct Budget {
     /// An invocation dies between any two steps.
     pub crashes: u8,
+    /// A run of `process-items` dies between any two steps. No sweep is needed then.
+    pub chunk_crashes: u8,
     /// A message is delivered to a second worker while the first has it, or stays in its queue although acknowledged.
     pub duplicates: u8,
     /// The reply to a write is lost; the invocation repeats the step.

@@ -1,13 +1,15 @@
-//! `maxConcurrency`: a limit on the distinct chunks of a job in flight, and every chunk is processed in the end.
+//! `maxConcurrency`: a limit on the distinct chunks of a job in flight. Tallies ahead: a limit on its tallies. Every chunk is
+//! processed in the end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::files;
+use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::Jobs;
+use rowmill_core::ports::{Clock, Jobs, Pauses};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -60,6 +62,100 @@ async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
     let world = World::new(chunks_of(1));
     let file = world.store_csv(files::plain_csv(150)).await;
     let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
+    world.split().await;
+    world.cancel(job).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
+}
+
+#[tokio::test]
+async fn no_more_tallies_are_sent_ahead_than_the_job_row_says() {
+    for ahead in [1, 2, 3, 16] {
+        let world = World::new(Limits { tallies_ahead: ahead, ..chunks_of(1) });
+        let file = world.store_csv(files::plain_csv(5 * 64 + 10)).await;
+        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+        world.split().await;
+        let mut in_flight = world.chunks.take();
+        let mut most = 0;
+        while let Some(message) = in_flight.pop() {
+            let distinct: BTreeSet<_> = in_flight.iter().chain([&message]).map(|message| message.address).collect();
+            assert_eq!(distinct.len(), in_flight.len() + 1, "no message is sent twice");
+            assert_eq!(world.show(job).await.chunks_in_flight, distinct.len() as u64);
+            most = most.max(distinct.iter().map(|chunk| chunk.tally).collect::<BTreeSet<_>>().len());
+            world.process(&message, false).await;
+            in_flight.extend(world.chunks.take());
+        }
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 330), "{ahead} ahead");
+        assert_eq!(most, 6.min(ahead as usize), "exactly the limit");
+    }
+}
+
+#[tokio::test]
+async fn a_small_job_waits_for_a_few_tallies_of_a_big_one() {
+    let world = World::new(Limits { tallies_ahead: 2, ..chunks_of(1) });
+    let big = world.validate_csv(files::plain_csv(20 * 64)).await;
+    world.split().await;
+    let small = world.validate_csv(files::plain_csv(3)).await;
+    world.split().await;
+    let mut processed = 0;
+    let mut in_flight = std::collections::VecDeque::from(world.chunks.take());
+    while world.show(small).await.items_succeeded < 3 {
+        let message = in_flight.pop_front().expect("the small job is queued");
+        world.process(&message, false).await;
+        in_flight.extend(world.chunks.take());
+        processed += 1;
+    }
+    assert_eq!(processed, 2 * 64 + 3, "of 1,280 chunks of the big job");
+    assert_eq!(world.show(big).await.items_succeeded, 2 * 64);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_does_not_stall_a_job_with_tallies_ahead() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
+            let job = world.validate_csv(files::plain_csv(66)).await;
+            world.faults.plan(call, death);
+            world.run_through_crashes(Duration::from_secs(300)).await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 66), "{death:?} call {call}");
+            assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+            if world.faults.is_pending() {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
+    let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
+    let job = world.validate_csv(files::plain_csv(70)).await;
+    world.split().await;
+    let chunks = world.chunks.take();
+    assert_eq!(chunks.len(), 64);
+    world.process_all(&chunks[1..]).await;
+    // The last run has read the job row and is frozen while the job is paused.
+    let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+    world.faults.freeze(1, async move {
+        jobs.pause(job, 1, clock.now()).await.unwrap();
+    });
+    world.process(&chunks[0], false).await;
+    assert!(!world.faults.thaw());
+    assert!(world.chunks.take().is_empty(), "the last chunk of the tally was committed in the pause");
+    world.resume(job).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 70));
+}
+
+#[tokio::test]
+async fn a_cancelled_job_whose_last_tallies_were_never_sent_ends() {
+    let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
+    let job = world.validate_csv(files::plain_csv(150)).await;
     world.split().await;
     world.cancel(job).await;
     world.run().await;

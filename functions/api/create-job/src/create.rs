@@ -33,6 +33,7 @@ use crate::items;
 pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
 use crate::source::{self, DetectedSource, SourceDetector};
+use crate::tallies_ahead;
 
 /// The use case and the ports it works through.
 pub struct Creator {
@@ -299,7 +300,9 @@ impl Creator {
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);
         let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
-        Job { metadata: request.metadata.clone(), ..job }
+        let of_type = self.type_limits.of(&request.job_type);
+        let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, request.max_concurrency);
+        Job { metadata: request.metadata.clone(), tallies_ahead, ..job }
     }
 }
 

@@ -78,6 +78,12 @@ pub enum ChunkEnd {
     Rerouted,
 }
 
+impl ChunkEnd {
+    const fn of(committed: &Committed, counts: Counts) -> Self {
+        if committed.is_won() { Self::Committed(counts) } else { Self::Repeated }
+    }
+}
+
 /// One run at a chunk: its message, and its time.
 pub(crate) struct Delivery<'a> {
     pub message: &'a ChunkMessage,
@@ -287,15 +293,11 @@ impl ChunkProcessor {
             _ => MarkKind::Clean,
         };
         let mark = Mark { kind, run: run_output.unwrap_or(delivery.run) };
-        match self.steps.committer.commit(delivery.message, mark, progress.counts).await? {
-            Committed::Won(tally) => {
-                if progress.counts.failed > 0 {
-                    self.check_tolerance(delivery, prepared, &tally).await?;
-                }
-                Ok(ChunkEnd::Committed(progress.counts))
-            }
-            Committed::Lost(_) => Ok(ChunkEnd::Repeated),
+        let committed = self.steps.committer.commit(delivery.message, mark, progress.counts).await?;
+        if committed.is_won() && progress.counts.failed > 0 {
+            self.check_tolerance(delivery, prepared, committed.tally()).await?;
         }
+        Ok(ChunkEnd::of(&committed, progress.counts))
     }
 
     /// Ends a chunk whose job was stopped before this run began: finished items keep their outcomes, the rest is
@@ -346,10 +348,8 @@ impl ChunkProcessor {
     async fn skip_all(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
         let counts = Counts::all_skipped(delivery.message.chunk.items.into());
         let mark = Mark { kind: MarkKind::Skipped, run: delivery.run };
-        Ok(match self.steps.committer.commit(delivery.message, mark, counts).await? {
-            Committed::Won(_) => ChunkEnd::Committed(counts),
-            Committed::Lost(_) => ChunkEnd::Repeated,
-        })
+        let committed = self.steps.committer.commit(delivery.message, mark, counts).await?;
+        Ok(ChunkEnd::of(&committed, counts))
     }
 
     /// Stops the job if more items have failed than it tolerates. One read is enough: it counts the closed tallies and

@@ -27,7 +27,7 @@ pub struct TallyDispatcher<'a> {
     pub objects: &'a dyn Objects,
     /// The items queue.
     pub chunks: &'a dyn Queue<ChunkMessage>,
-    /// Holds the job to its `maxConcurrency`.
+    /// Bounds how many chunks of the job have messages.
     pub window: &'a ConcurrencyWindow,
     /// The time.
     pub clock: &'a dyn Clock,
@@ -133,7 +133,7 @@ impl TallyDispatcher<'_> {
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(self.job, address(place), delivery_mode);
         let messages = places.filter_map(message).collect();
-        self.chunks.send(&self.window.admit(messages).await?).await
+        self.chunks.send(&self.window.admit(self.job, messages).await?).await
     }
 
     /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
-use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally};
+use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally, Totals};
 use crate::ports::{Clock, Committed, JobStore, PortError, Queue};
 use crate::progress::window::ConcurrencyWindow;
 
@@ -17,7 +17,7 @@ use crate::progress::window::ConcurrencyWindow;
 pub struct ChunkCommitter {
     /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// Sends the next chunk of a job with `maxConcurrency`.
+    /// Sends the next chunk or tally that waits for a commit.
     pub window: ConcurrencyWindow,
     /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
@@ -38,10 +38,17 @@ impl ChunkCommitter {
         );
         let commit = Commit { chunk: message.address, mark, counts, bytes: message.weight(), at: self.clock.now() };
         let committed = self.jobs.commit(message.job_guid, &commit).await?;
-        if let Committed::Won(_) = committed {
-            self.window.send_next(message, DeliveryMode::Fresh).await?;
+        match &committed {
+            Committed::Won(tally) => {
+                self.window.send_next(message, DeliveryMode::Fresh).await?;
+                if tally.is_closed() {
+                    self.window.send_next_tally(message.job_guid, tally, DeliveryMode::Fresh).await?;
+                    self.fold(message.job_guid, &message.owner, tally).await?;
+                }
+            }
+            Committed::WonBefore(tally) => self.settle(message, tally).await?,
+            Committed::Lost(tally) => self.close(message.job_guid, &message.owner, tally).await?,
         }
-        self.close(message.job_guid, &message.owner, committed.tally()).await?;
         Ok(committed)
     }
 
@@ -63,7 +70,8 @@ impl ChunkCommitter {
         self.close(message.job_guid, &message.owner, tally).await
     }
 
-    /// Folds a tally if it is closed, and announces the attempt if this was its last tally.
+    /// Takes the steps that follow the last commit of a tally, if it is closed: sends the tally that waits for it, folds it,
+    /// and announces the attempt if this was its last tally.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -71,7 +79,21 @@ impl ChunkCommitter {
         if !tally.is_closed() {
             return Ok(());
         }
+        let totals = self.jobs.totals(job, tally.attempt).await?;
+        if totals.closed.contains(&tally.number) {
+            return self.announce(job, owner, &totals).await;
+        }
+        self.window.send_next_tally(job, tally, DeliveryMode::Recovered).await?;
+        self.fold(job, owner, tally).await
+    }
+
+    /// Folds a closed tally, and announces the attempt if this was its last tally.
+    async fn fold(&self, job: JobGuid, owner: &Owner, tally: &Tally) -> Result<(), PortError> {
         let totals = self.jobs.fold(job, tally).await?;
+        self.announce(job, owner, &totals).await
+    }
+
+    async fn announce(&self, job: JobGuid, owner: &Owner, totals: &Totals) -> Result<(), PortError> {
         if totals.is_complete() {
             let (job_guid, attempt, owner) = (job, totals.attempt, owner.clone());
             self.completions.send(&[CompletionMessage { job_guid, attempt, composing: None, owner }]).await?;
@@ -88,6 +110,7 @@ impl ChunkCommitter {
         while !tally.is_closed() {
             tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
         }
-        self.close(job.job_guid, &job.owner, &tally).await
+        // No tally that waits for it is sent: each of a stopped job is closed in this way.
+        self.fold(job.job_guid, &job.owner, &tally).await
     }
 }

@@ -62,11 +62,19 @@ impl Counters {
     }
 
     /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them is
-    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is. A width of 0, which
-    /// no request may have, counts as 1.
-    pub fn in_flight(&self, max_concurrency: Option<u32>) -> u64 {
-        let Some(width) = max_concurrency else {
-            return self.open.iter().map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
+    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is. Neither are
+    /// those of a tally that waits until the one `tallies_ahead` places before it is closed. A width of 0, which no request
+    /// may have, counts as 1.
+    pub fn in_flight(&self, job: &Job) -> u64 {
+        let Some(width) = job.max_concurrency else {
+            let open: BTreeSet<u32> =
+                self.open.iter().filter(|tally| !tally.is_closed()).map(|tally| tally.number).collect();
+            let waits = |tally: &&Tally| {
+                let awaited = job.tallies_ahead.and_then(|ahead| tally.number.checked_sub(ahead.max(1)));
+                awaited.is_some_and(|awaited| open.contains(&awaited))
+            };
+            let sent = self.open.iter().filter(|tally| !waits(tally));
+            return sent.map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
         };
         let chains: BTreeSet<u64> =
             self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width.max(1))).collect();
@@ -105,6 +113,7 @@ fn percent(committed: u64, whole: u64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::model::ids::RunId;
     use crate::model::tally::{Mark, MarkKind};
     use crate::text::{Chunk, ChunkMode, Position};
@@ -125,19 +134,36 @@ mod tests {
     #[test]
     fn chunks_are_in_flight_until_they_are_committed() {
         let counters = |open| Counters { totals: Totals::default(), open };
-        assert_eq!(counters(Vec::new()).in_flight(None), 0);
+        let in_flight =
+            |counters: &Counters, max_concurrency| counters.in_flight(&Job { max_concurrency, ..fixtures::job() });
+        assert_eq!(in_flight(&counters(Vec::new()), None), 0);
         let open = counters(vec![tally(0, 64, &[0, 2]), tally(2, 5, &[0, 1, 2, 3])]);
-        assert_eq!(open.in_flight(None), 63);
+        assert_eq!(in_flight(&open, None), 63);
         // Chunks 1 and 3 to 63, and chunk 132: those before them in their chain are committed, those behind them wait.
-        assert_eq!(open.in_flight(Some(1)), 1);
-        assert_eq!(open.in_flight(Some(0)), 1, "a stored width that cannot be is no panic");
-        assert_eq!(open.in_flight(Some(3)), 3);
-        assert_eq!(open.in_flight(Some(1000)), 63);
+        assert_eq!(in_flight(&open, Some(1)), 1);
+        assert_eq!(in_flight(&open, Some(0)), 1, "a stored width that cannot be is no panic");
+        assert_eq!(in_flight(&open, Some(3)), 3);
+        assert_eq!(in_flight(&open, Some(1000)), 63);
         let mut skipped = tally(0, 64, &[0]);
         skipped.done = skipped.expected;
-        assert_eq!(counters(vec![skipped]).in_flight(Some(3)), 0, "the rest of a tally is skipped without marks");
+        assert_eq!(in_flight(&counters(vec![skipped]), Some(3)), 0, "the rest of a tally is skipped without marks");
         let last = counters(vec![tally(2, 5, &[0, 1, 2, 3])]);
-        assert_eq!((last.in_flight(Some(3)), last.in_flight(None)), (1, 1), "the other chains have no chunks left");
+        assert_eq!((in_flight(&last, Some(3)), in_flight(&last, None)), (1, 1), "the other chains have no chunks left");
+    }
+
+    #[test]
+    fn a_tally_that_waits_for_another_one_is_not_in_flight() {
+        let counters = |open| Counters { totals: Totals::default(), open };
+        let in_flight =
+            |counters: &Counters, ahead| counters.in_flight(&Job { tallies_ahead: Some(ahead), ..fixtures::job() });
+        let open = counters(vec![tally(3, 64, &[0]), tally(4, 64, &[]), tally(5, 64, &[]), tally(6, 7, &[])]);
+        assert_eq!(in_flight(&open, 1), 63, "tally 4 waits for tally 3, and so on");
+        assert_eq!(in_flight(&open, 2), 63 + 64);
+        assert_eq!(in_flight(&open, 3), 63 + 64 + 64);
+        assert_eq!(in_flight(&open, 16), 63 + 64 + 64 + 7);
+        assert_eq!(in_flight(&open, 0), 63, "a stored number that cannot be is no panic");
+        let closed = counters(vec![tally(0, 1, &[0]), tally(1, 5, &[])]);
+        assert_eq!(in_flight(&closed, 1), 5, "the tally before is closed, though not folded");
     }
 
     #[test]

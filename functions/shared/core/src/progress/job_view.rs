@@ -101,7 +101,7 @@ fn paused(job: &Job, percent: u8) -> String {
 }
 
 fn chunks_in_flight(job: &Job, counters: Option<&Counters>) -> u64 {
-    counters.filter(|_| !job.status.is_terminal()).map_or(0, |counters| counters.in_flight(job.max_concurrency))
+    counters.filter(|_| !job.status.is_terminal()).map_or(0, |counters| counters.in_flight(job))
 }
 
 fn unprocessed(job: &Job) -> Option<Unprocessed> {

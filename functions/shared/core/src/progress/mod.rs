@@ -31,7 +31,7 @@ use window::ConcurrencyWindow;
 pub struct JobSteps {
     /// Commits chunks and closes tallies.
     pub committer: ChunkCommitter,
-    /// Enforces a job's `maxConcurrency`.
+    /// Bounds how many chunks of a job have messages.
     pub window: ConcurrencyWindow,
     /// Ends the split.
     pub split_end: SplitEnd,

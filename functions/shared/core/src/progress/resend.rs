@@ -21,7 +21,7 @@ pub struct ChunkResender {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The isolate queue, for chunks whose items run one at a time.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// Enforces a job's `maxConcurrency`.
+    /// Bounds how many chunks have messages.
     pub window: ConcurrencyWindow,
     /// Closes tallies.
     pub committer: ChunkCommitter,
@@ -43,7 +43,7 @@ impl ChunkResender {
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(job, address(place), DeliveryMode::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        for message in self.window.admit(missing.filter_map(message).collect()).await? {
+        for message in self.window.admit(job, missing.filter_map(message).collect()).await? {
             match self.jobs.checkpoint(job.job_guid, message.address).await? {
                 Some(checkpoint) if checkpoint.isolated => {
                     isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });

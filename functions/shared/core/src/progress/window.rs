@@ -1,10 +1,19 @@
-//! The concurrency window of a job with `maxConcurrency` W: chunk n may start once chunk n − W is committed.
+//! How many chunks of a job may have messages at once.
+//!
+//! With `maxConcurrency` W, chunk n may start once chunk n − W is committed. Any other job may have so many *tallies ahead*
+//! as its row says: the chunks of tally n are sent once the tally that many places before it is closed. So the messages of a
+//! big job never fill a queue, and a small job behind it waits for a few tallies, not for a whole file.
+//!
+//! In both chains a splitter and a committer may miss each other, so each writes first and reads then. The splitter counts
+//! the tally, then looks at the chunk or tally before. The committer commits, then looks whether the next tally is counted.
 
 use std::sync::Arc;
 
 use crate::items::chunk_index;
+use crate::model::ids::JobGuid;
+use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
-use crate::model::tally::Tally;
+use crate::model::tally::{ChunkAddress, Tally};
 use crate::ports::{JobStore, Objects, PortError, Queue};
 
 /// Decides which chunks may start, and sends the next one.
@@ -19,14 +28,19 @@ pub struct ConcurrencyWindow {
 }
 
 impl ConcurrencyWindow {
-    /// Filters to the messages inside the job's concurrency window.
+    /// Filters the messages of a tally to those that may be sent now.
     ///
-    /// The tally of the messages must be counted first. Then a run that commits an awaited chunk later finds the tally
-    /// counted and sends the message itself.
+    /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and sends
+    /// the messages itself.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn admit(&self, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
+    pub async fn admit(&self, job: &Job, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
+        let Some(first) = messages.first().map(|message| message.address) else { return Ok(messages) };
+        if let Some(awaited) = job.tallies_ahead.and_then(|ahead| first.tally.checked_sub(ahead.max(1))) {
+            let awaited = self.jobs.tally(job.job_guid, first.attempt, awaited).await?;
+            return Ok(if awaited.is_closed() { messages } else { Vec::new() });
+        }
         let mut before: Option<Tally> = None;
         let mut admitted = Vec::with_capacity(messages.len());
         for message in messages {
@@ -66,5 +80,35 @@ impl ConcurrencyWindow {
             Some(message) => self.chunks.send(&[message]).await,
             None => Ok(()),
         }
+    }
+
+    /// Sends the chunks of the tally that waits for this closed one. It does so before the closed tally is folded: so of a
+    /// folded tally the next one is sent, and whoever finds a tally closed but not folded sends it again. In a pause nothing
+    /// is sent: a resume sends what is missing.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn send_next_tally(
+        &self,
+        job: JobGuid,
+        closed: &Tally,
+        delivery_mode: DeliveryMode,
+    ) -> Result<(), PortError> {
+        let job = self.jobs.job(job).await?;
+        let Some(number) = job.tallies_ahead.and_then(|ahead| closed.number.checked_add(ahead.max(1))) else {
+            return Ok(());
+        };
+        if job.is_past(closed.attempt) || job.is_paused() || number >= job.split.tallies {
+            return Ok(());
+        }
+        let next = self.jobs.tally(job.job_guid, closed.attempt, number).await?;
+        if next.is_closed() {
+            return Ok(());
+        }
+        let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
+        let places = (0..).take(index.chunks.len()).filter(|place: &u8| next.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: closed.attempt, tally: number, index };
+        let messages: Vec<_> = places.filter_map(|place| index.message(&job, address(place), delivery_mode)).collect();
+        self.chunks.send(&messages).await
     }
 }

@@ -108,10 +108,10 @@ impl Tallies for DynamoDbJobStore {
                 let tally = tally_of(COMMIT.doing, item)?;
                 // Our own mark is our own commit: its reply was lost.
                 let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
-                if own { Committed::Won(tally) } else { Committed::Lost(tally) }
+                if own { Committed::WonBefore(tally) } else { Committed::Lost(tally) }
             }
         };
-        if matches!(committed, Committed::Won(_)) {
+        if committed.is_won() {
             measure(commit.counts);
         }
         Ok(committed)

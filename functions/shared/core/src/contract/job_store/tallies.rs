@@ -64,10 +64,10 @@ pub async fn a_chunk_is_counted_once_regardless_of_who_commits_it(store: &impl J
 
 pub async fn a_run_that_lost_the_reply_has_won(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
-    for _ in 0..2 {
-        let Committed::Won(won) = store.commit(guid(1), &commit(0, 0, 1)).await.unwrap() else { panic!("lost") };
-        assert_eq!((won.done, won.counts), (1, counts(1)));
-    }
+    let Committed::Won(won) = store.commit(guid(1), &commit(0, 0, 1)).await.unwrap() else { panic!("lost") };
+    assert_eq!((won.done, won.counts), (1, counts(1)));
+    let Committed::WonBefore(again) = store.commit(guid(1), &commit(0, 0, 1)).await.unwrap() else { panic!("lost") };
+    assert_eq!(again, won);
 }
 
 pub async fn a_chunk_of_a_missing_tally_is_not_counted(store: &impl JobStore) {
@@ -147,7 +147,7 @@ pub async fn a_tally_closed_without_its_rest_accepts_no_further_chunks(store: &i
     assert!(closed.is_closed() && closed.mark(0).is_none());
     let Committed::Lost(late) = store.commit(guid(1), &commit(0, 0, 2)).await.unwrap() else { panic!("counted twice") };
     assert_eq!(late, closed);
-    let Committed::Won(own) = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap() else { panic!("forgotten") };
+    let Committed::WonBefore(own) = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap() else { panic!("forgotten") };
     assert_eq!(own, closed);
     assert_eq!(store.skip_rest(guid(1), &closed, at(10)).await.unwrap().counts, skipped, "nothing is left to skip");
 }

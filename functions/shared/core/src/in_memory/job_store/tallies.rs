@@ -31,7 +31,7 @@ impl Tallies for InMemoryJobStore {
         let place = (job, commit.chunk.attempt, commit.chunk.tally);
         let tally = tables.tallies.get_mut(&place).ok_or(PortError::NotFound)?;
         match tally.mark(commit.chunk.index) {
-            Some(mark) if mark.run == commit.mark.run => return Ok(Committed::Won(tally.clone())),
+            Some(mark) if mark.run == commit.mark.run => return Ok(Committed::WonBefore(tally.clone())),
             None if !tally.is_closed() => {}
             _ => return Ok(Committed::Lost(tally.clone())),
         }

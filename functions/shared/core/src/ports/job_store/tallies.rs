@@ -70,8 +70,10 @@ pub trait Tallies: Send + Sync {
 /// The answer to a commit, with the current tally.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Committed {
-    /// This run's commit counts: applied now, or earlier with its reply lost.
+    /// This run's commit counts, from now on.
     Won(Tally),
+    /// This run's commit counts since an earlier write, whose reply was lost. Others may have seen it since.
+    WonBefore(Tally),
     /// Another run committed the chunk first.
     Lost(Tally),
 }
@@ -80,7 +82,12 @@ impl Committed {
     /// The current tally.
     pub const fn tally(&self) -> &Tally {
         match self {
-            Self::Won(tally) | Self::Lost(tally) => tally,
+            Self::Won(tally) | Self::WonBefore(tally) | Self::Lost(tally) => tally,
         }
+    }
+
+    /// Whether this run's commit counts.
+    pub const fn is_won(&self) -> bool {
+        matches!(self, Self::Won(_) | Self::WonBefore(_))
     }
 }
