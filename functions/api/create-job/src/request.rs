@@ -2,8 +2,8 @@
 
 pub use rowmill_api::request::CreateJobRequest;
 use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX, Tolerance};
+use rowmill_api::sha256_hex;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 /// The largest `params`, in bytes of their JSON.
 pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
@@ -50,7 +50,7 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
 
 /// The SHA-256 of a value, in hexadecimal digits.
 pub fn digest(value: &Value) -> String {
-    Sha256::digest(sorted(value)).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(sorted(value))
 }
 
 /// The value as JSON text with the names of every object in order, whatever order the client wrote them in.

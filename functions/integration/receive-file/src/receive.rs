@@ -6,13 +6,13 @@
 use bytes::Bytes;
 use create_job::create::{CreateJobError, Creator};
 use rowmill_api::blocks::Principal;
+use rowmill_api::sha256_hex;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys::{INBOX, INBOX_PROBLEMS, KEY_MAX_BYTES};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{ObjectHead, PortError, expiry};
 use rowmill_core::progress::blocked::BlockCheck;
-use sha2::{Digest, Sha256};
 
 use crate::limits::FileLimits;
 use crate::notes::{JobNotes, JobNotesError, SIDECAR_SUFFIX};
@@ -196,8 +196,7 @@ pub fn problem_key(key: &str) -> String {
     if place.len() <= KEY_MAX_BYTES {
         return place;
     }
-    let digest: String = Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{INBOX_PROBLEMS}{digest}.json")
+    format!("{INBOX_PROBLEMS}{}.json", sha256_hex(key))
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::Open;
 use crate::ids::JobGuid;
 use crate::open::words;
+use crate::sha256_hex;
 use crate::status::Status;
 
 /// The version of the canonical forms that `evidence` and `digest` are made of. It stands in their first line.
@@ -184,19 +184,14 @@ impl AuditView {
     /// This proof with its digest.
     #[must_use]
     pub fn sealed(mut self) -> Self {
-        self.digest = sha256_hex(self.canonical().as_bytes());
+        self.digest = sha256_hex(self.canonical());
         self
     }
 
     /// Whether the digest is that of this proof: nobody has altered one of the two on the way.
     pub fn is_intact(&self) -> bool {
-        self.digest == sha256_hex(self.canonical().as_bytes())
+        self.digest == sha256_hex(self.canonical())
     }
-}
-
-/// The SHA-256 of these bytes, in 64 hexadecimal digits.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -223,7 +218,7 @@ mod tests {
             |proof| proof.verdict = AuditVerdict::ProvedInPart.into(),
             |proof| proof.chunks_open = 1,
             |proof| proof.tallies_expired = 1,
-            |proof| proof.evidence = sha256_hex(b"other"),
+            |proof| proof.evidence = sha256_hex("other"),
             |proof| {
                 let code = AuditCode::TallyOpen.into();
                 proof.finding =

@@ -4,7 +4,7 @@
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
 //! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]), the keys of
-//! webhooks ([`webhook_key()`]) and the parameter `JobTypes` ([`job_type_limits`]).
+//! webhooks ([`webhook_key()`]), the parameter `JobTypes` ([`job_type_limits`]) and digests as text ([`sha256_hex`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -27,10 +27,12 @@ pub mod problem;
 pub mod request;
 pub mod results;
 pub mod routes;
+mod sha256;
 pub mod status;
 pub mod upload;
 pub mod webhook_key;
 mod whole;
 
 pub use open::{Open, Word};
+pub use sha256::sha256_hex;
 pub use webhook_key::webhook_key;

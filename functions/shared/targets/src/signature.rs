@@ -20,11 +20,10 @@
 //!
 //! The key is that of the target ([`webhook_key()`]), so that a service cannot sign calls to other services.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-use rowmill_api::webhook_key;
 use rowmill_api::webhook_key::hmac_sha256;
-use sha2::{Digest, Sha256};
+use rowmill_api::{sha256_hex, webhook_key};
 
 /// The name of the header with the time of the call.
 pub const TIMESTAMP_HEADER: &str = "rowmill-timestamp";
@@ -126,20 +125,8 @@ impl SignedCall<'_> {
 /// The idempotency key of a call: the same for every call with these items in this order, and different for all others.
 /// The service can recognise a repeated call by it.
 pub fn idempotency_key<'a>(identifiers: impl Iterator<Item = &'a str>) -> String {
-    let mut digest = Sha256::new();
-    for identifier in identifiers {
-        digest.update(identifier.as_bytes());
-        digest.update(b"\n");
-    }
-    hex(&digest.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let lines: Vec<&str> = identifiers.flat_map(|identifier| [identifier, "\n"]).collect();
+    sha256_hex(lines.concat())
 }
 
 #[cfg(test)]

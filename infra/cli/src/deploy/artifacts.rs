@@ -4,7 +4,7 @@ use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{BucketLocationConstraint, CreateBucketConfiguration};
 use futures::{StreamExt, TryStreamExt, stream};
-use sha2::{Digest, Sha256};
+use rowmill_api::sha256_hex;
 
 use crate::aws::{Aws, CallFailed, failed};
 use crate::package::Package;
@@ -79,7 +79,7 @@ pub(super) async fn upload_packages(
 /// Uploads the template and returns its URL. CloudFormation accepts 1 MB in a bucket, but only 51,200 bytes in a request.
 pub(super) async fn upload_template(aws: &Aws, bucket: &Bucket, template: &Template) -> Result<String, CallFailed> {
     let text = template.to_json();
-    let key = format!("templates/{:x}.json", Sha256::digest(&text));
+    let key = format!("templates/{}.json", sha256_hex(&text));
     put(aws, bucket, &key, text.into_bytes()).await?;
     Ok(aws.object_url(&bucket.name, &key))
 }

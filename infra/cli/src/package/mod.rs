@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use sha2::{Digest, Sha256};
+use rowmill_api::sha256_hex;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -118,11 +118,7 @@ impl Package {
     pub fn of(binary: &Binary) -> Result<Self, PackageError> {
         let executable = std::fs::read(&binary.path)
             .map_err(|source| PackageError::Unreadable { path: binary.path.clone(), source })?;
-        let mut digest = String::with_capacity(64);
-        for byte in Sha256::digest(&executable) {
-            digest.push_str(&format!("{byte:02x}"));
-        }
-        let key = format!("functions/{}/{digest}.zip", binary.package);
+        let key = format!("functions/{}/{}.zip", binary.package, sha256_hex(&executable));
         Ok(Self { name: binary.package.clone(), key, executable })
     }
 

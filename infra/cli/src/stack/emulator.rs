@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
+use rowmill_api::sha256_hex;
 use tokio::process::Command;
 
 use super::FileLock;
@@ -69,7 +69,7 @@ pub(super) async fn install(workspace: &Path, progress: Progress) -> Result<Path
     let venv = folder.join("venv");
     let python = venv.join("bin/python");
     let stamp_path = venv.join("requirements.sha256");
-    let stamp = format!("{:x}\n", Sha256::digest(&pinned));
+    let stamp = sha256_hex(&pinned) + "\n";
     // The stamp is written last, so that an interrupted installation is repeated.
     if std::fs::read_to_string(&stamp_path).is_ok_and(|found| found == stamp) && python.is_file() {
         return Ok(python);

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
 use rowmill_api::ids::FileGuid;
+use rowmill_api::sha256_hex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::SourceFile;
 use crate::login::private_folder;
@@ -69,8 +69,7 @@ impl RememberedUploads {
         self.remove_old();
         let source = std::fs::canonicalize(&file.path).ok()?;
         let modified = file.modified?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        let name = Sha256::digest(format!("{server}\n{}\n{modified}\n{}", file.size, source.display()));
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = sha256_hex(format!("{server}\n{}\n{modified}\n{}", file.size, source.display()));
         let path = self.folder.join(name + ".json");
         let mut file = private_file(&path)?;
         match file.try_lock() {

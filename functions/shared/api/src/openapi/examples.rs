@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audit::{AuditVerdict, AuditView, sha256_hex};
+use crate::audit::{AuditVerdict, AuditView};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
@@ -22,6 +22,7 @@ use crate::request::{
 };
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
 use crate::routes::Body;
+use crate::sha256_hex;
 use crate::status::{JobOutcome, Stage, Status, WarningCode};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
@@ -316,7 +317,7 @@ pub fn audit() -> AuditView {
         tallies_expired: 0,
         at: at(60),
         next: None,
-        evidence: sha256_hex(b"all that was read"),
+        evidence: sha256_hex("all that was read"),
         digest: String::new(),
     };
     view.sealed()

@@ -1,7 +1,7 @@
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, Response};
+use rowmill_api::sha256_hex;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::{Problem, header};
 
@@ -45,8 +45,7 @@ pub fn to_be_polled(mut answer: Response<Body>) -> Response<Body> {
 
 /// The ETag of a body.
 pub fn etag_of(body: &[u8]) -> String {
-    let digest: String = Sha256::digest(body).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{digest}\"")
+    format!("\"{}\"", &sha256_hex(body)[..32])
 }
 
 /// Adds the ETag of the body to the answer. If the client has this body already, answers 304 without it.

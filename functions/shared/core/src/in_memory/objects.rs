@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rowmill_api::sha256_hex;
 use sha2::{Digest, Sha256};
 
 use super::lock;
@@ -75,9 +76,7 @@ impl InMemoryObjects {
 }
 
 fn etag(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hex}\"")
+    format!("\"{}\"", &sha256_hex(bytes)[..32])
 }
 
 #[async_trait]

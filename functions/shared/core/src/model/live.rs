@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
+use rowmill_api::sha256_hex;
 
 use crate::model::ids::{JobGuid, Owner};
 
@@ -24,7 +24,7 @@ pub struct TicketDigest(String);
 impl TicketDigest {
     /// The digest of this ticket.
     pub fn of(ticket: &str) -> Self {
-        Self(Sha256::digest(ticket).iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(sha256_hex(ticket))
     }
 
     /// The digest as stored.

@@ -1,6 +1,7 @@
 //! The end of a job: its counts, its manifest and its result files.
 
-use rowmill_api::audit::{AuditCode, sha256_hex};
+use rowmill_api::audit::AuditCode;
+use rowmill_api::sha256_hex;
 use serde::Deserialize;
 
 use super::state::{AuditState, words};

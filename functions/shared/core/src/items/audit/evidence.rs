@@ -1,6 +1,7 @@
 //! The hash chain over what an audit reads. Its form is documented in `docs/protocol.md`.
 
-use rowmill_api::audit::{AUDIT_FORM, sha256_hex};
+use rowmill_api::audit::AUDIT_FORM;
+use rowmill_api::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::JobGuid;
@@ -16,11 +17,11 @@ pub(super) struct Evidence(String);
 
 impl Evidence {
     pub(super) fn begin(job: JobGuid) -> Self {
-        Self(sha256_hex(format!("{AUDIT_FORM}\njob {job}\n").as_bytes()))
+        Self(sha256_hex(format!("{AUDIT_FORM}\njob {job}\n")))
     }
 
     pub(super) fn add(&mut self, line: &str) {
-        self.0 = sha256_hex(format!("{}\n{line}\n", self.0).as_bytes());
+        self.0 = sha256_hex(format!("{}\n{line}\n", self.0));
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -69,7 +70,7 @@ mod tests {
         for other in [&["b", "a"][..], &["a"], &["a", "b", ""], &["a\nb"]] {
             assert_ne!(chain(&["a", "b"]), chain(other), "{other:?}");
         }
-        let expected = sha256_hex(format!("{}\na\n", chain(&[]).as_str()).as_bytes());
+        let expected = sha256_hex(format!("{}\na\n", chain(&[]).as_str()));
         assert_eq!(chain(&["a"]).as_str(), expected);
         assert!(chain(&["a"]).is_well_formed());
         assert!(!Evidence("A".repeat(64)).is_well_formed() && !Evidence(String::new()).is_well_formed());

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_api::audit::{AuditCode, sha256_hex};
+use rowmill_api::audit::AuditCode;
+use rowmill_api::sha256_hex;
 
 use super::chunks::{Rows, check_index, rows_of_chunks};
 use super::evidence::tally_line;
