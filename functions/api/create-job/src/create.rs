@@ -230,10 +230,8 @@ impl Creator {
     async fn deduped(&self, owner: &Owner, key: String, now: Timestamp) -> Result<Deduped, PortError> {
         let known = self.jobs.deduped(owner, &key, now).await?;
         if let Some(job) = known {
-            match self.jobs.job(job).await {
-                Ok(job) if dedupe::is_reusable(&job) && job.expires_at.is_none_or(|expires_at| expires_at > now) => {
-                    return Ok(Deduped::Same(Box::new(job)));
-                }
+            match self.jobs.owned(owner, job, now).await {
+                Ok(job) if dedupe::is_reusable(&job) => return Ok(Deduped::Same(Box::new(job))),
                 Ok(_) | Err(PortError::NotFound) => {}
                 Err(error) => return Err(error),
             }
