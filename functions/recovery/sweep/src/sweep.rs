@@ -176,8 +176,8 @@ impl Sweeper {
         Ok((self.clock.now(), job.recoveries))
     }
 
-    /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been running when it was paused, and the
-    /// run that committed one of them may have died before the next step.
+    /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been running
+    /// when it was paused, and the run that committed one of them may have died before the next step.
     async fn look_at_paused(
         &self,
         job: &Job,
