@@ -112,11 +112,8 @@ impl ChunkProcessor {
             Err(PortError::NotFound) => return Ok(ChunkEnd::Past),
             job => job?,
         };
-        if job.is_past(message.address.attempt) {
-            return Ok(ChunkEnd::Past);
-        }
-        if job.is_paused() {
-            return Ok(ChunkEnd::Paused);
+        if let Some(end) = dropped(&job, message.address.attempt) {
+            return Ok(end);
         }
         let mut checkpoint = Checkpoint::blank(message.address, self.clock.now());
         if redelivered || message.delivery_mode != DeliveryMode::Fresh {
@@ -141,11 +138,8 @@ impl ChunkProcessor {
         if job.first_chunk_at.is_none() {
             // Before any item begins: a job that is stopped for lack of capacity has processed none.
             let job = watch.begin(message.job_guid, message.address.attempt).await?;
-            if job.is_past(message.address.attempt) {
-                return Ok(ChunkEnd::Past);
-            }
-            if job.is_paused() {
-                return Ok(ChunkEnd::Paused);
+            if let Some(end) = dropped(&job, message.address.attempt) {
+                return Ok(end);
             }
             if job.stop.is_some() {
                 return self.skip(&delivery).await;
@@ -377,6 +371,17 @@ impl ChunkProcessor {
         let next = ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message.clone() };
         self.isolated.send(&[next]).await?;
         Ok(ChunkEnd::Continued)
+    }
+}
+
+/// How the delivery ends if its message is dropped: nothing of this attempt is left to do, or the job is paused.
+const fn dropped(job: &Job, attempt: u32) -> Option<ChunkEnd> {
+    if job.is_past(attempt) {
+        Some(ChunkEnd::Past)
+    } else if job.is_paused() {
+        Some(ChunkEnd::Paused)
+    } else {
+        None
     }
 }
 

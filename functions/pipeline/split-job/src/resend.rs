@@ -26,10 +26,11 @@ impl Splitter {
     /// # Errors
     /// A port that is unavailable.
     pub(crate) async fn resend(&self, job: &Job, time_limit: Timestamp) -> Result<ResendEnd, PortError> {
-        let Some(mut from) = job.resend_from else { return Ok(ResendEnd::Whole) };
+        let Some(first) = job.resend_from else { return Ok(ResendEnd::Whole) };
+        let mut from = first;
         let counters = Counters::read(&*self.jobs, job).await?;
-        for tally in counters.open.iter().filter(|tally| tally.number >= job.resend_from.unwrap_or(0)) {
-            if Some(from) != job.resend_from && self.clock.now() >= time_limit {
+        for tally in counters.open.iter().filter(|tally| tally.number >= first) {
+            if from != first && self.clock.now() >= time_limit {
                 return Ok(ResendEnd::OutOfTime);
             }
             // Also those of a tally that a splitter is sending: it may have sent some of them in the pause.
