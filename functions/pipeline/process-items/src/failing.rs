@@ -25,25 +25,23 @@ impl ChunkProcessor {
         open: usize,
         error: ItemError,
     ) -> Result<ChunkEnd, RunError> {
-        if !self.breaker.is_off() {
-            let (message, job) = (delivery.message, delivery.watch.job(delivery.message.job_guid).await?);
-            let run = FailedRun {
-                job: message.job_guid,
-                attempt: message.address.attempt,
-                began: delivery.began,
-                code: &error.code,
-                good: self.good_runs.take(&prepared.spec.job_type),
-                lanes: self.type_limits.of(&prepared.spec.job_type).concurrency,
-                is_isolated: message.delivery_mode == DeliveryMode::Isolated,
-            };
-            if let Some(held_back) = self.breaker.after_failure(&job, &run, &error.message).await? {
-                tracing::warn!(
-                    job.id = %message.job_guid, job.type_name = job.job_type, error.code = error.code,
-                    breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
-                    "target down, job paused"
-                );
-                return Ok(ChunkEnd::Paused);
-            }
+        let (message, job) = (delivery.message, delivery.watch.job(delivery.message.job_guid).await?);
+        let run = FailedRun {
+            job: message.job_guid,
+            attempt: message.address.attempt,
+            began: delivery.began,
+            code: &error.code,
+            good: self.good_runs.take(&prepared.spec.job_type),
+            lanes: self.type_limits.of(&prepared.spec.job_type).concurrency,
+            is_isolated: message.delivery_mode == DeliveryMode::Isolated,
+        };
+        if let Some(held_back) = self.breaker.after_failure(&job, &run, &error.message).await? {
+            tracing::warn!(
+                job.id = %message.job_guid, job.type_name = job.job_type, error.code = error.code,
+                breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
+                "target down, job paused"
+            );
+            return Ok(ChunkEnd::Paused);
         }
         Err(RunError::StillFailing { open, error })
     }

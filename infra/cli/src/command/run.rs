@@ -138,19 +138,16 @@ async fn run(
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
-    let mut items = None;
-    let file_guid = match source {
-        Source::Upload(file_guid) => Some(*file_guid),
+    let (file_guid, items) = match source {
+        Source::Upload(file_guid) => (Some(*file_guid), None),
         Source::File(file) => {
             let report = reporter.upload(file);
             let remembered = RememberedUploads::of_user();
-            Some(store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid)
+            let stored = store(&connection.api, file, remembered.as_ref(), &report.progress).await?;
+            (Some(stored.upload.file_guid), None)
         }
-        Source::Items(rows) => {
-            items = Some(rows.clone());
-            None
-        }
-        Source::None => None,
+        Source::Items(rows) => (None, Some(rows.clone())),
+        Source::None => (None, None),
     };
     let new_job = CreateJobRequest {
         job_type: args.job_type.clone(),

@@ -54,15 +54,7 @@ const NOTE_ALL_RESENT: Update = Update { change: "SET #movedAt = :now REMOVE #re
 #[async_trait]
 impl Pauses for DynamoDbJobStore {
     async fn pause(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost> {
-        let values = vec![
-            (":attempt", number(attempt)),
-            (":now", time(now)),
-            (":one", number(1)),
-            (":waiting", status_value(Status::Waiting)),
-            (":running", status_value(Status::Running)),
-            (":paused", status_value(Status::Paused)),
-        ];
-        match self.move_job(job, &PAUSE, values).await? {
+        match self.move_job(job, &PAUSE, pause_values(attempt, now)).await? {
             JobWritten::Refused(seen)
                 if seen.attempt == attempt && seen.is_paused() && seen.breaker_pause.is_some() =>
             {
@@ -81,17 +73,8 @@ impl Pauses for DynamoDbJobStore {
         look_at: Timestamp,
     ) -> Result<Job, WriteLost> {
         let reason = breaker_pause_text(pause).map_err(|error| PortError::invalid(PAUSE.doing, error))?;
-        let values = vec![
-            (":attempt", number(attempt)),
-            (":now", time(pause.at)),
-            (":look", time(look_at)),
-            (":reason", text(reason)),
-            (":shard", number(wake_shard(job))),
-            (":one", number(1)),
-            (":waiting", status_value(Status::Waiting)),
-            (":running", status_value(Status::Running)),
-            (":paused", status_value(Status::Paused)),
-        ];
+        let mut values = pause_values(attempt, pause.at);
+        values.extend([(":look", time(look_at)), (":reason", text(reason)), (":shard", number(wake_shard(job)))]);
         match self.move_job(job, &PAUSE_BY_BREAKER, values).await? {
             JobWritten::Refused(job) if job.attempt == attempt && job.is_paused() => Ok(job),
             written => written.into(),
@@ -144,6 +127,17 @@ impl DynamoDbJobStore {
             written => written.into(),
         }
     }
+}
+
+fn pause_values(attempt: u32, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
+    vec![
+        (":attempt", number(attempt)),
+        (":now", time(now)),
+        (":one", number(1)),
+        (":waiting", status_value(Status::Waiting)),
+        (":running", status_value(Status::Running)),
+        (":paused", status_value(Status::Paused)),
+    ]
 }
 
 fn resume_values(job: JobGuid, attempt: u32, now: Timestamp) -> Vec<(&'static str, AttributeValue)> {
