@@ -11,6 +11,15 @@ use super::text::{JOB_COLUMNS, QUEUE_COLUMNS, job_cells, queue_cells, rates_line
 use super::{Queue, Rates, Snapshot};
 use crate::terminal::escape_controls;
 
+/// Lines of the head, and of the message and the keys at the foot.
+const HEAD_AND_FOOT: [u16; 3] = [3, 1, 1];
+
+/// The fewest lines that the jobs have, with their border and heading.
+const JOBS_LEAST: u16 = 4;
+
+/// The border and the heading of the queues.
+const QUEUES_FRAME: u16 = 3;
+
 /// What the screen shows.
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -65,13 +74,16 @@ impl Screen {
             frame.render_widget(Paragraph::new(reason), frame.area());
             return;
         };
-        let queues = u16::try_from(snapshot.queues.len()).unwrap_or(u16::MAX).saturating_add(3);
+        let [head, detail, foot] = HEAD_AND_FOOT;
+        let lines = frame.area().height.saturating_sub(head + QUEUES_FRAME + JOBS_LEAST + detail + foot);
+        let queues = fitting(&snapshot.queues, lines.into());
+        let queue_lines = u16::try_from(queues.len()).unwrap_or(u16::MAX).saturating_add(QUEUES_FRAME);
         let [head, middle, jobs, detail, foot] = Layout::vertical([
-            Constraint::Length(3),
-            Constraint::Length(queues),
-            Constraint::Min(4),
-            Constraint::Length(1),
-            Constraint::Length(1),
+            Constraint::Length(head),
+            Constraint::Length(queue_lines),
+            Constraint::Min(JOBS_LEAST),
+            Constraint::Length(detail),
+            Constraint::Length(foot),
         ])
         .areas(frame.area());
         let lines = [
@@ -80,7 +92,7 @@ impl Screen {
             format!("refused: {}", refusals_line(snapshot)),
         ];
         frame.render_widget(Paragraph::new(lines.map(Line::from).to_vec()), head);
-        frame.render_widget(queue_table(&snapshot.queues), middle);
+        frame.render_widget(queue_table(&queues, snapshot.queues.len() - queues.len()), middle);
         draw_jobs(frame, jobs, snapshot, &mut self.selected);
         let job = self.selected.selected().and_then(|place| snapshot.jobs.get(place)?.view.as_ref());
         let message = job.map(|view| escape_controls(&view.message)).unwrap_or_default();
@@ -95,14 +107,28 @@ fn heading<'a>(columns: impl IntoIterator<Item = &'a str>) -> Row<'a> {
     Row::new(columns.into_iter().map(Cell::from)).style(Style::new().add_modifier(Modifier::BOLD))
 }
 
-fn queue_table(queues: &[Queue]) -> Table<'static> {
+/// The queues that fit into so many lines: all of them, or without some of the empty ones, the last first.
+fn fitting(queues: &[Queue], lines: usize) -> Vec<&Queue> {
+    let mut surplus = queues.len().saturating_sub(lines);
+    let fits = |queue: &&Queue| {
+        let is_left_out = surplus > 0 && queue.waiting + queue.in_flight == 0;
+        surplus -= usize::from(is_left_out);
+        !is_left_out
+    };
+    let mut fitting: Vec<&Queue> = queues.iter().rev().filter(fits).collect();
+    fitting.reverse();
+    fitting
+}
+
+fn queue_table(queues: &[&Queue], left_out: usize) -> Table<'static> {
     let rows = queues.iter().map(|queue| {
         let has_dead_letters = queue.is_dead_letter_queue() && queue.waiting + queue.in_flight > 0;
         let style = if has_dead_letters { Style::new().fg(Color::Red) } else { Style::new() };
         Row::new(queue_cells(queue)).style(style)
     });
     let widths = [Constraint::Length(24), Constraint::Length(12), Constraint::Length(12), Constraint::Min(10)];
-    Table::new(rows, widths).header(heading(QUEUE_COLUMNS)).block(Block::bordered().title("queues"))
+    let title = if left_out == 0 { "queues".to_owned() } else { format!("queues, without {left_out} empty ones") };
+    Table::new(rows, widths).header(heading(QUEUE_COLUMNS)).block(Block::bordered().title(title))
 }
 
 fn draw_jobs(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, selected: &mut TableState) {
@@ -132,7 +158,11 @@ mod tests {
     use super::*;
 
     fn drawn(screen: &mut Screen) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(130, 20)).unwrap();
+        drawn_in(20, screen)
+    }
+
+    fn drawn_in(lines: u16, screen: &mut Screen) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(130, lines)).unwrap();
         terminal.draw(|frame| screen.draw(frame)).unwrap();
         terminal.backend().to_string()
     }
@@ -158,6 +188,23 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_low_screen_shows_every_queue_with_messages_and_the_first_empty_ones() {
+        let queue = |number: u64| {
+            let (waiting, in_flight) = (u64::from(number == 15), u64::from(number == 9));
+            Queue { name: format!("Queue{number}"), waiting, in_flight, oldest: None }
+        };
+        let queues: Vec<Queue> = (1..=15).map(queue).collect();
+        let mut screen = Screen::default();
+        screen.show(Snapshot { queues, jobs: vec![job(1, 500)], active: 1, ..snapshot() });
+        let shows = |text: &str, number: u64| text.contains(&format!("Queue{number} "));
+        let text = drawn_in(24, &mut screen);
+        assert!(text.contains("queues, without 3 empty ones") && text.contains("user-1"), "{text}");
+        assert_eq!((1..=15).filter(|number| !shows(&text, *number)).collect::<Vec<_>>(), [12, 13, 14], "{text}");
+        let text = drawn_in(27, &mut screen);
+        assert!(!text.contains("without") && (1..=15).all(|number| shows(&text, number)), "{text}");
     }
 
     #[test]
