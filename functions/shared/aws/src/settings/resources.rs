@@ -46,13 +46,13 @@ resources! {
     /// Jobs to split.
     JOBS_QUEUE = "ROWMILL_JOBS_QUEUE_URL", "the URL of the jobs queue";
     /// Jobs with high priority to split.
-    JOBS_HIGH_QUEUE = "ROWMILL_JOBS_HIGH_QUEUE_URL", "the URL of the jobs queue for high priority";
+    JOBS_HIGH_QUEUE = "ROWMILL_JOBS_HIGH_QUEUE_URL", "the URL of the jobs-high queue";
     /// Chunks to process.
     ITEMS_QUEUE = "ROWMILL_ITEMS_QUEUE_URL", "the URL of the items queue";
-    /// Chunks of jobs with high priority to process.
-    ITEMS_HIGH_QUEUE = "ROWMILL_ITEMS_HIGH_QUEUE_URL", "the URL of the items queue for high priority";
-    /// Chunks of jobs with low priority to process.
-    ITEMS_LOW_QUEUE = "ROWMILL_ITEMS_LOW_QUEUE_URL", "the URL of the items queue for low priority";
+    /// Chunks of jobs with high priority.
+    ITEMS_HIGH_QUEUE = "ROWMILL_ITEMS_HIGH_QUEUE_URL", "the URL of the items-high queue";
+    /// Chunks of jobs with low priority.
+    ITEMS_LOW_QUEUE = "ROWMILL_ITEMS_LOW_QUEUE_URL", "the URL of the items-low queue";
     /// Chunks to process one item at a time.
     ISOLATE_QUEUE = "ROWMILL_ISOLATE_QUEUE_URL", "the URL of the isolate queue";
     /// Chunks of the job types that have lanes.
