@@ -6,7 +6,7 @@ use std::fs;
 use rowmill_aws::metrics::Metric;
 use serde_json::{Value, json};
 
-use crate::{WITHOUT_READER, event_sources, is_dead_letter_queue, properties, target, template, workspace};
+use crate::{WITHOUT_READER, default_of, event_sources, is_dead_letter_queue, properties, target, template, workspace};
 
 const ALARM: &str = "AWS::CloudWatch::Alarm";
 
@@ -128,6 +128,21 @@ fn every_queue_that_a_function_reads_has_an_alarm_on_its_oldest_message() {
         let age = ("ApproximateAgeOfOldestMessage".to_owned(), source.queue.to_owned());
         assert!(watched.contains(&age), "nobody hears that messages of {} wait", source.queue);
     }
+}
+
+/// Chunks of low priority wait by design.
+#[test]
+fn waiting_chunks_of_low_priority_raise_an_alarm_after_two_hours_and_before_the_default_deadline() {
+    let template = template();
+    let behind = |name: &str| properties(&template, &format!("{name}Behind"));
+    for name in ["Jobs", "JobsHigh", "Items", "ItemsHigh", "ItemsLow"] {
+        let alarm = behind(name);
+        assert_eq!(alarm["Threshold"]["Ref"], "QueueAgeAlarmSeconds", "{name}");
+        assert_eq!(alarm["EvaluationPeriods"], if name == "ItemsLow" { 24 } else { 1 }, "{name}");
+    }
+    let lasting = evaluation_seconds(behind("ItemsLow"));
+    assert_eq!(lasting, 2 * HOUR_SECONDS);
+    assert!(default_of(&template, "QueueAgeAlarmSeconds") + lasting < default_of(&template, "DefaultDeadlineSeconds"));
 }
 
 #[test]

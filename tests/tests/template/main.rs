@@ -10,12 +10,14 @@ mod metrics;
 mod parameters;
 mod permission_list;
 mod permissions;
+mod priorities;
 mod queues;
 mod recursion;
 mod schedule;
 mod settings;
 mod storage;
 mod time;
+mod variables;
 
 use std::path::{Path, PathBuf};
 

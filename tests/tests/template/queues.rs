@@ -29,7 +29,10 @@ fn every_queue_has_a_dead_letter_queue_and_the_longest_retention() {
     }
     let expected = BTreeMap::from([
         ("JobsQueue", "JobsDeadLetterQueue"),
+        ("JobsHighQueue", "JobsDeadLetterQueue"),
         ("ItemsQueue", "ItemsDeadLetterQueue"),
+        ("ItemsHighQueue", "ItemsDeadLetterQueue"),
+        ("ItemsLowQueue", "ItemsDeadLetterQueue"),
         // The same chunk, once more dead.
         ("IsolateQueue", "ItemsDeadLetterQueue"),
         ("LanesQueue", "LanesDeadLetterQueue"),
@@ -46,7 +49,10 @@ fn every_queue_including_dead_letter_queues_is_read_by_its_function() {
     let readers: BTreeMap<&str, &str> = sources.iter().map(|source| (source.queue, source.function)).collect();
     let expected = BTreeMap::from([
         ("JobsQueue", "SplitJobFunction"),
+        ("JobsHighQueue", "SplitJobFunction"),
         ("ItemsQueue", "ProcessItemsFunction"),
+        ("ItemsHighQueue", "ProcessItemsFunction"),
+        ("ItemsLowQueue", "ProcessItemsFunction"),
         ("IsolateQueue", "ProcessItemsFunction"),
         ("LanesQueue", "ProcessItemsFunction"),
         ("CompletionsQueue", "CompleteJobFunction"),
@@ -124,12 +130,15 @@ fn batches_report_failed_messages_and_workers_are_capped_at_the_event_source() {
             None => source["BatchSize"].as_u64().unwrap(),
             Some(parameter) => maximum_of(&template, parameter),
         };
-        assert_eq!(most, if queue == "ItemsQueue" { 10 } else { 1 }, "{queue}");
+        let has_batches = ["ItemsQueue", "ItemsHighQueue", "ItemsLowQueue"].contains(&queue);
+        assert_eq!(most, if has_batches { 10 } else { 1 }, "{queue}");
         let cap = &source["ScalingConfig"]["MaximumConcurrency"];
         let least = match cap["Ref"].as_str() {
             None => cap.as_u64().unwrap(),
             Some(parameter) => {
-                assert_eq!(parameter, format!("{}MaximumConcurrency", queue.trim_end_matches("Queue")));
+                // Jobs with high priority have as many workers as others.
+                let named = queue.trim_end_matches("Queue").trim_end_matches("High");
+                assert_eq!(parameter, format!("{named}MaximumConcurrency"));
                 template.document()["Parameters"][parameter]["MinValue"].as_u64().unwrap()
             }
         };
