@@ -9,9 +9,12 @@ use serde_json::Value;
 use super::{LocalStack, PATIENCE};
 
 /// All queues, by the names of the template's outputs.
-const QUEUES: [&str; 12] = [
+const QUEUES: [&str; 15] = [
     "JobsQueueUrl",
+    "JobsHighQueueUrl",
     "ItemsQueueUrl",
+    "ItemsHighQueueUrl",
+    "ItemsLowQueueUrl",
     "IsolateQueueUrl",
     "LanesQueueUrl",
     "CompletionsQueueUrl",

@@ -94,6 +94,7 @@ impl StackOptions {
             ("Architecture".to_owned(), architecture.name().to_owned()),
             ("ItemsMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
             ("LanesMaximumConcurrency".to_owned(), cores.clamp(2, 4).to_string()),
+            ("ItemsLowMaximumConcurrency".to_owned(), "2".to_owned()),
             // It listens on loopback only, and all its callers have one address.
             ("AllowOpenApi".to_owned(), "true".to_owned()),
             ("PostsPerMinute".to_owned(), "100000".to_owned()),
