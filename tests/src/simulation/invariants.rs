@@ -264,7 +264,32 @@ impl Invariants {
             let record = known.jobs.get(&job).ok_or("totals of an unknown job")?;
             check_totals(&totals, record).map_err(|what| format!("{} {what}", job_name(job)))?;
         }
+        self.next_is_sent(job, tally)?;
         self.job_moved(job)
+    }
+
+    /// The tally that waited for a folded one has been sent, if the splitter is past it. In a pause it need not be, and that
+    /// of a stopped job may be closed unsent.
+    fn next_is_sent(&self, job: JobGuid, folded: &Tally) -> Checked {
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        let known = self.known();
+        let record = known.jobs.get(&job).ok_or("totals of an unknown job")?;
+        let Some(number) = record.ahead.map(|ahead| folded.number + ahead) else { return Ok(()) };
+        if row.is_past(folded.attempt) || row.stop.is_some() || row.pauses > 0 || number >= row.split.dispatched {
+            return Ok(());
+        }
+        let tally = record.tallies.get(&(folded.attempt, number)).ok_or("a counted tally without a chunk index")?;
+        let chunks =
+            (0..).zip(&tally.chunks).map(|(index, _)| ChunkAddress { attempt: folded.attempt, tally: number, index });
+        match chunks.into_iter().find(|chunk| !record.sent.contains(chunk)) {
+            None => Ok(()),
+            Some(chunk) => Err(format!(
+                "{} tally {} is folded, but {} was never sent",
+                job_name(job),
+                folded.number,
+                chunk_name(chunk)
+            )),
+        }
     }
 
     /// A dead letter was acknowledged: it is recorded.
