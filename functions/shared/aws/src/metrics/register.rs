@@ -82,7 +82,8 @@ register! {
     JobsFailed: Count ["complete-job", "dead-letter", "sweep"],
     /// Attempts that their owner cancelled.
     JobsCancelled: Count ["complete-job", "dead-letter", "cancel-job"],
-    /// Dispatch delay: from the creation of a job to its first chunk. Redrives and jobs paused before it are left out.
+    /// Dispatch delay: from the creation of a job to its first chunk. Redrives, jobs with low priority and jobs paused before
+    /// it are left out.
     DispatchDelay: Seconds ["process-items"],
     /// From the receipt of a chunk's message to its commit. Of a chunk that was done in parts, the last run only.
     ChunkDuration: Seconds ["process-items"],

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, Stopped};
 
@@ -149,8 +149,8 @@ impl Attempts for DynamoDbJobStore {
             vec![(":attempt", number(attempt)), (":now", time(now)), (":running", status_value(Status::Running))];
         Ok(match self.move_job(job, &NOTE_FIRST_CHUNK, values).await? {
             JobWritten::Applied(job) => {
-                // When a redrive was asked for is not stored. The time of a pause is the owner's own.
-                if job.attempt == 1 && job.pauses == 0 {
+                // When a redrive was asked for is not stored. The time of a pause is the owner's own. Low jobs may wait.
+                if job.attempt == 1 && job.pauses == 0 && job.priority != Priority::Low {
                     let delay = Duration::try_from(now.duration_since(job.created_at));
                     metrics::time(Metric::DispatchDelay, delay.unwrap_or_default());
                 }
