@@ -38,6 +38,20 @@ impl LocalStack {
         }
     }
 
+    /// Stops (`false`) or starts (`true`) the delivery of the messages of these queues.
+    pub async fn deliver_from(&self, queues: &[&str], enabled: bool) {
+        for queue in queues {
+            let url = self.output(queue);
+            let name = url.rsplit('/').next().unwrap_or(url);
+            let sources = self.lambda.list_event_source_mappings().send().await.expect("there are mappings");
+            let of_queue = |arn: &str| arn.rsplit(':').next() == Some(name);
+            let source = sources.event_source_mappings().iter().find(|it| it.event_source_arn().is_some_and(of_queue));
+            let uuid = source.and_then(|source| source.uuid()).expect("the queue has a mapping");
+            let change = self.lambda.update_event_source_mapping().enabled(enabled);
+            change.uuid(uuid).send().await.expect("the mapping takes it");
+        }
+    }
+
     /// Takes a message out of a queue, when there is one.
     pub async fn take(&self, queue: &str) -> Value {
         let started = Instant::now();

@@ -21,6 +21,7 @@ mod live_connections;
 mod live_speed;
 mod pauses;
 mod permissions;
+mod priorities;
 mod problems;
 mod quotas;
 mod redrives;

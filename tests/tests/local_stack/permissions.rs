@@ -12,6 +12,8 @@ use reqwest::StatusCode;
 use rowmill::aws::{Target, sdk_config};
 use serde_json::{Value, json};
 
+use crate::priorities;
+
 /// A key. The emulator encrypts nothing with it.
 const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/5f9ae8a1-5f0e-4f0c-9c0e-1f0d8f1a7a11";
 
@@ -59,6 +61,10 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
     a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(&stack).await;
     a_chunk_on_a_lane_is_isolated_and_comes_back_to_it(&stack).await;
     a_completion_is_given_up(&stack).await;
+    stack.deliver_to("ProcessItemsFunctionName", true).await;
+    stack.deliver_to("CompleteJobFunctionName", true).await;
+    priorities::jobs_of_each_priority_survive_lost_messages(&stack).await;
+    priorities::an_urgent_job_survives_lost_messages_of_its_split(&stack).await;
     // Its message was put off.
     let late = stack.jobs_marked(LATE, 1).await.remove(0);
     assert_eq!(stack.ended_with_sweeps(guid(&late, "jobGuid")).await["itemsSucceeded"], 1);
@@ -106,7 +112,7 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
         active.push(validate(stack, &file).await);
     }
     refused(redrive(&json!({})), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
-    drop_marked(stack, LATE, "id\n1\n").await;
+    drop_marked(stack, LATE, "id\n1\n", &json!({})).await;
     let started = Instant::now();
     while !stack.has_logged("receive-file", &["file not received yet", LATE]) {
         assert!(started.elapsed() < PATIENCE, "the file is not refused");
@@ -118,15 +124,23 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
     }
 }
 
-async fn drop_marked(stack: &LocalStack, mark: &str, text: &str) {
-    let request = json!({ "metadata": { "mark": mark } }).to_string();
+async fn drop_marked(stack: &LocalStack, mark: &str, text: &str, request: &Value) {
+    let mut request = request.clone();
+    request["metadata"] = json!({ "mark": mark });
+    let request = request.to_string();
     stack.drop_file(&format!("inbox/validate/{mark}.csv"), text, &[("rowmill-request", &request)]).await;
 }
 
 /// Drops a file, and returns its job when that is there.
 async fn dropped(stack: &LocalStack, mark: &str, text: &str) -> Value {
-    drop_marked(stack, mark, text).await;
+    drop_marked(stack, mark, text, &json!({})).await;
     stack.jobs_marked(mark, 1).await.remove(0)
+}
+
+/// Drops a file with these fields of a request, and returns the name of its job when that is there.
+pub async fn drop_requested(stack: &LocalStack, mark: &str, request: &Value, text: &str) -> String {
+    drop_marked(stack, mark, text, request).await;
+    guid(&stack.jobs_marked(mark, 1).await.remove(0), "jobGuid").to_owned()
 }
 
 fn guid<'a>(job: &'a Value, name: &str) -> &'a str {
@@ -206,7 +220,7 @@ async fn a_file_vanishes_before_its_split(stack: &LocalStack) {
 }
 
 /// Has a chunk's message given up by both queues: first its items run one at a time, then they fail.
-async fn give_up(stack: &LocalStack, message: &Value) {
+pub async fn give_up(stack: &LocalStack, message: &Value) {
     stack.send("ItemsDeadLetterQueueUrl", message).await;
     let index = message["index"].as_u64().expect("a number");
     let isolated = stack.take_chunk("IsolateQueueUrl", guid(message, "jobGuid"), index).await;
