@@ -63,6 +63,7 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
     a_completion_is_given_up(&stack).await;
     stack.deliver_to("ProcessItemsFunctionName", true).await;
     stack.deliver_to("CompleteJobFunctionName", true).await;
+    priorities::a_job_of_each_priority_waits_behind_no_other_priority(&stack).await;
     priorities::jobs_of_each_priority_survive_lost_messages(&stack).await;
     priorities::an_urgent_job_survives_lost_messages_of_its_split(&stack).await;
     // Its message was put off.

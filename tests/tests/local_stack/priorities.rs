@@ -7,7 +7,6 @@ use rowmill_core::model::job::Priority;
 use serde_json::{Value, json};
 
 use crate::permissions::{drop_requested, give_up};
-use crate::stack::on_the_stack;
 
 /// The rows of each job, in chunks of ten in the stack of the permissions: three chunks.
 const ROWS: u64 = 25;
@@ -36,30 +35,23 @@ async fn completes(stack: &LocalStack, job: &str, succeeded: u64) {
     assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(succeeded)), "{ended}");
 }
 
-/// The workers of normal and low priority take no messages, as if they were busy.
-#[test]
-fn a_job_of_each_priority_waits_behind_no_other_priority() {
-    on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
-        for priority in Priority::ALL {
-            let others = Priority::ALL.into_iter().filter(|other| *other != priority).map(items_queue);
-            let others: Vec<_> = others.collect();
-            stack.deliver_from(&others, false).await;
-            let behind = match priority {
-                Priority::Normal => Priority::Low,
-                Priority::High | Priority::Low => Priority::Normal,
-            };
-            let waiting = validate(stack, &file, behind).await;
-            stack.job_when(&waiting, |shown| shown["itemCountFinal"] == true).await;
-            let job = validate(stack, &file, priority).await;
-            let ended = stack.ended(&job).await;
-            assert_eq!((&ended["itemsSucceeded"], &ended["priority"]), (&json!(ROWS), &json!(priority)), "{ended}");
-            let shown = stack.job(&waiting).await;
-            assert_eq!((&shown["itemProgress"], &shown["priority"]), (&json!(0), &json!(behind)), "{shown}");
-            stack.deliver_from(&others, true).await;
-            completes(stack, &waiting, ROWS).await;
-        }
-    });
+/// The workers of the other priorities take no messages, as if they were busy.
+pub async fn a_job_of_each_priority_waits_behind_no_other_priority(stack: &LocalStack) {
+    let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
+    for priority in Priority::ALL {
+        let others: Vec<_> = Priority::ALL.into_iter().filter(|other| *other != priority).map(items_queue).collect();
+        let behind = if priority == Priority::Normal { Priority::Low } else { Priority::Normal };
+        stack.deliver_from(&others, false).await;
+        let waiting = validate(stack, &file, behind).await;
+        stack.job_when(&waiting, |shown| shown["itemCountFinal"] == true).await;
+        let job = validate(stack, &file, priority).await;
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemsSucceeded"], &ended["priority"]), (&json!(ROWS), &json!(priority)), "{ended}");
+        let shown = stack.job(&waiting).await;
+        assert_eq!((&shown["itemProgress"], &shown["priority"]), (&json!(0), &json!(behind)), "{shown}");
+        stack.deliver_from(&others, true).await;
+        completes(stack, &waiting, ROWS).await;
+    }
 }
 
 /// Each message of a job with high or low priority is lost or given up once.

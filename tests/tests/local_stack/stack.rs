@@ -45,6 +45,7 @@ async fn up() -> LocalStack {
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;
     SERVICE.get().expect("the service runs").trust(targets::webhook_secret(&stack).await.current.0);
-    stack.hide_messages_for(&["ItemsQueueUrl", "IsolateQueueUrl", "LanesQueueUrl"], Duration::from_secs(12)).await;
+    let queues = ["ItemsQueueUrl", "ItemsHighQueueUrl", "ItemsLowQueueUrl", "IsolateQueueUrl", "LanesQueueUrl"];
+    stack.hide_messages_for(&queues, Duration::from_secs(12)).await;
     stack
 }
