@@ -19,6 +19,7 @@ use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
+use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_aws::settings::{Deadlines, JobRetention, Recovery};
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
@@ -215,7 +216,20 @@ impl UseCases {
             ..CreateLimits::default()
         };
         let (job_types, type_limits) = (self.job_types.clone(), self.type_limits.clone());
-        Creator { jobs, uploads, objects, outstanding, splits, job_types, clock, entropy, limits, type_limits }
+        let owner_priorities = OwnerPriorities::default();
+        Creator {
+            jobs,
+            uploads,
+            objects,
+            outstanding,
+            splits,
+            job_types,
+            clock,
+            entropy,
+            limits,
+            type_limits,
+            owner_priorities,
+        }
     }
 
     /// `job-status`: jobs.

@@ -6,8 +6,8 @@ use std::fs;
 use rowmill_api::routes;
 use rowmill_aws::http::Access;
 use rowmill_aws::settings::{
-    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, Setting, SettingsGroup,
-    SubscriptionLimits,
+    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings,
+    Setting, SettingsGroup, SubscriptionLimits,
 };
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::request_limits::RequestLimits;
@@ -34,6 +34,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<JobTargets>(),
         group::<JobTypeSettings>(),
         group::<Links>(),
+        group::<OwnerPrioritySettings>(),
         group::<RequestLimits>(),
         group::<SubscriptionLimits>(),
         group::<complete_job::limits::CompleteLimits>(),

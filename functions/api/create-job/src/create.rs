@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_api::request::DedupeBy;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::Job;
+use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
@@ -57,6 +58,8 @@ pub struct Creator {
     pub limits: CreateLimits,
     /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
+    /// The highest priority that each owner may use.
+    pub owner_priorities: OwnerPriorities,
 }
 
 /// The answer to a request.
@@ -178,6 +181,7 @@ impl Creator {
         idempotency: Option<(&str, String)>,
     ) -> Result<Prepared, CreateJobError> {
         let job_type = self.job_type(request)?;
+        let priority = self.priority(owner, request)?;
         // Before the work on the file: a refusal must cost as little as the request. A job that exists needs no slot.
         if request.dedupe.is_none() {
             self.refuse_if_full(owner, request).await?;
@@ -220,7 +224,7 @@ impl Creator {
             fingerprint,
             expires_at: now + self.limits.idempotency,
         });
-        let mut job = self.job_row(&spec, request);
+        let mut job = self.job_row(&spec, request, priority);
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
@@ -239,6 +243,16 @@ impl Creator {
         // The job is kept for at least as long: its retention begins when it ends.
         let expires_at = now + self.limits.jobs.retention;
         Ok(Deduped::Free(Dedupe { key, replaces: known, expires_at }))
+    }
+
+    /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may use.
+    fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
+        let highest = self.owner_priorities.highest(owner);
+        match request.priority {
+            None => Ok(Priority::default().at_most(highest)),
+            Some(asked) if asked.at_most(highest) == asked => Ok(asked),
+            Some(asked) => Err(CreateJobError::Priority { asked, highest }),
+        }
     }
 
     async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
@@ -293,14 +307,14 @@ impl Creator {
         SourceDetector { uploads, objects, outstanding, now, header_max_bytes: self.limits.header_max_bytes }
     }
 
-    fn job_row(&self, spec: &Spec, request: &CreateJobRequest) -> Job {
+    fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {
         let now = spec.created_at;
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);
         let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
         let of_type = self.type_limits.of(&request.job_type);
         let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, request.max_concurrency);
-        Job { metadata: request.metadata.clone(), tallies_ahead, ..job }
+        Job { priority, tallies_ahead, metadata: request.metadata.clone(), ..job }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::request::{CreateJobRequest, digest};
 ///
 /// It covers the bytes of the file (ETag and length), how they are read, and everything that the job does with them. So it
 /// has the whole spec except names and times: which upload has the bytes does not matter. The deadline stands in the request
-/// only. A setting that changes how files are cut changes the key too, which costs no more than a new job.
+/// only. A setting that changes how files are cut changes the key too, which costs no more than a new job. The priority is no
+/// part of it: it says when a job is done, and changes nothing of what it does. A job that is found keeps its own.
 pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
     let Spec {
         job_guid: _,
@@ -58,6 +59,7 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use rowmill_api::request::Tolerance;
+    use rowmill_api::status::Priority;
     use rowmill_core::fixtures;
     use rowmill_core::model::packing::Packing;
     use rowmill_core::model::spec::SourceFile;
@@ -108,6 +110,8 @@ mod tests {
         keys.push(of(&spec));
         let deadline = CreateJobRequest { deadline_seconds: Some(60), ..CreateJobRequest::default() };
         keys.extend(key(&spec, &deadline));
+        let high = CreateJobRequest { priority: Some(Priority::High), ..CreateJobRequest::default() };
+        assert_eq!(key(&spec, &high), key(&spec, &request), "the priority does not change what the job does");
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), 12, "each of them is another job");

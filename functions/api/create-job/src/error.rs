@@ -1,6 +1,7 @@
 //! The errors of the use case.
 
 use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::job::Priority;
 use rowmill_core::ports::processor::ParamsError;
 use rowmill_core::ports::{Full, PortError};
 use rowmill_core::text::HeadError;
@@ -53,6 +54,19 @@ pub enum CreateJobError {
     /// The job type rejects the params.
     #[error(transparent)]
     Params(#[from] ParamsError),
+    /// The owner may not use this priority.
+    #[error(
+        "The owner of the job may use priority `{}` at most, but `priority` is `{}`. Send a lower one or none, or ask the \
+         operator of this service.",
+        highest.as_str(),
+        asked.as_str()
+    )]
+    Priority {
+        /// The priority in the request.
+        asked: Priority,
+        /// The highest one that the owner may use.
+        highest: Priority,
+    },
     /// A limit of active jobs is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),

@@ -27,6 +27,7 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         params,
         tolerance,
         max_concurrency,
+        priority,
         deadline_seconds,
         metadata,
     } = request;
@@ -44,6 +45,9 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
     }
     if dedupe.is_some() {
         fields["dedupe"] = json!(dedupe);
+    }
+    if priority.is_some() {
+        fields["priority"] = json!(priority);
     }
     digest(&fields)
 }
@@ -180,6 +184,16 @@ mod tests {
         assert_eq!(fingerprint(&one), fingerprint(&same));
         let mut all = others.map(|other| fingerprint(&other)).to_vec();
         all.push(fingerprint(&one));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 4);
+    }
+
+    #[test]
+    fn the_fingerprint_depends_on_the_priority_if_one_is_given() {
+        let of = |priority: &str| fingerprint(&request(&format!(r#"{{"jobType":"import","priority":{priority}}}"#)));
+        let mut all = ["null", r#""high""#, r#""normal""#, r#""low""#].map(of).to_vec();
+        assert_eq!(all[0], fingerprint(&request(r#"{"jobType":"import"}"#)), "null is left out");
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 4);

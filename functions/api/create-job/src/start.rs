@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_aws::Runtime;
-use rowmill_aws::settings::{JobTargets, SettingsGroup};
+use rowmill_aws::settings::{JobTargets, OwnerPrioritySettings, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
 use rowmill_targets::Targets;
 
@@ -46,5 +46,6 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, lambda
         entropy: runtime.entropy(),
         limits: CreateLimits::from_env()?,
         type_limits,
+        owner_priorities: OwnerPrioritySettings::from_env()?.priorities()?,
     })
 }

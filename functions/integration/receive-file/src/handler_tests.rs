@@ -51,12 +51,14 @@ async fn the_test_event_and_notifications_of_other_buckets_are_acknowledged() {
 async fn an_unusable_file_gets_the_problem_of_the_api_and_is_acknowledged() {
     let inbox = TestInbox::new();
     let notes = [(REQUEST_NOTE, r#"{"params":{"delimeter":"|"}}"#)];
+    let high = [(REQUEST_NOTE, r#"{"priority":"high"}"#)];
     for (key, bytes, notes, status, code) in [
         ("inbox/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
         ("inbox/unheard-of/a.csv", "a\n", &[][..], 422, "unknown_job_type"),
         ("inbox/validate/utf16.csv", "a\0,b\0\n\0", &[][..], 422, "unreadable_file"),
         ("inbox/validate/large.csv", &"x".repeat(1001), &[][..], 413, "body_too_large"),
         ("inbox/validate/params.csv", "a\n", &notes[..], 422, "invalid_params"),
+        ("inbox/validate/high.csv", "a\n", &high[..], 403, "priority_not_allowed"),
         ("inbox/validate/note.csv", "a\n", &[(REQUEST_NOTE, "{")][..], 400, "invalid_json"),
         ("inbox/validate/shape.csv", "a\n", &[(REQUEST_NOTE, r#"{"x":1}"#)][..], 400, "invalid_body"),
         ("inbox/validate/owner.csv", "a\n", &[("rowmill-owner", "#")][..], 422, "invalid_request"),
@@ -73,6 +75,9 @@ async fn an_unusable_file_gets_the_problem_of_the_api_and_is_acknowledged() {
     let refused = inbox.problem("inbox/validate/params.csv").await;
     assert!(refused["fileGuid"].is_string(), "the upload is there, a job can be created on it: {refused}");
     assert!(inbox.problem("inbox/a.csv").await["fileGuid"].is_null());
+    let refused = inbox.problem("inbox/validate/high.csv").await;
+    assert_eq!(refused["field"], "priority");
+    assert!(refused["detail"].as_str().unwrap().contains("may use priority `normal` at most"), "{refused}");
     assert!(inbox.every_job().is_empty() && inbox.deliveries.take().is_empty());
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use create_job::create::CreateJobError;
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::job::Job;
+use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::model::upload::UploadState;
 use rowmill_core::ports::Jobs;
 
@@ -83,6 +83,22 @@ async fn job_notes_set_the_owner_and_the_request() {
     let spec = inbox.jobs.spec(job.job_guid).await.unwrap();
     assert_eq!((spec.params["delimiter"].as_str(), spec.max_concurrency), (Some("|"), Some(2)));
     assert_eq!(spec.tolerance.unwrap().count, Some(3));
+}
+
+#[tokio::test]
+async fn job_notes_and_a_sidecar_set_the_priority_that_the_owner_may_use() {
+    let inbox = TestInbox::new();
+    let usual = inbox.drop_file(KEY, "a\n", &[], 1);
+    assert_eq!(received(&inbox, &usual).await.priority, Priority::Normal);
+    let low = inbox.drop_file(KEY, "a\n", &[(REQUEST_NOTE, r#"{"priority":"low"}"#)], 2);
+    assert_eq!(received(&inbox, &low).await.priority, Priority::Low);
+    store(&inbox, &format!("{KEY}.job.json"), r#"{"owner":"local","priority":"high"}"#);
+    let high = inbox.drop_file(KEY, "a\n", &[], 3);
+    assert_eq!(received(&inbox, &high).await.priority, Priority::High);
+    // The note names the owner, the sidecar the priority.
+    let of_ann = inbox.drop_file(KEY, "a\n", &[(OWNER_NOTE, "ann")], 4);
+    let error = refused(&inbox, &of_ann).await;
+    assert!(matches!(error, ReceiveError::Create(CreateJobError::Priority { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -194,6 +210,9 @@ async fn the_error_for_invalid_job_notes_names_their_place() {
         (r#"{"fileGuid":"x"}"#, "fileGuid"),
         (r#"{"owner":"x"}"#, "owner"),
         (r#"{"deadlineSeconds":"soon"}"#, "deadlineSeconds"),
+        (r#"{"priority":"High"}"#, "priority"),
+        (r#"{"priority":1}"#, "priority"),
+        (r#"{"priority":{"high":null}}"#, "priority"),
     ] {
         let notes = refused_for(REQUEST_NOTE, text).await;
         assert!(matches!(&notes, JobNotesError::Shape { field, .. } if field == wrong), "{notes:?}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
+use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryUploadStore, ManualClock,
@@ -62,6 +63,7 @@ impl TestInbox {
                 ..CreateLimits::default()
             },
             type_limits: JobTypeLimits::default(),
+            owner_priorities: OwnerPriorities::default(),
         };
         let receiver = Receiver {
             creator,

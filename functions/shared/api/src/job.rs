@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::Open;
 use crate::ids::{FileGuid, JobGuid};
-use crate::status::{JobOutcome, PauseCode, PausedBy, Stage, Status, StopCode, WarningCode};
+use crate::status::{JobOutcome, PauseCode, PausedBy, Priority, Stage, Status, StopCode, WarningCode};
 
 /// A job as the API shows it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -19,6 +19,10 @@ pub struct JobView {
     pub job_type: String,
     /// The upload that the job reads; null for a job that reads a dataset.
     pub file_guid: Option<FileGuid>,
+    /// Its priority, as given at creation.
+    #[serde(default = "usual_priority")]
+    #[schema(required, value_type = Priority)]
+    pub priority: Open<Priority>,
     /// Where the job is in its life.
     pub status: Status,
     /// How a completed job went; null for every other status.
@@ -90,6 +94,11 @@ pub struct JobView {
 
 const fn first_attempt() -> u32 {
     1
+}
+
+/// That of every job of a version without priorities.
+const fn usual_priority() -> Open<Priority> {
+    Open::Known(Priority::Normal)
 }
 
 /// A word that this version does not know is read as none.

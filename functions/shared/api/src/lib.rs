@@ -4,7 +4,8 @@
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
 //! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]), the keys of
-//! webhooks ([`webhook_key()`]), the parameter `JobTypes` ([`job_type_limits`]) and digests as text ([`sha256_hex`]).
+//! webhooks ([`webhook_key()`]), the parameters `JobTypes` ([`job_type_limits`]) and `OwnerPriorities`
+//! ([`owner_priorities`]), and digests as text ([`sha256_hex`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -22,6 +23,7 @@ pub mod job_type_limits;
 pub mod live;
 mod open;
 pub mod openapi;
+pub mod owner_priorities;
 pub mod preview;
 pub mod problem;
 pub mod request;

@@ -82,6 +82,8 @@ problem_codes! {
     Forbidden = "forbidden" [403],
     /// The operator has blocked the caller. Reading still works.
     OwnerBlocked = "owner_blocked" [403],
+    /// The owner may not use this priority. `detail` names the highest one that the owner may use.
+    PriorityNotAllowed = "priority_not_allowed" [403],
     /// The job or upload does not exist, has expired, or belongs to somebody else.
     NotFound = "not_found" [404],
     /// The job ended without results, or they have expired.

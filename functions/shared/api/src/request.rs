@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::ids::FileGuid;
+use crate::status::Priority;
 use crate::whole;
 
 /// The longest idempotency key, in characters.
@@ -54,6 +55,10 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_concurrency: Option<u32>,
+    /// Which workers take the job up. Default: `normal`, or `low` if the caller may use no higher one. Not every caller may
+    /// use `high`.
+    #[serde(default, deserialize_with = "priority", skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// After how many seconds the job is stopped if it has not ended.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
@@ -68,7 +73,7 @@ pub struct CreateJobRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DedupeBy {
-    /// The bytes of the file, and every field of the request but `metadata`.
+    /// The bytes of the file, and every field of the request but `metadata` and `priority`.
     File,
 }
 
@@ -84,6 +89,26 @@ fn items<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<Map<String, V
         _ => Err(D::Error::custom(format!("expected JSON objects, but the item at index {place} is none"))),
     };
     items.into_iter().enumerate().map(object).collect::<Result<_, _>>().map(Some)
+}
+
+/// A priority, or null.
+fn priority<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Priority>, D::Error> {
+    word(value, Priority::parse, "`high`, `normal` or `low`")
+}
+
+/// A word that `parse` knows, or null. The derived parser would take an object with the word as its only name too, and would
+/// call a number no JSON at all.
+fn word<'de, D: Deserializer<'de>, T>(
+    value: D,
+    parse: impl FnOnce(&str) -> Option<T>,
+    known: &str,
+) -> Result<Option<T>, D::Error> {
+    let word = match Value::deserialize(value)? {
+        Value::Null => return Ok(None),
+        Value::String(word) => parse(&word),
+        _ => None,
+    };
+    word.map(Some).ok_or_else(|| D::Error::custom(format!("expected {known}")))
 }
 
 /// An object; null counts as left out, as in the other optional fields.
@@ -188,6 +213,32 @@ mod tests {
         for wrong in [r#"[{}, "secret"]"#, r#""secret""#, r#"[{}, ["secret"]]"#, r#"{"a": "secret"}"#] {
             let error = request(wrong).unwrap_err().to_string();
             assert!(error.contains("JSON objects") && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_one_that_is_known_or_left_out() {
+        let with = |field: &str, word: &str| {
+            let text = format!(r#"{{"jobType": "validate", "{field}": {word}}}"#);
+            serde_json::from_str::<CreateJobRequest>(&text)
+        };
+        let request = |priority: &str| with("priority", priority);
+        let left_out: CreateJobRequest = serde_json::from_str(r#"{"jobType": "validate"}"#).unwrap();
+        assert_eq!(request("null").unwrap(), left_out);
+        assert_eq!(serde_json::to_string(&left_out).unwrap(), r#"{"jobType":"validate"}"#);
+        for priority in Priority::ALL {
+            let text = serde_json::to_string(&priority).unwrap();
+            assert_eq!(request(&text).unwrap().priority, Some(priority));
+        }
+        let texts = ["High", "HIGH", " high", "high ", "", "secret", "hıgh"].map(|text| format!("\"{text}\""));
+        let others = ["0", "1.5", "1e400", "true", "[]", r#"["high"]"#, "{}", r#"{"high": null}"#].map(str::to_owned);
+        for (field, known) in [("priority", "`high`, `normal` or `low`")] {
+            for wrong in texts.iter().chain(&others) {
+                let error = with(field, wrong).unwrap_err();
+                assert!(error.is_data(), "{wrong} is JSON: {error}");
+                let text = error.to_string();
+                assert!(text.starts_with(&format!("expected {known}")) && !text.contains("secret"), "{text}");
+            }
         }
     }
 

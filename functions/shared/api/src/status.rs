@@ -48,6 +48,17 @@ impl Default for Priority {
     }
 }
 
+impl Priority {
+    /// This priority, or `highest` if this one is above it: `high` is above `normal`, and `normal` above `low`.
+    #[must_use]
+    pub const fn at_most(self, highest: Self) -> Self {
+        match (self, highest) {
+            (Self::High, _) | (Self::Normal, Self::Low) => highest,
+            (Self::Normal | Self::Low, _) => self,
+        }
+    }
+}
+
 words! {
     /// How a completed job went.
     JobOutcome {
@@ -157,5 +168,14 @@ mod tests {
             assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
         }
         assert_eq!(Status::parse("done"), None);
+    }
+
+    #[test]
+    fn a_priority_is_lowered_to_the_highest_that_is_allowed_and_never_raised() {
+        use Priority::{High, Low, Normal};
+        let lowered = |priority: Priority| [High, Normal, Low].map(|highest| priority.at_most(highest));
+        assert_eq!(lowered(High), [High, Normal, Low]);
+        assert_eq!(lowered(Normal), [Normal, Normal, Low]);
+        assert_eq!(lowered(Low), [Low, Low, Low]);
     }
 }

@@ -78,6 +78,7 @@ pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
         params: args.params()?,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
+        priority: args.lifecycle.priority.priority,
         ..CreateJobRequest::default()
     };
     args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await

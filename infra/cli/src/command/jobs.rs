@@ -77,12 +77,13 @@ fn status_parser() -> impl TypedValueParser<Value = Status> {
 }
 
 fn job_table(jobs: &[Job]) -> String {
-    let heading = ["job", "type", "status", "done", "items", "failed", "created"];
+    let heading = ["job", "type", "priority", "status", "done", "items", "failed", "created"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for job in jobs {
         rows.push(vec![
             job.job_guid.to_string(),
             cut(&job.job_type, 24),
+            cut(job.priority.as_str(), 24),
             job.status.as_str().to_owned(),
             format!("{}%", job.percent),
             count(job.item_count),
@@ -90,7 +91,7 @@ fn job_table(jobs: &[Job]) -> String {
             format!("{:.0}", job.created_at),
         ]);
     }
-    table(&rows, &[3, 4, 5])
+    table(&rows, &[4, 5, 6])
 }
 
 #[cfg(test)]
@@ -127,12 +128,12 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned() {
-        let job = job_json(json!({"status": "running", "percent": 7, "itemCount": 12_345,
+        let job = job_json(json!({"priority": "low", "status": "running", "percent": 7, "itemCount": 12_345,
             "createdAt": "2025-01-01T00:00:00.123Z"}));
         let table = job_table(&[serde_json::from_value(job).unwrap()]);
         let expected = format!(
-            "job                                   type    status   done   items  failed  created\n\
-             {}  import  running    7%  12,345       0  2025-01-01T00:00:00Z\n",
+            "job                                   type    priority  status   done   items  failed  created\n\
+             {}  import  low       running    7%  12,345       0  2025-01-01T00:00:00Z\n",
             job_guid()
         );
         assert_eq!(table, expected);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
-use super::limits::{ConcurrencyArgs, DeadlineArgs};
+use super::limits::{ConcurrencyArgs, DeadlineArgs, PriorityArgs};
 use super::results::{Fetched, ResultKind, fetch};
 use super::{CommandError, PatienceArgs, print, print_counts, print_json, print_results_hint};
 use crate::api::Job;
@@ -29,7 +29,7 @@ pub(super) struct Stage {
     results_command: OnceLock<String>,
 }
 
-/// How a job is run: its limits, its API, and how long to wait.
+/// How a job is run: its limits, its priority, its API, and how long to wait.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LifecycleArgs {
     /// When to end the job.
@@ -38,6 +38,9 @@ pub struct LifecycleArgs {
     /// How many chunks run in parallel.
     #[command(flatten)]
     pub concurrency: ConcurrencyArgs,
+    /// Which workers take the job up.
+    #[command(flatten)]
+    pub priority: PriorityArgs,
     /// Where the API is.
     #[command(flatten)]
     pub target: TargetArgs,

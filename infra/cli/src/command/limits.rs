@@ -1,8 +1,10 @@
-//! Limits of a job: time, failures, parallel chunks.
+//! Limits of a job: time, failures, parallel chunks; and its priority.
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rowmill_api::request::{MAX_CONCURRENCY_MAX, Tolerance};
+use rowmill_api::status::Priority;
 
 use super::parse_span;
 
@@ -56,6 +58,20 @@ pub struct ConcurrencyArgs {
     pub max_concurrency: Option<u32>,
 }
 
+/// The priority of a job.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct PriorityArgs {
+    /// The job's priority; the stack says which one its owner may use at most [default: normal]
+    #[arg(long, value_parser = priority_parser())]
+    pub priority: Option<Priority>,
+}
+
+/// The words of a priority.
+fn priority_parser() -> impl TypedValueParser<Value = Priority> {
+    PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
+        .map(|word| Priority::parse(&word).expect("one of the possible values"))
+}
+
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
     number.ok_or_else(|| "expected a number from 0 to 100".to_owned())
@@ -73,6 +89,8 @@ mod tests {
         deadline: DeadlineArgs,
         #[command(flatten)]
         tolerance: ToleranceArgs,
+        #[command(flatten)]
+        priority: PriorityArgs,
     }
 
     fn line(arguments: &[&str]) -> Result<Line, String> {
@@ -87,6 +105,19 @@ mod tests {
         assert_eq!(seconds(&["--deadline-seconds", "90"]), Ok(Some(90)));
         assert!(seconds(&["--deadline", "1h", "--deadline-seconds", "90"]).is_err());
         assert!(seconds(&["--deadline-seconds", "0"]).is_err());
+    }
+
+    #[test]
+    fn a_priority_is_one_of_its_words() {
+        let priority = |arguments: &[&str]| line(arguments).map(|line| line.priority.priority);
+        assert_eq!(priority(&[]), Ok(None));
+        for expected in Priority::ALL {
+            assert_eq!(priority(&["--priority", expected.as_str()]), Ok(Some(expected)));
+        }
+        for wrong in ["High", "", "urgent"] {
+            let error = priority(&["--priority", wrong]).unwrap_err();
+            assert!(error.contains("[possible values: high, normal, low]"), "{error}");
+        }
     }
 
     #[test]

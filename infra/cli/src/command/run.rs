@@ -158,6 +158,7 @@ async fn run(
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
+        priority: args.lifecycle.priority.priority,
         metadata: source.metadata(),
     };
     let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };

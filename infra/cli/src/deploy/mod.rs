@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rowmill_api::job_type_limits::{JobTypeLimits, JobTypesError};
+use rowmill_api::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
 
 use crate::api::ApiError;
 use crate::aws::{Aws, CallFailed, NoRegion};
@@ -81,6 +82,9 @@ pub enum DeployError {
     /// The parameter `JobTypes` is invalid.
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
+    /// The parameter `OwnerPriorities` is invalid.
+    #[error(transparent)]
+    OwnerPriorities(#[from] OwnerPrioritiesError),
     /// No AWS region is configured.
     #[error(transparent)]
     NoRegion(#[from] NoRegion),
@@ -181,12 +185,14 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
 ///
 /// # Errors
 ///
-/// `UnknownParameter`, `JobTypes`.
+/// `UnknownParameter`, `JobTypes`, `OwnerPriorities`.
 pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, String>) -> Result<(), DeployError> {
     if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
         return Err(DeployError::UnknownParameter(name.clone()));
     }
-    JobTypeLimits::parse(parameters.get("JobTypes").map_or("", String::as_str))?;
+    let given = |name| parameters.get(name).map_or("", String::as_str);
+    JobTypeLimits::parse(given("JobTypes"))?;
+    OwnerPriorities::parse(given("OwnerPriorities"))?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rowmill_api::item::FailedItem;
 use rowmill_api::job::{JobView, PauseView};
-use rowmill_api::status::Status;
+use rowmill_api::status::{Priority, Status};
 
 use super::message;
 use crate::terminal::{count, cut, escape_controls, span, table};
@@ -79,6 +79,9 @@ pub fn summary(job: &JobView) -> String {
         ("succeeded", count(job.items_succeeded)),
         ("failed", count(job.items_failed)),
     ];
+    if job.priority != Priority::Normal {
+        rows.insert(2, ("priority", escape_controls(job.priority.as_str())));
+    }
     if job.items_skipped > 0 {
         rows.push(("skipped", count(job.items_skipped)));
     }
@@ -170,6 +173,19 @@ mod tests {
             job_guid()
         );
         assert_eq!(summary(&done), expected);
+    }
+
+    #[test]
+    fn a_summary_names_the_priority_unless_it_is_the_usual_one() {
+        assert!(!summary(&job("running", 5)).contains("priority"));
+        for (word, shown) in [("high", "high"), ("low", "low"), ("lo\u{1b}wer", "lo\\u{1b}wer")] {
+            let job = serde_json::from_value(job_json(json!({"priority": word}))).unwrap();
+            let text = summary(&job);
+            assert!(text.contains(&format!("\n  type       import\n  priority   {shown}\n  items ")), "{text}");
+        }
+        let mut of_older_server = job_json(json!({}));
+        of_older_server.as_object_mut().unwrap().remove("priority");
+        assert!(!summary(&serde_json::from_value(of_older_server).unwrap()).contains("priority"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ fn an_export_is_a_job_without_a_file_whose_output_is_fetched() {
         "--format=jsonl",
         "--gzip",
         "--max-concurrency=3",
+        "--priority=low",
         "--out",
         out.path().to_str().unwrap(),
         "--url",
@@ -35,7 +36,7 @@ fn an_export_is_a_job_without_a_file_whose_output_is_fetched() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let params = json!({ "dataset": "orders", "columns": ["a", "b"], "filter": { "required": ["a"] }, "format": "jsonl",
         "compress": "gzip" });
-    assert_eq!(body, json!({ "jobType": "export", "params": params, "maxConcurrency": 3 }));
+    assert_eq!(body, json!({ "jobType": "export", "params": params, "maxConcurrency": 3, "priority": "low" }));
     let entries: Vec<_> = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(entries, ["rows-output.csv"], "the output, and not the manifest");
     assert!(text(&output.stdout).contains("rows-output.csv"), "{}", text(&output.stdout));

@@ -219,12 +219,14 @@ fn the_mapping_and_the_packing_of_the_file_reach_the_api() {
 #[test]
 fn limits_of_a_run_reach_the_api() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
-    let bounds = ["--deadline=2m", "--tolerance-percent=5", "--tolerance-count=9", "--max-concurrency=3"];
+    let bounds =
+        ["--deadline=2m", "--tolerance-percent=5", "--tolerance-count=9", "--max-concurrency=3", "--priority=high"];
     assert_eq!(run(&url, "a\n1\n", &bounds).status.code(), Some(0));
     let (_, body) = sent.iter().find(|(request, _)| request == "POST /api/jobs").unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((&body["deadlineSeconds"], &body["maxConcurrency"]), (&json!(120), &json!(3)));
     assert_eq!(body["tolerance"], json!({ "percent": 5.0, "count": 9 }));
+    assert_eq!(body["priority"], "high");
 }
 
 #[test]
@@ -281,14 +283,25 @@ fn ended(child: &mut Child) -> Option<i32> {
 }
 
 #[test]
-fn limits_that_no_job_type_can_have_are_refused_before_anything_is_built() {
+fn parameters_that_the_functions_would_refuse_are_refused_before_anything_is_built() {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let refused = [
+        (
+            r#"JobTypes={"render": {"concurency": 1}}"#,
+            "the parameter JobTypes: `render` has an unknown field `concurency`; it may have `activeJobs`",
+        ),
+        (
+            r#"OwnerPriorities={"ann": "urgent"}"#,
+            "the parameter OwnerPriorities: `ann` has \"urgent\"; its highest priority must be one of `high`, `normal`, `low`",
+        ),
+    ];
     for command in [&["deploy", "--stack-name", "rowmill"][..], &["up"]] {
-        let limits = r#"JobTypes={"render": {"concurency": 1}}"#;
-        let output = rowmill(&[command, &["--parameter", limits]].concat()).current_dir(&workspace).output().unwrap();
-        let shown = text(&output.stderr);
-        assert!(!output.status.success(), "{shown}");
-        let expected = "the parameter JobTypes: `render` has an unknown field `concurency`; it may have `activeJobs`";
-        assert!(shown.contains(expected) && !shown.contains("Building"), "{shown}");
+        for (parameter, expected) in refused {
+            let arguments = [command, &["--parameter", parameter]].concat();
+            let output = rowmill(&arguments).current_dir(&workspace).output().unwrap();
+            let shown = text(&output.stderr);
+            assert!(!output.status.success(), "{shown}");
+            assert!(shown.contains(expected) && !shown.contains("Building"), "{shown}");
+        }
     }
 }

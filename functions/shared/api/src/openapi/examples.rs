@@ -23,7 +23,7 @@ use crate::request::{
 use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
 use crate::routes::Body;
 use crate::sha256_hex;
-use crate::status::{JobOutcome, Stage, Status, WarningCode};
+use crate::status::{JobOutcome, Priority, Stage, Status, WarningCode};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
 const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));
@@ -82,6 +82,7 @@ pub fn job() -> JobView {
         job_guid: JOB_GUID,
         job_type: "import".to_owned(),
         file_guid: Some(FILE_GUID),
+        priority: Priority::Normal.into(),
         status: Status::Completed,
         outcome: Some(JobOutcome::Partial),
         stage: Stage::Ended.into(),
@@ -227,6 +228,7 @@ fn create_job_request() -> CreateJobRequest {
         params: json!({ "dataset": "people", "key": "id" }).as_object().cloned().unwrap_or_default(),
         tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(100) }),
         max_concurrency: None,
+        priority: Some(Priority::Normal),
         deadline_seconds: Some(14_400),
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
     }

@@ -46,6 +46,7 @@ routes!(
             },
         ],
         problems: &[
+            (403, PriorityNotAllowed),
             (404, NotFound),
             (409, UploadIncomplete),
             (409, Changed),

@@ -28,6 +28,7 @@ mod files;
 mod job_types;
 mod jobs;
 mod live;
+mod owner_priorities;
 mod quotas;
 mod resources;
 mod targets;
@@ -38,6 +39,7 @@ pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
 pub use live::{ConnectionLimits, SubscriptionLimits};
+pub use owner_priorities::OwnerPrioritySettings;
 pub use resources::{
     ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, CONNECTIONS_TABLE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE,
     ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, LANES_QUEUE, LIVE_URL,
@@ -48,6 +50,7 @@ pub use times::{CompleteTimes, VISIBILITY_TIMEOUTS};
 pub use value::Value;
 
 use rowmill_api::job_type_limits::JobTypesError;
+use rowmill_api::owner_priorities::OwnerPrioritiesError;
 
 /// Why a function cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +76,9 @@ pub enum StartError {
     /// The limits of the job types are invalid.
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
+    /// The highest priorities of the owners are invalid.
+    #[error(transparent)]
+    OwnerPriorities(#[from] OwnerPrioritiesError),
 }
 
 /// Settings that belong together, read at once. Made by [`settings!`](crate::settings!).

@@ -41,6 +41,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         job_guid: job.job_guid,
         job_type: job.job_type.clone(),
         file_guid: job.file_guid,
+        priority: job.priority.into(),
         status: job.status,
         outcome: job.outcome,
         stage: stage.into(),
