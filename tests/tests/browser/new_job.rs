@@ -70,6 +70,30 @@ fn a_field_that_is_wrong_is_told_and_nothing_is_started() {
 }
 
 #[test]
+fn a_job_has_the_priority_that_was_chosen_for_it() {
+    on_the_stack("a_job_has_the_priority_that_was_chosen_for_it", async |stack, chromium| {
+        let tab = chromium.tab(&format!("{}#/new", page(stack))).await;
+        tab.choose_files(&[&data("unicode.csv")]).await;
+        tab.sees("uploaded, 100%").await;
+        tab.choose("Type", "validate").await;
+        tab.press("Limits and priority").await;
+        tab.choose("Priority", "high").await;
+        tab.press("Start job").await;
+        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        let shown = "[...document.querySelectorAll('.facts dt')].find(one => one.textContent === 'Priority')\
+                     ?.nextElementSibling.textContent";
+        assert_eq!(tab.value::<String>(shown).await, "high");
+        let job: String = tab.value("location.hash.split('/').pop()").await;
+        assert_eq!(stack.job(&job).await["priority"], "high");
+        tab.press("Jobs").await;
+        tab.until(
+            "[...document.querySelectorAll('job-list .type')].some(one => one.textContent.includes(' · high priority'))",
+        )
+        .await;
+    });
+}
+
+#[test]
 fn a_job_type_without_input_is_started_without_a_file() {
     on_the_stack("a_job_type_without_input_is_started_without_a_file", async |stack, chromium| {
         let tab = chromium.tab(&format!("{}#/new", page(stack))).await;

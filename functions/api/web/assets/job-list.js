@@ -33,7 +33,8 @@ class JobRow {
     this.#bar.update(job);
     this.#link.href = `#/jobs/${job.jobGuid}`;
     setText(this.#link, title(job));
-    setText(this.#type, `${job.jobType} · ${short(job.jobGuid)}${job.attempt > 1 ? ` · attempt ${job.attempt}` : ""}`);
+    const priority = (job.priority ?? "normal") === "normal" ? "" : ` · ${job.priority} priority`;
+    setText(this.#type, `${job.jobType} · ${short(job.jobGuid)}${priority}${job.attempt > 1 ? ` · attempt ${job.attempt}` : ""}`);
     setText(this.#items, count(job.itemProgress));
     setText(this.#failed, job.itemsFailed ? count(job.itemsFailed) : "–");
     this.#failed.classList.toggle("some", job.itemsFailed > 0);

@@ -157,7 +157,7 @@ class JobPage extends HTMLElement {
   #factsOf(job) {
     const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     /** @type {[string, string][]} */
-    const facts = [["Type", job.jobType], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+    const facts = [["Type", job.jobType], ["Priority", job.priority ?? "normal"], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
     if (job.pause?.reason) facts.push(["Paused because", `${job.pause.reason.message} – ${job.pause.reason.code}`], ["Next look", date(job.pause.nextProbeAt)]);

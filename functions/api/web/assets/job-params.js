@@ -66,6 +66,7 @@ export class JobParams extends HTMLElement {
   #limits = {
     count: text({ inputmode: "numeric", pattern: "[0-9]*" })(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(),
     maxConcurrency: text({ inputmode: "numeric", pattern: "[0-9]*" })(), deadlineSeconds: text({ inputmode: "numeric", pattern: "[0-9]*" })(),
+    priority: select([["", "normal"], ["high", "high"], ["low", "low"]])(),
   };
 
   /** @type {string[]} */
@@ -82,15 +83,16 @@ export class JobParams extends HTMLElement {
   connectedCallback() {
     const reading = READING.map((name) => this.#field(name));
     this.#reading.replaceChildren(h("summary", { text: "How the file is read" }), h("div", { class: "grid" }, reading));
-    const { count, percent, maxConcurrency, deadlineSeconds } = this.#limits;
+    const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#limits;
     this.replaceChildren(
       h("div", { class: "grid" }, field("Type", this.#type)), this.#params, this.#columns,
       h("datalist", { id: "charsets" }, ["utf-8", "windows-1252", "windows-1250", "utf-16le", "shift_jis", "gb18030"].map((value) => h("option", { value }))),
       this.#reading,
-      h("details", { class: "more" }, h("summary", { text: "Limits" }),
+      h("details", { class: "more" }, h("summary", { text: "Limits and priority" }),
         h("div", { class: "grid" },
           field("Failed rows at most", count, "More stop the job"), field("Failed percent at most", percent, "More stop the job"),
-          field("Chunks at once", maxConcurrency, "Empty: as many as there are workers"), field("Deadline in seconds", deadlineSeconds, "Empty: 4 hours")),
+          field("Chunks at once", maxConcurrency, "Empty: as many as there are workers"), field("Deadline in seconds", deadlineSeconds, "Empty: 4 hours"),
+          field("Priority", priority, "A job of high priority does not wait behind others; one of low priority may wait")),
         h("p", { class: "check" }, this.#dryRun, h("label", { for: "dry-run", text: "Only check the rows, change nothing" }))),
     );
     this.#type.addEventListener("change", () => this.#showType());
@@ -167,11 +169,12 @@ export class JobParams extends HTMLElement {
     }
     /** @type {Record<string, any>} */
     const request = { jobType: this.jobType, params: this.params() };
-    const { count, percent, maxConcurrency, deadlineSeconds } = this.#limits;
+    const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#limits;
     const tolerance = { count: number(count.value), percent: number(percent.value) };
     if (tolerance.count !== undefined || tolerance.percent !== undefined) request.tolerance = tolerance;
     if (maxConcurrency.value) request.maxConcurrency = number(maxConcurrency.value);
     if (deadlineSeconds.value) request.deadlineSeconds = number(deadlineSeconds.value);
+    if (priority.value) request.priority = priority.value;
     return request;
   }
 }

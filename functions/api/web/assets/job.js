@@ -8,6 +8,7 @@ import { count } from "./format.js";
  * @property {string} jobGuid
  * @property {string} jobType
  * @property {string | null} fileGuid
+ * @property {string} [priority]
  * @property {"waiting" | "running" | "paused" | "cancelling" | "completed" | "failed" | "cancelled"} status
  * @property {"succeeded" | "partial" | "failed" | null} outcome
  * @property {string} stage
