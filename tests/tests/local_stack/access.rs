@@ -27,12 +27,18 @@ fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
 async fn only_a_good_token_gets_in_and_only_to_its_own() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("access");
     let issuer = Issuer::start(&folder).await;
-    let parameters = [("JwtIssuer", issuer.url()), ("JwtAudience", AUDIENCE), ("WriteScope", WRITE_SCOPE)];
+    let parameters = [
+        ("JwtIssuer", issuer.url()),
+        ("JwtAudience", AUDIENCE),
+        ("WriteScope", WRITE_SCOPE),
+        ("OwnerPriorities", r#"{"größe of Rome": "high", "nightly": "low"}"#),
+    ];
     let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
 
     let (job, upload) = job_of_alice(&stack, &issuer).await;
     bad_tokens_are_refused_on_every_route(&stack, &issuer, &job, &upload).await;
     another_owner_finds_nothing(&stack, &issuer, &job, &upload).await;
+    a_high_priority_needs_an_owner_who_may_use_it(&stack, &issuer, &upload).await;
     a_live_connection_is_of_the_owner_of_its_ticket(&stack, &issuer, &job).await;
     a_change_needs_its_scope(&stack, &issuer).await;
     a_gateway_passes_the_claims_on(&stack, &issuer, &job).await;
@@ -104,6 +110,36 @@ async fn another_owner_finds_nothing(stack: &LocalStack, issuer: &Issuer, job: &
     }
     let body = json!({ "jobType": "validate", "fileGuid": upload });
     refused(stack.post("/api/jobs").json(&body).token(&bob), StatusCode::UNPROCESSABLE_ENTITY, "unknown_upload").await;
+}
+
+/// The upload is none of these owners' but of alice: the priority is looked at first.
+async fn a_high_priority_needs_an_owner_who_may_use_it(stack: &LocalStack, issuer: &Issuer, upload: &str) {
+    for (sub, priority, highest) in [
+        ("alice", "high", "normal"),
+        ("bob", "high", "normal"),
+        ("nightly", "high", "low"),
+        ("nightly", "normal", "low"),
+    ] {
+        let token = issuer.token(json!({ "sub": sub })).await;
+        let body = json!({ "jobType": "validate", "fileGuid": upload, "priority": priority });
+        let request = stack.post("/api/jobs").json(&body).token(&token);
+        let (problem, _) = refused(request, StatusCode::FORBIDDEN, "priority_not_allowed").await;
+        assert_eq!(problem["field"], "priority", "{problem}");
+        let said = format!("may use priority `{highest}` at most");
+        assert!(problem["detail"].as_str().expect("a detail").contains(&said), "{problem}");
+    }
+    for (sub, given, expected) in [
+        ("größe of Rome", json!("high"), "high"),
+        ("alice", json!("low"), "low"),
+        ("alice", Value::Null, "normal"),
+        ("nightly", Value::Null, "low"),
+    ] {
+        let token = issuer.token(json!({ "sub": sub })).await;
+        let items = json!([{ "id": 1 }]);
+        let body = json!({ "jobType": "validate", "items": items, "priority": given });
+        let (status, job) = answer(stack.post("/api/jobs").json(&body).token(&token)).await;
+        assert_eq!((status, &job["priority"]), (StatusCode::ACCEPTED, &json!(expected)), "{job}");
+    }
 }
 
 async fn a_live_connection_is_of_the_owner_of_its_ticket(stack: &LocalStack, issuer: &Issuer, job: &str) {

@@ -99,5 +99,11 @@ fn a_drop_that_cannot_become_a_job_gets_a_problem_report() {
             let problem = stack.json_object(&told).await;
             assert_eq!((&problem["code"], &problem["file"]), (&json!(code), &json!(key)), "{problem}");
         }
+        let key = "inbox/validate/priority.csv";
+        let sidecar = json!({ "owner": "ann", "priority": "high" });
+        stack.drop_file(&format!("{key}.job.json"), sidecar.to_string(), &[]).await;
+        stack.drop_file(key, "a\n", &[]).await;
+        let problem = stack.json_object("inbox-problems/validate/priority.csv.json").await;
+        assert_eq!((&problem["code"], &problem["status"]), (&json!("priority_not_allowed"), &json!(403)), "{problem}");
     });
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use acceptance::local_stack::{LocalStack, Row, answer};
 use acceptance::{files, oracle};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -122,6 +123,24 @@ fn a_job_with_low_max_concurrency_completes() {
         let ended = stack.ended(&job).await;
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(40_000)), "{ended}");
         assert_eq!(stack.job_row(&job).await.recoveries(), 0, "each chunk was sent by the one before it");
+    });
+}
+
+#[test]
+fn a_job_has_the_priority_of_its_request_and_a_redrive_keeps_it() {
+    on_the_stack(async |stack| {
+        for (given, expected) in [("high", "high"), ("low", "low"), ("normal", "normal"), ("", "normal")] {
+            let file = stack.upload("text/csv", "a,b\n1,1\n2\n").await;
+            let priority = if given.is_empty() { Value::Null } else { json!(given) };
+            let job =
+                stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "priority": priority })).await;
+            let ended = stack.ended(&job).await;
+            assert_eq!((&ended["priority"], &ended["itemsFailed"]), (&json!(expected), &json!(1)), "{ended}");
+            let (status, redriven) = answer(stack.post(&format!("/api/jobs/{job}/redrive"))).await;
+            assert_eq!((status, &redriven["priority"]), (StatusCode::ACCEPTED, &json!(expected)), "{redriven}");
+            let ended = stack.ended(&job).await;
+            assert_eq!((&ended["attempt"], &ended["priority"]), (&json!(2), &json!(expected)), "{ended}");
+        }
     });
 }
 

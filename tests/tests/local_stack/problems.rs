@@ -49,6 +49,13 @@ fn json_that_cannot_be_read_is_refused_with_the_place() {
         problem(post("{\"jobType\": 5}"), StatusCode::BAD_REQUEST, "invalid_body").await;
         problem(post("{\"jobType\":\"validate\",\"fileGuid\":\"no guid\"}"), StatusCode::BAD_REQUEST, "invalid_body")
             .await;
+        for priority in ["\"High\"", "\"\"", "1", "true", "[]", "[\"high\"]", "{\"high\": null}"] {
+            let body = format!("{{\"jobType\": \"export\", \"priority\": {priority}}}");
+            let request = stack.post("/api/jobs").header("content-type", "application/json").body(body);
+            let wrong = problem(request, StatusCode::BAD_REQUEST, "invalid_body").await;
+            assert_eq!(wrong["field"], "priority", "{wrong}");
+            assert!(wrong["detail"].as_str().expect("a detail").contains("`high`, `normal` or `low`"), "{wrong}");
+        }
         problem(post("[]"), StatusCode::BAD_REQUEST, "invalid_body").await;
         problem(post("{\"jobTipe\":\"validate\"}"), StatusCode::BAD_REQUEST, "invalid_body").await;
         let text = stack.post("/api/jobs").header("content-type", "text/plain").body("{}");
