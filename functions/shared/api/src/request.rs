@@ -42,7 +42,7 @@ pub struct CreateJobRequest {
     #[schema(value_type = Option<Vec<Object>>, min_items = 1, max_items = 1000)]
     pub items: Option<Vec<Map<String, Value>>>,
     /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs `fileGuid`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "dedupe", skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<DedupeBy>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
     #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
@@ -94,6 +94,11 @@ fn items<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Vec<Map<String, V
 /// A priority, or null.
 fn priority<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Priority>, D::Error> {
     word(value, Priority::parse, "`high`, `normal` or `low`")
+}
+
+/// What makes two jobs the same, or null.
+fn dedupe<'de, D: Deserializer<'de>>(value: D) -> Result<Option<DedupeBy>, D::Error> {
+    word(value, |word| (word == "file").then_some(DedupeBy::File), "`file`")
 }
 
 /// A word that `parse` knows, or null. The derived parser would take an object with the word as its only name too, and would
@@ -232,7 +237,7 @@ mod tests {
         }
         let texts = ["High", "HIGH", " high", "high ", "", "secret", "hıgh"].map(|text| format!("\"{text}\""));
         let others = ["0", "1.5", "1e400", "true", "[]", r#"["high"]"#, "{}", r#"{"high": null}"#].map(str::to_owned);
-        for (field, known) in [("priority", "`high`, `normal` or `low`")] {
+        for (field, known) in [("priority", "`high`, `normal` or `low`"), ("dedupe", "`file`")] {
             for wrong in texts.iter().chain(&others) {
                 let error = with(field, wrong).unwrap_err();
                 assert!(error.is_data(), "{wrong} is JSON: {error}");
@@ -240,6 +245,8 @@ mod tests {
                 assert!(text.starts_with(&format!("expected {known}")) && !text.contains("secret"), "{text}");
             }
         }
+        assert_eq!(with("dedupe", r#""file""#).unwrap().dedupe, Some(DedupeBy::File));
+        assert!(with("dedupe", r#"{"file": null}"#).is_err());
     }
 
     #[test]
