@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 43] = [
+const CORNERS: [&str; 46] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -65,6 +65,9 @@ const CORNERS: [&str; 43] = [
     "checkpoint moved, continued",
     "redriven, completed by nothing",
     "resumed by the breaker",
+    "sent on Items(High)",
+    "sent on Items(Low)",
+    "sent on Splits(High)",
     "tally sent after the one it waits for",
     "zombie",
 ];
@@ -141,6 +144,12 @@ fn a_breaker_that_forgets_its_jobs_is_caught() {
 fn an_outage_that_uses_up_deliveries_although_the_breaker_is_open_is_caught() {
     let found = is_caught(Broken::BreakerPausesNothing);
     assert!(found.contains("although the breaker is open"), "{found}");
+}
+
+#[test]
+fn a_chunk_on_the_queue_of_another_priority_is_caught() {
+    let found = is_caught(Broken::PriorityForgotten);
+    assert!(found.contains("has High priority, and its message is sent on"), "{found}");
 }
 
 #[test]

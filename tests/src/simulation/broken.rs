@@ -38,6 +38,8 @@ pub enum Broken {
     BreakerForgets,
     /// A run does not pause its job although the breaker is open.
     BreakerPausesNothing,
+    /// The chunks of jobs with high priority go on the queue of the others.
+    PriorityForgotten,
     /// The splitter sends a tally although the one that it waits for is open.
     TallySentEarly,
     /// A run that closes a tally does not send the one that waits for it.

@@ -67,8 +67,8 @@ impl Function {
     /// The function that a queue feeds.
     pub const fn of_queue(queue: QueueName) -> Self {
         match queue {
-            QueueName::Splits => Self::Split,
-            QueueName::Items => Self::Process,
+            QueueName::Splits(_) => Self::Split,
+            QueueName::Items(_) => Self::Process,
             QueueName::Isolate => Self::Isolate,
             QueueName::Completions => Self::Complete,
             QueueName::Lanes => Self::Lane,
@@ -96,6 +96,14 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// The queue of its message, if it has one.
+    pub const fn queue(&self) -> Option<QueueName> {
+        match &self.work {
+            Work::Message(delivery) => Some(delivery.queue),
+            Work::Operation(_) => None,
+        }
+    }
+
     /// The chunk that it processes, if it processes one.
     pub fn chunk(&self) -> Option<(JobGuid, ChunkAddress)> {
         match &self.work {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::Priority;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
@@ -18,7 +19,7 @@ use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now}
 use super::files::SimulatedFile;
 use super::oracle::{JobRecord, RowEnd};
 use super::pause_checks::JobAtDelivery;
-use super::queues::{Body, Delivery};
+use super::queues::{Body, Delivery, QueueName};
 use super::trace::{chunk_name, job_name};
 
 /// The places that runs reached, and how often.
@@ -212,6 +213,17 @@ impl Invariants {
         })
     }
 
+    /// A message was sent on this queue: it is that of its job's priority.
+    pub fn sent_on(&self, queue: QueueName, body: &Body) -> Checked {
+        let row = now(self.store.job(body.job_guid())).map_err(|error| error.to_string())?;
+        if row.priority != Priority::Normal {
+            self.reach(format!("sent on {queue:?}"));
+        }
+        ensure(queue.takes(row.priority), || {
+            format!("{} has {:?} priority, and its message is sent on {queue:?}", job_name(row.job_guid), row.priority)
+        })
+    }
+
     /// A tally may have been closed without its rest. Only the tally of a stopped job may.
     pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
@@ -294,11 +306,7 @@ impl Invariants {
 
     /// A dead letter was acknowledged: it is recorded.
     pub fn dead_letter_settled(&self, delivery: &Delivery) -> Checked {
-        let job = match &delivery.body {
-            Body::Split(message) => message.job_guid,
-            Body::Chunk(message) => message.job_guid,
-            Body::Completion(message) => message.job_guid,
-        };
+        let job = delivery.body.job_guid();
         let letters = now(self.store.dead_letters(job, usize::MAX)).map_err(|error| error.to_string())?;
         let id = format!("m{}", delivery.id);
         ensure(letters.iter().any(|letter| letter.message_id == id), || format!("{id} is settled, but not recorded"))

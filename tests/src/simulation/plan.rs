@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::Priority;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
 use serde_json::{Map, Value, json};
@@ -183,7 +184,7 @@ impl Plan {
         self.faults.budget == 0
             && self.outage.is_none()
             && !self.operations.iter().any(|planned| matches!(planned.operation, Operation::Pause(_)))
-            && self.stale > visibility(QueueName::Items)
+            && self.stale > visibility(QueueName::Items(Priority::Normal))
             && self.jobs.iter().all(|job| job.file.rows.iter().all(plain))
     }
 
@@ -301,7 +302,9 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
     let deadline_seconds = (rng.u8(..) < 24).then(|| rng.u64(1..600));
     let width = (rng.u8(..) < 64).then(|| rng.u32(1..=4));
     let job_type = if rng.u8(..) < 96 { LANED } else { SIMULATED };
-    let request = file.request(job_type, tolerance, deadline_seconds, width);
+    let priority = [None, None, Some(Priority::High), Some(Priority::Low)][rng.usize(0..4)];
+    let mut request = file.request(job_type, tolerance, deadline_seconds, width);
+    request["priority"] = json!(priority);
     let key = rng.bool().then(|| format!("key-{number}"));
     JobPlan { file: Arc::new(file), request, key }
 }

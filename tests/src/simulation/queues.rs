@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Priority;
 use rowmill_core::model::lanes::group_of;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
 use rowmill_core::ports::{Deliveries, PortError, Queue};
@@ -19,19 +21,19 @@ use super::trace::{chunk_name, job_name};
 /// The name of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueName {
-    /// The jobs queue.
-    Splits,
-    /// The items queue.
-    Items,
+    /// The jobs queue of this priority. Low has none.
+    Splits(Priority),
+    /// The items queue of this priority.
+    Items(Priority),
     /// The isolate queue.
     Isolate,
     /// The lanes queue, a FIFO queue.
     Lanes,
     /// The completions queue.
     Completions,
-    /// The dead-letter queue of the jobs queue.
+    /// The dead-letter queue of the jobs queues.
     DeadSplits,
-    /// The dead-letter queue of both the items and the isolate queue.
+    /// The dead-letter queue of the items queues and the isolate queue.
     DeadItems,
     /// The dead-letter queue of the lanes queue, a FIFO queue too.
     DeadLanes,
@@ -42,11 +44,20 @@ pub enum QueueName {
 impl QueueName {
     const fn dead_letters(self) -> Option<Self> {
         match self {
-            Self::Splits => Some(Self::DeadSplits),
-            Self::Items | Self::Isolate => Some(Self::DeadItems),
+            Self::Splits(_) => Some(Self::DeadSplits),
+            Self::Items(_) | Self::Isolate => Some(Self::DeadItems),
             Self::Lanes => Some(Self::DeadLanes),
             Self::Completions => Some(Self::DeadCompletions),
             Self::DeadSplits | Self::DeadItems | Self::DeadLanes | Self::DeadCompletions => None,
+        }
+    }
+
+    /// Whether a message of a job of this priority belongs on it.
+    pub fn takes(self, priority: Priority) -> bool {
+        match self {
+            Self::Splits(Priority::Normal) => priority != Priority::High,
+            Self::Splits(of) | Self::Items(of) => priority == of,
+            _ => true,
         }
     }
 
@@ -68,6 +79,15 @@ pub enum Body {
 }
 
 impl Body {
+    /// The job.
+    pub const fn job_guid(&self) -> JobGuid {
+        match self {
+            Self::Split(message) => message.job_guid,
+            Self::Chunk(message) => message.job_guid,
+            Self::Completion(message) => message.job_guid,
+        }
+    }
+
     /// The short form for the trace.
     pub fn brief(&self) -> String {
         match self {
@@ -298,6 +318,7 @@ impl QueuePort {
             if let Body::Chunk(message) = &body {
                 self.hub.check(self.invariants.sent(message));
             }
+            self.hub.check(self.invariants.sent_on(self.queue, &body));
             self.queues.send(self.queue, body, self.hub.now());
         }
     }

@@ -238,26 +238,25 @@ impl Run {
         }
     }
 
-    /// One of the messages that are visible and whose function has room.
+    /// One of the messages that are visible and for which a worker is free.
     fn receivable(&mut self) -> Option<u64> {
         let now = self.world.hub.now();
         let room = self.room();
         let mut ready = self.world.queues.receivable(now);
-        ready.retain(|(_, queue)| room(Function::of_queue(*queue)));
+        ready.retain(|(_, queue)| room(*queue));
         if ready.is_empty() { None } else { Some(ready[self.adversary.rng.usize(0..ready.len())].0) }
     }
 
-    /// Which functions may be invoked once more.
-    fn room(&self) -> impl Fn(Function) -> bool + use<> {
-        let mut running = [0_usize; Function::ALL.len()];
-        self.tasks.iter().for_each(|(_, invocation)| running[invocation.function as usize] += 1);
+    /// For which queues a function may be invoked once more: each has workers of its own.
+    fn room(&self) -> impl Fn(QueueName) -> bool + use<> {
+        let running: Vec<QueueName> = self.tasks.iter().filter_map(|(_, invocation)| invocation.queue()).collect();
         let workers = self.plan.workers;
-        move |function| {
-            let most = match function {
+        move |queue| {
+            let most = match Function::of_queue(queue) {
                 Function::Process | Function::Lane => workers,
                 _ => 2,
             };
-            running[function as usize] < most
+            running.iter().filter(|of| **of == queue).count() < most
         }
     }
 

@@ -13,12 +13,15 @@ use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::Redriver;
+use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::in_memory::{
     InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
 };
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::job::Priority;
 use rowmill_core::ports::processor::JobType;
+use rowmill_core::progress::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
@@ -100,6 +103,7 @@ impl World {
         let objects = Arc::new(objects);
         let holds = Holds::default();
         let port = |queue| queues.port(queue, &hub, &invariants);
+        let high = if broken == Broken::PriorityForgotten { Priority::Normal } else { Priority::High };
         let breakers = GatedBreakers {
             store: Arc::new(InMemoryBreakers::default()),
             hub: hub.clone(),
@@ -115,8 +119,16 @@ impl World {
             objects: objects.clone(),
             multipart: objects,
             transfers: bucket.clone(),
-            splits: port(QueueName::Splits),
-            chunks: port(QueueName::Items),
+            splits: Arc::new(PriorityRouter {
+                high: port(QueueName::Splits(Priority::High)),
+                normal: port(QueueName::Splits(Priority::Normal)),
+                low: None,
+            }),
+            chunks: Arc::new(PriorityRouter {
+                high: port(QueueName::Items(high)),
+                normal: port(QueueName::Items(Priority::Normal)),
+                low: Some(port(QueueName::Items(Priority::Low))),
+            }),
             isolated: port(QueueName::Isolate),
             lanes: port(QueueName::Lanes),
             lane_deliveries: queues.lane_deliveries(&hub),
@@ -130,7 +142,7 @@ impl World {
         let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
         let use_cases = UseCases { ports, limits: limits(plan), job_types, type_limits: plan.type_limits.clone() };
         Self {
-            creator: Arc::new(use_cases.creator()),
+            creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
             canceller: Arc::new(use_cases.canceller()),
             pauser: Arc::new(use_cases.pauser()),
             redriver: Arc::new(use_cases.redriver()),
@@ -157,6 +169,11 @@ impl World {
 }
 
 /// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
+/// Each owner may use every priority.
+fn every_priority() -> OwnerPriorities {
+    OwnerPriorities::parse(r#"{"*": "high"}"#).expect("valid priorities")
+}
+
 fn limits(plan: &Plan) -> Limits {
     Limits {
         chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
