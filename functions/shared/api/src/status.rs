@@ -42,6 +42,7 @@ words! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "the macro that makes the words cannot mark one of them")]
 impl Default for Priority {
     fn default() -> Self {
         Self::Normal
