@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use rowmill_api::routes;
+use rowmill_api::{owner_priorities, routes};
 use rowmill_aws::http::Access;
 use rowmill_aws::settings::{
     self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings,
@@ -159,6 +159,14 @@ fn every_default_in_the_code_is_the_default_of_its_parameter() {
             assert_eq!(default, expected, "the default of {parameter}: in {group}, and in the template");
         }
     }
+}
+
+/// `rowmill` refuses a longer one before it deploys, and CloudFormation whoever deploys.
+#[test]
+fn the_longest_owner_priorities_are_those_of_the_template() {
+    let template = template();
+    let max = &template.document()["Parameters"]["OwnerPriorities"]["MaxLength"];
+    assert_eq!(*max, json!(owner_priorities::MAX_CHARS));
 }
 
 #[test]

@@ -23,8 +23,9 @@ pub const DEFAULT: &str = r#"{"*": "normal", "local": "high"}"#;
 /// The name that stands for all other owners.
 const OTHERS: &str = "*";
 
-/// The longest parameter, in bytes. All variables of a function share 4 KB.
-pub const MAX_BYTES: usize = 1000;
+/// The longest parameter, in characters: as in the template, so that no function finds a longer one at its start. All variables
+/// of a function share 4 KB.
+pub const MAX_CHARS: usize = 3000;
 
 /// How much of a name or of a word an error shows.
 const SHOWN_MAX_CHARS: usize = 64;
@@ -41,8 +42,8 @@ pub struct OwnerPriorities {
 pub enum OwnerPrioritiesError {
     /// It is too long.
     TooLong {
-        /// Its length, in bytes.
-        bytes: usize,
+        /// Its length, in characters.
+        chars: usize,
     },
     /// It is not a JSON object.
     NotJson(serde_json::Error),
@@ -58,8 +59,8 @@ pub enum OwnerPrioritiesError {
 impl fmt::Display for OwnerPrioritiesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong { bytes } => {
-                write!(f, "the parameter OwnerPriorities has {bytes} bytes; at most {MAX_BYTES} are allowed")
+            Self::TooLong { chars } => {
+                write!(f, "the parameter OwnerPriorities has {chars} characters; at most {MAX_CHARS} are allowed")
             }
             Self::NotJson(error) => write!(
                 f,
@@ -93,8 +94,9 @@ impl OwnerPriorities {
     /// # Errors
     /// [`OwnerPrioritiesError`], which names the owner and what is allowed.
     pub fn parse(json: &str) -> Result<Self, OwnerPrioritiesError> {
-        if json.len() > MAX_BYTES {
-            return Err(OwnerPrioritiesError::TooLong { bytes: json.len() });
+        let chars = json.chars().count();
+        if chars > MAX_CHARS {
+            return Err(OwnerPrioritiesError::TooLong { chars });
         }
         if json.trim().is_empty() {
             return Ok(Self::default());
@@ -212,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_parameter_that_is_too_long_is_refused() {
-        let padded = |bytes: usize| format!("{{}}{}", " ".repeat(bytes - 2));
-        assert_eq!(highest(&parsed(&padded(MAX_BYTES)), "ann"), Priority::Normal);
-        let message = error_for(&padded(MAX_BYTES + 1));
-        assert_eq!(message, "the parameter OwnerPriorities has 1001 bytes; at most 1000 are allowed");
+        let padded = |chars: usize| format!(r#"{{"größe":"low"}}{}"#, " ".repeat(chars - 15));
+        assert_eq!(highest(&parsed(&padded(MAX_CHARS)), "größe"), Priority::Low);
+        let message = error_for(&padded(MAX_CHARS + 1));
+        assert_eq!(message, "the parameter OwnerPriorities has 3001 characters; at most 3000 are allowed");
     }
 }
