@@ -1,6 +1,10 @@
 //! The bodies of requests. Each denies unknown fields: a misspelled field is an error.
 
-use serde::de::Error as _;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -123,8 +127,31 @@ fn object_or_null<'de, D: Deserializer<'de>>(value: D) -> Result<Map<String, Val
 
 /// An object, or null. The derived parser would take a list of the values too.
 fn tolerance<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
-    let fields: Option<Map<String, Value>> = Option::deserialize(value)?;
-    fields.map(|fields| Tolerance::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+    let fields: Option<Fields<Tolerance>> = Option::deserialize(value)?;
+    Ok(fields.map(|Fields(tolerance)| tolerance))
+}
+
+/// What is read from an object, and from nothing else.
+struct Fields<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
+        value.deserialize_map(FieldsVisitor(PhantomData)).map(Fields)
+    }
+}
+
+struct FieldsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldsVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields))
+    }
 }
 
 /// How many failed items a job tolerates before it is stopped. `percent` or `count` is required.
@@ -218,6 +245,24 @@ mod tests {
         for wrong in [r#"[{}, "secret"]"#, r#""secret""#, r#"[{}, ["secret"]]"#, r#"{"a": "secret"}"#] {
             let error = request(wrong).unwrap_err().to_string();
             assert!(error.contains("JSON objects") && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_tolerance_is_an_object_whose_numbers_may_be_written_in_any_way() {
+        let tolerance = |tolerance: &str| {
+            let text = format!(r#"{{"jobType": "validate", "tolerance": {tolerance}}}"#);
+            serde_json::from_str::<CreateJobRequest>(&text).map(|request| request.tolerance)
+        };
+        assert_eq!(tolerance("null").unwrap(), None);
+        let expected = Tolerance { percent: Some(50.0), count: Some(737), minimum_items: Some(1000) };
+        for numbers in [[50, 737, 1000].map(|n| n.to_string()), ["5e1", "737.0", "1e3"].map(str::to_owned)] {
+            let [percent, count, minimum] = numbers;
+            let text = format!(r#"{{"percent": {percent}, "count": {count}, "minimumItems": {minimum}}}"#);
+            assert_eq!(tolerance(&text).unwrap(), Some(expected), "{text}");
+        }
+        for wrong in ["[50, 737, 1000]", "50", r#"{"count": 1.5}"#, r#"{"count": "7"}"#, r#"{"rows": 7}"#] {
+            assert!(tolerance(wrong).is_err(), "{wrong}");
         }
     }
 
