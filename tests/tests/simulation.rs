@@ -155,13 +155,13 @@ fn a_chunk_on_the_queue_of_another_priority_is_caught() {
 #[test]
 fn a_tally_that_is_sent_before_its_turn_is_caught() {
     let found = is_caught(Broken::TallySentEarly);
-    assert!(found.contains("the tally that it waits for is open"), "{found}");
+    assert!(found.contains("the tally that it waits for is not half done"), "{found}");
 }
 
 #[test]
 fn a_next_tally_that_nobody_sends_is_caught() {
     let found = is_caught(Broken::NextTallyForgotten);
-    assert!(found.contains("is folded, but"), "{found}");
+    assert!(found.contains("was never sent, although"), "{found}");
 }
 
 #[test]

@@ -189,7 +189,11 @@ gates!(Tallies for GatedJobs {
                     _ => self.store.commit(job, commit).await,
                 };
                 match answer {
-                    Ok(Committed::Won(_) | Committed::WonBefore(_)) => self.hub.check(self.invariants.committed(job, commit)),
+                    Ok(Committed::Won(_)) => {
+                        self.hub.check(self.invariants.committed(job, commit));
+                        self.hub.check(self.invariants.owes(self.hub.current(), job, commit));
+                    }
+                    Ok(Committed::WonBefore(_)) => self.hub.check(self.invariants.committed(job, commit)),
                     Ok(Committed::Lost(_)) => self.invariants.reach("commit lost"),
                     Err(_) => {}
                 }

@@ -21,6 +21,7 @@ use super::oracle::{JobRecord, RowEnd};
 use super::pause_checks::JobAtDelivery;
 use super::queues::{Body, Delivery, QueueName};
 use super::trace::{chunk_name, job_name};
+use super::window_checks::Owed;
 
 /// The places that runs reached, and how often.
 pub type Reached = BTreeMap<String, u64>;
@@ -45,6 +46,8 @@ pub(super) struct Known {
     pub(super) begun: BTreeSet<(JobGuid, u32)>,
     /// What each invocation of `process-items` knows of its job.
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
+    /// The tally that each invocation must send before it ends.
+    pub(super) owed: BTreeMap<u64, Owed>,
     /// The invocations that have seen an open breaker.
     pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
@@ -98,6 +101,7 @@ impl Invariants {
         let mut known = self.known();
         known.isolated.remove(&task);
         known.on_lanes.remove(&task);
+        known.owed.remove(&task);
     }
 
     /// This invocation has timed out and goes on, as none of Lambda does.
@@ -204,7 +208,9 @@ impl Invariants {
         record.in_flight.insert(address.number());
         if let Some(awaited) = record.ahead.and_then(|ahead| address.tally.checked_sub(ahead)) {
             let awaited = record.tallies.get(&(address.attempt, awaited)).ok_or("a tally after none")?;
-            ensure(awaited.is_closed(), || format!("{} is sent, but the tally that it waits for is open", name()))?;
+            ensure(awaited.is_half_done(), || {
+                format!("{} is sent, but the tally that it waits for is not half done", name())
+            })?;
             *known.reached.entry("tally sent after the one it waits for".to_owned()).or_default() += 1;
         }
         let Some(width) = record.width else { return Ok(()) };
@@ -276,32 +282,7 @@ impl Invariants {
             let record = known.jobs.get(&job).ok_or("totals of an unknown job")?;
             check_totals(&totals, record).map_err(|what| format!("{} {what}", job_name(job)))?;
         }
-        self.next_is_sent(job, tally)?;
         self.job_moved(job)
-    }
-
-    /// The tally that waited for a folded one has been sent, if the splitter is past it. In a pause it need not be, and that
-    /// of a stopped job may be closed unsent.
-    fn next_is_sent(&self, job: JobGuid, folded: &Tally) -> Checked {
-        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        let known = self.known();
-        let record = known.jobs.get(&job).ok_or("totals of an unknown job")?;
-        let Some(number) = record.ahead.map(|ahead| folded.number + ahead) else { return Ok(()) };
-        if row.is_past(folded.attempt) || row.stop.is_some() || row.pauses > 0 || number >= row.split.dispatched {
-            return Ok(());
-        }
-        let tally = record.tallies.get(&(folded.attempt, number)).ok_or("a counted tally without a chunk index")?;
-        let chunks =
-            (0..).zip(&tally.chunks).map(|(index, _)| ChunkAddress { attempt: folded.attempt, tally: number, index });
-        match chunks.into_iter().find(|chunk| !record.sent.contains(chunk)) {
-            None => Ok(()),
-            Some(chunk) => Err(format!(
-                "{} tally {} is folded, but {} was never sent",
-                job_name(job),
-                folded.number,
-                chunk_name(chunk)
-            )),
-        }
     }
 
     /// A dead letter was acknowledged: it is recorded.

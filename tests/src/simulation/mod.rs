@@ -37,6 +37,7 @@ pub mod run;
 pub mod tasks;
 pub mod trace;
 mod uploads;
+mod window_checks;
 pub mod world;
 
 use std::fmt;

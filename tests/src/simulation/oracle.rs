@@ -79,6 +79,11 @@ impl TallyRecord {
         }
     }
 
+    /// Whether at least half of its chunks are done.
+    pub fn is_half_done(&self) -> bool {
+        self.done() * 2 >= self.chunks.len()
+    }
+
     /// Whether it is closed.
     pub fn is_closed(&self) -> bool {
         self.done() == self.chunks.len()

@@ -20,6 +20,9 @@ impl Run {
 
     pub(super) fn run_tasks(&mut self) {
         for (task, invocation, ended) in self.tasks.run() {
+            if matches!(ended, Ended::Returned(Reply::Done(_))) {
+                self.world.hub.check(self.world.invariants.has_sent(task));
+            }
             self.world.invariants.has_ended(task);
             match ended {
                 Ended::Died => self.died(invocation),

@@ -242,8 +242,9 @@ fn a_next_tally_that_nobody_sends_is_caught() {
 }
 
 #[test]
-fn a_fold_before_the_next_tally_is_sent_is_caught() {
-    catch_in(one_ahead(TWO_TALLIES), Rules::FoldBeforeNextTally, Budget { chunk_crashes: 1, ..CALM }, EVERY_JOB_ENDS);
+fn a_death_after_which_nobody_sends_the_next_tally_is_caught() {
+    let budget = Budget { chunk_crashes: 1, ..CALM };
+    catch_in(one_ahead(TWO_TALLIES), Rules::SettleWithoutNextTally, budget, EVERY_JOB_ENDS);
 }
 
 #[test]

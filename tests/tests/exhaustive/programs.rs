@@ -26,10 +26,10 @@ pub enum Rules {
     ForgetOnResume,
     /// A paused job is ended once its split has ended.
     EndPaused,
-    /// Whoever closes a tally does not send the one that waits for it.
+    /// Whoever makes a tally half done does not send the one that waits for it.
     ForgetNextTally,
-    /// A closed tally is folded before the one that waits for it is sent.
-    FoldBeforeNextTally,
+    /// A run that finds its chunk committed does not send the tally that waits either.
+    SettleWithoutNextTally,
     /// The splitter looks whether a tally may be sent before it counts the tally.
     LookBeforeCount,
 }
@@ -89,12 +89,12 @@ impl Programs {
     }
 
     /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for; with
-    /// A tallies ahead, the tally A places before must be closed.
+    /// A tallies ahead, the tally A places before must be half done.
     pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let before = self.width.and_then(|width| chunk.checked_sub(width));
         let tally = self.ahead.and_then(|ahead| self.address(chunk).0.checked_sub(ahead));
         before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
-            && tally.is_none_or(|tally| state.rows.tally(attempt, tally).is_some_and(Tally::is_closed))
+            && tally.is_none_or(|tally| state.rows.tally(attempt, tally).is_some_and(Tally::is_half_done))
     }
 
     /// Takes a step and returns the next one, or `None` if the invocation is over.
@@ -138,18 +138,14 @@ impl Programs {
             Step::LookAtNext { closed, again } => Some(self.look_at_next(state, task.message, closed, again)),
             Step::SendNext { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
-                Some(self.close(task.message, closed, again))
+                Some(self.close(task.message, closed))
             }
-            Step::ReadTotals(number, after) => match rows.attempts[attempt].totals.closed[usize::from(number)] {
-                0 => Some(Step::LookAtNextTally { closed: number, again: true, after }),
-                _ => self.announce_if_complete(state, who, attempt, after),
-            },
-            Step::LookAtNextTally { closed, again, after } => {
-                Some(self.look_at_next_tally(state, attempt, closed, again, after))
+            Step::LookAtNextTally { closed, again } => {
+                Some(self.look_at_next_tally(state, task.message, closed, again))
             }
-            Step::SendOfNextTally { chunk, closed, again, after } => {
+            Step::SendOfNextTally { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
-                Some(self.send_of_next_tally(state, attempt, chunk + 1, (closed, again, after)))
+                Some(self.send_of_next_tally(state, task.message, chunk + 1, (closed, again)))
             }
             Step::Fold(number, after) => self.fold(state, who, task.message, number, after),
             Step::Announce(after) => {
@@ -213,8 +209,7 @@ impl Programs {
             }
             Work::Complete => Step::Acknowledge,
             Work::Chunk(chunk) if message.again && self.is_accounted_for(state, attempt, chunk) => {
-                let closed = rows.tally(attempt, self.address(chunk).0).is_some_and(Tally::is_closed);
-                self.settle(message, closed, true)
+                self.settle(state, message, true)
             }
             Work::Chunk(chunk) => self.run(state, attempt, chunk),
         }
@@ -335,71 +330,76 @@ impl Programs {
         };
         let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
         Some(match committed {
-            Write::Applied => self.settle(task.message, closed, false),
+            Write::Applied => self.settle(state, task.message, false),
             // A mark that this run set itself, in a write whose reply was lost, is a win.
-            Write::Refused if task.repeats => self.settle(task.message, closed, true),
-            Write::Refused => self.close(task.message, closed, true),
+            Write::Refused if task.repeats => self.settle(state, task.message, true),
+            Write::Refused => self.close(task.message, closed),
         })
     }
 
-    /// The steps after a commit, repeated if a commit is found: send the chunk W places further, then close the tally.
-    fn settle(&self, message: Message, closed: bool, again: bool) -> Step {
-        if self.width.is_some() { Step::LookAtNext { closed, again } } else { self.close(message, closed, again) }
+    /// The steps after a commit, repeated if a commit is found: send what waits for it, then close the tally.
+    fn settle(&self, state: &State, message: Message, again: bool) -> Step {
+        let Message { attempt, work: Work::Chunk(chunk), .. } = message else { return Step::Acknowledge };
+        let Some(tally) = state.rows.tally(attempt, self.address(chunk).0) else { return Step::Acknowledge };
+        let closed = tally.is_closed();
+        let sends_next = match (self.rules, again) {
+            (Rules::ForgetNextTally, _) | (Rules::SettleWithoutNextTally, true) => false,
+            (_, true) => tally.is_half_done(),
+            (_, false) => tally.is_just_half_done(),
+        };
+        match (self.width, self.ahead) {
+            (Some(_), _) => Step::LookAtNext { closed, again },
+            (None, Some(_)) if sends_next => Step::LookAtNextTally { closed, again },
+            (None, _) => self.close(message, closed),
+        }
     }
 
-    fn close(&self, message: Message, closed: bool, again: bool) -> Step {
+    fn close(&self, message: Message, closed: bool) -> Step {
         match message.work {
-            Work::Chunk(chunk) if closed => self.first_of_closing(self.address(chunk).0, again, After::Done),
+            Work::Chunk(chunk) if closed => Step::Fold(self.address(chunk).0, After::Done),
             _ => Step::Acknowledge,
         }
     }
 
-    /// The first step for a closed tally: `again` unless this run has closed it itself.
-    pub const fn first_of_closing(&self, number: u8, again: bool, after: After) -> Step {
-        match (self.ahead, self.rules) {
-            (None, _) | (Some(_), Rules::ForgetNextTally | Rules::FoldBeforeNextTally) => Step::Fold(number, after),
-            (Some(_), _) if again => Step::ReadTotals(number, after),
-            (Some(_), _) => Step::LookAtNextTally { closed: number, again, after },
-        }
-    }
-
-    fn look_at_next_tally(&self, state: &State, attempt: usize, closed: u8, again: bool, after: After) -> Step {
-        let (number, job) = (closed + self.ahead.unwrap_or(0), &state.rows.job);
+    fn look_at_next_tally(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
+        let (attempt, job) = (message.attempt, &state.rows.job);
+        let Some(number) = self.waiting_for(message) else { return self.close(message, closed) };
         let counted = !state.rows.is_past(attempt) && job.status != Status::Paused && number < job.tallies;
-        match counted {
-            true => self.send_of_next_tally(state, attempt, number * self.chunks_per_tally, (closed, again, after)),
-            false => self.behind_next_tally(closed, after),
+        match counted && state.rows.tally(attempt, number).is_some_and(|next| again || next.done == 0) {
+            true => self.send_of_next_tally(state, message, number * self.chunks_per_tally, (closed, again)),
+            false => self.close(message, closed),
         }
     }
 
-    /// The step that sends the first missing chunk of a tally from this one on, or what follows the last one.
-    fn send_of_next_tally(&self, state: &State, attempt: usize, first: u8, of: (u8, bool, After)) -> Step {
-        let (closed, again, after) = of;
-        let number = closed + self.ahead.unwrap_or(0);
-        let end = ((number + 1) * self.chunks_per_tally).min(self.chunk_count(attempt));
-        match (first..end).find(|chunk| !self.is_accounted_for(state, attempt, *chunk)) {
-            Some(chunk) => Step::SendOfNextTally { chunk, closed, again, after },
-            None => self.behind_next_tally(closed, after),
+    /// The tally that waits for the tally of this message's chunk.
+    fn waiting_for(&self, message: Message) -> Option<u8> {
+        match message.work {
+            Work::Chunk(chunk) => self.ahead.map(|ahead| self.address(chunk).0 + ahead),
+            Work::Split | Work::Complete => None,
         }
     }
 
-    const fn behind_next_tally(&self, closed: u8, after: After) -> Step {
-        match self.rules {
-            Rules::FoldBeforeNextTally => Step::Acknowledge,
-            _ => Step::Fold(closed, after),
+    /// The step that sends the first chunk of the tally that waits, from this one on, or what follows the last one.
+    fn send_of_next_tally(&self, state: &State, message: Message, first: u8, of: (bool, bool)) -> Step {
+        let (attempt, (closed, again)) = (message.attempt, of);
+        let of_tally = (first..self.chunk_count(attempt))
+            .take_while(|chunk| Some(self.address(*chunk).0) == self.waiting_for(message));
+        match of_tally.into_iter().find(|chunk| !self.is_accounted_for(state, attempt, *chunk)) {
+            Some(chunk) => Step::SendOfNextTally { chunk, closed, again },
+            None => self.close(message, closed),
         }
     }
 
     fn look_at_next(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
         let (Message { attempt, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width) else {
-            return self.close(message, closed, again);
+            return self.close(message, closed);
         };
         let next = chunk + width;
         let counted = !state.rows.is_past(attempt) && self.address(next).0 < state.rows.job.tallies;
         let missing = next < self.chunk_count(attempt) && !self.is_accounted_for(state, attempt, next);
         match counted && missing {
             true => Step::SendNext { chunk: next, closed, again },
-            false => self.close(message, closed, again),
+            false => self.close(message, closed),
         }
     }
 
@@ -409,11 +409,7 @@ impl Programs {
         if let (After::Commit { skip }, Work::Chunk(chunk)) = (after, message.work) {
             counts += self.outcome(attempt, chunk, skip);
         }
-        let was_folded = state.rows.attempts[attempt].totals.closed[usize::from(number)] > 0;
         state.rows.fold(attempt, number, counts);
-        if self.rules == Rules::FoldBeforeNextTally && !was_folded && after == After::Done {
-            return Some(Step::LookAtNextTally { closed: number, again: false, after });
-        }
         self.announce_if_complete(state, who, attempt, after)
     }
 
@@ -452,7 +448,7 @@ impl Programs {
                 return Some(Step::CloseWithoutRest(number, After::Sweep(first)));
             }
             if tally.is_closed() && totals.closed[usize::from(number)] == 0 {
-                return Some(self.first_of_closing(number, true, After::Sweep(first)));
+                return Some(Step::Fold(number, After::Sweep(first)));
             }
         }
         let counted = (job.tallies * self.chunks_per_tally).min(self.chunk_count(job.attempt));

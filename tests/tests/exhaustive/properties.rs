@@ -27,7 +27,7 @@ pub const EVERY_JOB_ENDS: &str = "every job ends";
 pub const AT_MOST_W: &str = "at most W chunks are in flight";
 
 /// A job with A tallies ahead.
-pub const NOT_EARLY: &str = "no chunk is in flight before the tally A places before it is closed";
+pub const NOT_EARLY: &str = "no chunk is in flight before the tally A places before it is half done";
 
 /// The properties of a configuration.
 pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {

@@ -33,7 +33,7 @@ impl Programs {
         if rows.tally(attempt, number).is_some_and(Tally::is_closed) {
             let next = Resend { chunk: behind, ..resend };
             return match rows.attempts[attempt].totals.closed[usize::from(number)] {
-                0 => self.first_of_closing(number, true, After::Resend(next)),
+                0 => Step::Fold(number, After::Resend(next)),
                 _ => Step::Resend(next),
             };
         }

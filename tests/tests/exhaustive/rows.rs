@@ -113,6 +113,16 @@ impl Tally {
         self.done >= self.expected
     }
 
+    /// Whether at least half of its chunks are committed.
+    pub const fn is_half_done(&self) -> bool {
+        self.done * 2 >= self.expected
+    }
+
+    /// Whether the last commit made it half done.
+    pub const fn is_just_half_done(&self) -> bool {
+        self.is_half_done() && self.done > 0 && (self.done - 1) * 2 < self.expected
+    }
+
     /// Whether this chunk is accounted for: it has a mark, or the tally was closed without it.
     pub const fn accounts_for(&self, index: usize) -> bool {
         self.marks[index] > 0 || self.is_closed()

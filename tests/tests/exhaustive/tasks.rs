@@ -59,12 +59,10 @@ pub enum Step {
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
     SendNext { chunk: u8, closed: bool, again: bool },
-    /// Whoever sees a closed tally that it has not closed itself: the strong read of the totals.
-    ReadTotals(u8, After),
-    /// Whoever sees a closed tally that is not folded: the strong reads of the job row and of the tally A places further.
-    LookAtNextTally { closed: u8, again: bool, after: After },
-    /// *whoever sees the tally closed: messages of the tally A places further*; here for one chunk.
-    SendOfNextTally { chunk: u8, closed: u8, again: bool, after: After },
+    /// Whoever has made a tally half done: the strong reads of the job row and of the tally A places further.
+    LookAtNextTally { closed: bool, again: bool },
+    /// *the commit that made the tally half done: messages of the tally A places further*; here for one chunk.
+    SendOfNextTally { chunk: u8, closed: bool, again: bool },
     /// *`process-items`: `ADD closed {n}, counts, bytes` on `totals#k`*; also by every other run that sees a tally
     /// closed.
     Fold(u8, After),

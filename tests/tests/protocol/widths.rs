@@ -1,15 +1,17 @@
 //! `maxConcurrency`: a limit on the distinct chunks of a job in flight. Tallies ahead: a limit on its tallies. Every chunk is
 //! processed in the end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::{Clock, Jobs, Pauses};
+use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -69,28 +71,77 @@ async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
 
+/// A world with a job of one row a chunk, of which so many tallies are sent ahead.
+async fn ahead(tallies: u32, rows: u64) -> (World, JobGuid) {
+    let world = World::new(Limits { tallies_ahead: tallies, ..chunks_of(1) });
+    let job = world.validate_csv(files::plain_csv(rows)).await;
+    world.split().await;
+    (world, job)
+}
+
 #[tokio::test]
 async fn no_more_tallies_are_sent_ahead_than_the_job_row_says() {
-    for ahead in [1, 2, 3, 16] {
-        let world = World::new(Limits { tallies_ahead: ahead, ..chunks_of(1) });
-        let file = world.store_csv(files::plain_csv(5 * 64 + 10)).await;
-        let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-        world.split().await;
-        let mut in_flight = world.chunks.take();
+    for tallies in [1, 2, 3, 16] {
+        let (world, job) = ahead(tallies, 5 * 64 + 10).await;
+        let mut in_flight = VecDeque::from(world.chunks.take());
         let mut most = 0;
-        while let Some(message) = in_flight.pop() {
+        while let Some(message) = in_flight.pop_front() {
             let distinct: BTreeSet<_> = in_flight.iter().chain([&message]).map(|message| message.address).collect();
             assert_eq!(distinct.len(), in_flight.len() + 1, "no message is sent twice");
             assert_eq!(world.show(job).await.chunks_in_flight, distinct.len() as u64);
             most = most.max(distinct.iter().map(|chunk| chunk.tally).collect::<BTreeSet<_>>().len());
             world.process(&message, false).await;
-            in_flight.extend(world.chunks.take());
+            for message in world.chunks.take() {
+                let awaited = world.jobs.tally(job, 1, message.address.tally - tallies).await.unwrap();
+                assert_eq!(awaited.done, 32);
+                in_flight.push_back(message);
+            }
         }
         world.run().await;
         let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 330), "{ahead} ahead");
-        assert_eq!(most, 6.min(ahead as usize), "exactly the limit");
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 330), "{tallies} ahead");
+        assert_eq!(most, 6.min(tallies as usize + 1), "one more while the first is half done");
     }
+}
+
+#[tokio::test]
+async fn surplus_messages_beget_no_others() {
+    let (world, job) = ahead(1, 5 * 64).await;
+    let mut sent = world.chunks.take();
+    for tally in 0..5 {
+        assert_eq!(sent.len(), 64, "tally {tally}");
+        assert!(sent.iter().all(|message| message.address.tally == tally));
+        let mut next = Vec::new();
+        for message in &sent {
+            // Three copies: of the first sending, and as a sweep or a resume sends it again.
+            let again = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
+            for copy in [message, &again, message] {
+                world.process(copy, false).await;
+            }
+            next.extend(world.chunks.take());
+        }
+        sent = next;
+    }
+    assert!(sent.is_empty());
+    world.run().await;
+    assert_eq!(world.show(job).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_chunk_that_does_not_end_holds_up_no_tally() {
+    let (world, job) = ahead(1, 6 * 64).await;
+    let (mut stuck, mut in_flight) = (Vec::new(), VecDeque::from(world.chunks.take()));
+    while let Some(message) = in_flight.pop_front() {
+        match message.address.index {
+            0..20 => stuck.push(message),
+            _ => drop(world.process(&message, false).await),
+        }
+        in_flight.extend(world.chunks.take());
+    }
+    assert_eq!((stuck.len(), world.show(job).await.items_succeeded), (6 * 20, 6 * 44));
+    world.process_all(&stuck).await;
+    world.run().await;
+    assert_eq!(world.show(job).await.items_succeeded, 6 * 64);
 }
 
 #[tokio::test]
@@ -101,7 +152,7 @@ async fn a_small_job_waits_for_a_few_tallies_of_a_big_one() {
     let small = world.validate_csv(files::plain_csv(3)).await;
     world.split().await;
     let mut processed = 0;
-    let mut in_flight = std::collections::VecDeque::from(world.chunks.take());
+    let mut in_flight = VecDeque::from(world.chunks.take());
     while world.show(small).await.items_succeeded < 3 {
         let message = in_flight.pop_front().expect("the small job is queued");
         world.process(&message, false).await;
@@ -132,20 +183,17 @@ async fn a_crash_at_any_call_does_not_stall_a_job_with_tallies_ahead() {
 
 #[tokio::test]
 async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
-    let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
-    let job = world.validate_csv(files::plain_csv(70)).await;
-    world.split().await;
+    let (world, job) = ahead(1, 70).await;
     let chunks = world.chunks.take();
-    assert_eq!(chunks.len(), 64);
-    world.process_all(&chunks[1..]).await;
-    // The last run has read the job row and is frozen while the job is paused.
+    world.process_all(&chunks[..31]).await;
+    // The run that makes the tally half done has read the job row and is frozen while the job is paused.
     let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
     world.faults.freeze(1, async move {
         jobs.pause(job, 1, clock.now()).await.unwrap();
     });
-    world.process(&chunks[0], false).await;
+    world.process(&chunks[31], false).await;
     assert!(!world.faults.thaw());
-    assert!(world.chunks.take().is_empty(), "the last chunk of the tally was committed in the pause");
+    assert!(world.chunks.take().is_empty(), "the tally was made half done in the pause");
     world.resume(job).await;
     world.run().await;
     let shown = world.show(job).await;

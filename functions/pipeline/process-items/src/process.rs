@@ -118,7 +118,7 @@ impl ChunkProcessor {
         let mut checkpoint = Checkpoint::blank(message.address, self.clock.now());
         if redelivered || message.delivery_mode != DeliveryMode::Fresh {
             if let Some(tally) = self.steps.committer.committed(message.job_guid, message.address).await? {
-                self.steps.committer.settle(message, &tally).await?;
+                self.steps.committer.settle(message, &tally, redelivered).await?;
                 return Ok(ChunkEnd::Repeated);
             }
             checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);

@@ -104,7 +104,7 @@ impl TallyDispatcher<'_> {
             true => index,
             false => chunk_index::of(self.objects, job.job_guid, &tally).await?,
         };
-        let now = self.clock.now();
+        let (now, mut delivery_mode) = (self.clock.now(), DeliveryMode::Fresh);
         match self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, index.end, now).await {
             Ok(()) => {}
             Err(WriteLost::Port(error)) => return Err(error),
@@ -113,27 +113,31 @@ impl TallyDispatcher<'_> {
                 let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == index.end;
                 match (ours, counted_before) {
                     (false, _) => return Ok(Dispatched::Superseded),
-                    // Our own write, whose reply was lost: the tally counts, so its messages must be sent.
-                    (true, true) => {}
+                    // Our own write, whose reply was lost: the tally counts, so its messages must be sent. Others may have
+                    // sent them since.
+                    (true, true) => delivery_mode = DeliveryMode::Recovered,
                     (true, false) if now.is_paused() => return Ok(Dispatched::Paused),
                     (true, false) => return Ok(Dispatched::Stopped),
                 }
             }
         }
-        self.send(&index, &tally, DeliveryMode::Fresh).await?;
+        self.send(&index, &tally, delivery_mode).await?;
         Ok(Dispatched::Sent(index))
     }
 
-    /// Sends the messages of a tally's chunks that are not committed yet.
+    /// Sends the messages of a tally's chunks that are not committed yet, if they may be sent now.
     ///
     /// # Errors
     /// A port that is unavailable.
     pub async fn send(&self, index: &ChunkIndex, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
+        if !self.window.is_due(self.job, tally.attempt, tally.number).await? {
+            return Ok(());
+        }
         let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(self.job, address(place), delivery_mode);
         let messages = places.filter_map(message).collect();
-        self.chunks.send(&self.window.admit(self.job, messages).await?).await
+        self.chunks.send(&self.window.admit(messages).await?).await
     }
 
     /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run

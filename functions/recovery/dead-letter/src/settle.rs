@@ -143,7 +143,7 @@ impl DeadLetters {
 
     async fn settle_chunk(&self, job: &Job, message: &ChunkMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {
         if let Some(tally) = self.steps.committer.committed(message.job_guid, message.address).await? {
-            self.steps.committer.settle(message, &tally).await?;
+            self.steps.committer.settle(message, &tally, true).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
         if job.stop.is_some() {

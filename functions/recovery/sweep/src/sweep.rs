@@ -247,7 +247,9 @@ impl Sweeper {
         } else {
             self.steps.split_end.announce(job).await?;
         }
-        for tally in counters.open.iter().take(self.limits.tallies_max as usize) {
+        // The chains of tallies that wait for one another are each as long as the job, so all of them are recovered at once.
+        let most = self.limits.tallies_max.max(job.tallies_ahead.unwrap_or(0));
+        for tally in counters.due(job).take(most as usize) {
             // The run that resumes the split sends the missing messages of its current tally.
             let is_left_to_split = !job.split.done && tally.number >= job.split.dispatched;
             if tally.is_closed() || !is_left_to_split {

@@ -42,9 +42,9 @@ pub struct Job {
     pub max_concurrency: Option<u32>,
     /// How urgent it is: which queues carry its messages.
     pub priority: Priority,
-    /// How many tallies may be sent before the first of them is closed: the chunks of tally n are sent once tally n − this
-    /// is closed. So a job fills no queue that other jobs wait in. `None` for a job that is bounded by `maxConcurrency`,
-    /// and for a job of an older version: its chunks are all sent as soon as they are cut.
+    /// How many tallies may be sent before the first of them is half done: the chunks of tally n are sent once half of the
+    /// chunks of tally n − this are committed. So a job fills no queue that other jobs wait in. `None` for a job that is
+    /// bounded by `maxConcurrency`, and for a job of an older version: its chunks are all sent as soon as they are cut.
     pub tallies_ahead: Option<u32>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
@@ -158,6 +158,16 @@ impl Job {
     /// How many items have been dispatched in this attempt.
     pub const fn items_dispatched(&self) -> u64 {
         self.split.cursor.row.saturating_sub(1)
+    }
+
+    /// The tally for which this one waits, if it waits for one.
+    pub fn awaited_tally(&self, number: u32) -> Option<u32> {
+        self.tallies_ahead.and_then(|ahead| number.checked_sub(ahead.max(1)))
+    }
+
+    /// The tally that waits for this one.
+    pub fn waiting_tally(&self, number: u32) -> Option<u32> {
+        self.tallies_ahead.and_then(|ahead| number.checked_add(ahead.max(1)))
     }
 
     /// The status that this job ends with, depending on its stop.

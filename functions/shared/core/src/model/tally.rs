@@ -206,6 +206,16 @@ impl Tally {
         self.done == self.expected
     }
 
+    /// Whether at least half of its chunks are committed: then the tally that waits for it may be sent.
+    pub const fn is_half_done(&self) -> bool {
+        self.done * 2 >= self.expected
+    }
+
+    /// Whether the last commit made it half done. Exactly one commit of a tally does.
+    pub const fn is_just_half_done(&self) -> bool {
+        self.is_half_done() && self.done > 0 && (self.done - 1) * 2 < self.expected
+    }
+
     /// The numbers of the chunks that are not committed, ascending. A closed tally has none, also where its rest was
     /// skipped without marks.
     pub fn uncommitted(&self) -> impl Iterator<Item = u64> {
@@ -276,6 +286,22 @@ mod tests {
         assert_eq!(Mark::from_bytes(b"?1234567"), None);
         assert_eq!(Mark::from_bytes(b"c123"), None);
         assert_eq!(Mark::from_bytes(b""), None);
+    }
+
+    #[test]
+    fn exactly_one_commit_makes_a_tally_half_done() {
+        let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: crate::text::ChunkMode::Items };
+        for (chunks, half) in [(1, 1), (2, 1), (3, 2), (63, 32), (64, 32)] {
+            let mut tally =
+                Tally::of(1, 0, Position { offset: 0, row: 1 }, &vec![chunk; chunks], Timestamp::UNIX_EPOCH);
+            let mut just = Vec::new();
+            for done in 0..=tally.expected {
+                tally.done = done;
+                assert_eq!(tally.is_half_done(), done >= half, "{done} of {chunks}");
+                just.extend(tally.is_just_half_done().then_some(done));
+            }
+            assert_eq!(just, [half], "of {chunks}");
+        }
     }
 
     #[test]

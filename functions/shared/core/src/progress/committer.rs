@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
-use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally, Totals};
+use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally};
 use crate::ports::{Clock, Committed, JobStore, PortError, Queue};
 use crate::progress::window::ConcurrencyWindow;
 
@@ -41,12 +41,12 @@ impl ChunkCommitter {
         match &committed {
             Committed::Won(tally) => {
                 self.window.send_next(message, DeliveryMode::Fresh).await?;
-                if tally.is_closed() {
-                    self.window.send_next_tally(message.job_guid, tally, DeliveryMode::Fresh).await?;
-                    self.fold(message.job_guid, &message.owner, tally).await?;
+                if tally.is_just_half_done() {
+                    self.send_next_tally(message, tally, DeliveryMode::Fresh).await?;
                 }
+                self.close(message.job_guid, &message.owner, tally).await?;
             }
-            Committed::WonBefore(tally) => self.settle(message, tally).await?,
+            Committed::WonBefore(tally) => self.settle(message, tally, true).await?,
             Committed::Lost(tally) => self.close(message.job_guid, &message.owner, tally).await?,
         }
         Ok(committed)
@@ -61,17 +61,34 @@ impl ChunkCommitter {
         Ok((tally.mark(chunk.index).is_some() || tally.is_closed()).then_some(tally))
     }
 
-    /// Repeats the steps that follow a commit: the run that committed may have died before it took them.
+    /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have
+    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again, or surplus messages
+    /// would beget others.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn settle(&self, message: &ChunkMessage, tally: &Tally) -> Result<(), PortError> {
+    pub async fn settle(&self, message: &ChunkMessage, tally: &Tally, is_same: bool) -> Result<(), PortError> {
         self.window.send_next(message, DeliveryMode::Recovered).await?;
+        if is_same && tally.is_half_done() {
+            self.send_next_tally(message, tally, DeliveryMode::Recovered).await?;
+        }
         self.close(message.job_guid, &message.owner, tally).await
     }
 
-    /// Takes the steps that follow the last commit of a tally, if it is closed: sends the tally that waits for it, folds it,
-    /// and announces the attempt if this was its last tally.
+    async fn send_next_tally(
+        &self,
+        message: &ChunkMessage,
+        tally: &Tally,
+        mode: DeliveryMode,
+    ) -> Result<(), PortError> {
+        match message.max_concurrency {
+            None => self.window.send_next_tally(message.job_guid, tally, mode).await,
+            // Its window is one of chunks.
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Folds a tally if it is closed, and announces the attempt if this was its last tally.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -79,21 +96,7 @@ impl ChunkCommitter {
         if !tally.is_closed() {
             return Ok(());
         }
-        let totals = self.jobs.totals(job, tally.attempt).await?;
-        if totals.closed.contains(&tally.number) {
-            return self.announce(job, owner, &totals).await;
-        }
-        self.window.send_next_tally(job, tally, DeliveryMode::Recovered).await?;
-        self.fold(job, owner, tally).await
-    }
-
-    /// Folds a closed tally, and announces the attempt if this was its last tally.
-    async fn fold(&self, job: JobGuid, owner: &Owner, tally: &Tally) -> Result<(), PortError> {
         let totals = self.jobs.fold(job, tally).await?;
-        self.announce(job, owner, &totals).await
-    }
-
-    async fn announce(&self, job: JobGuid, owner: &Owner, totals: &Totals) -> Result<(), PortError> {
         if totals.is_complete() {
             let (job_guid, attempt, owner) = (job, totals.attempt, owner.clone());
             self.completions.send(&[CompletionMessage { job_guid, attempt, composing: None, owner }]).await?;
@@ -110,7 +113,6 @@ impl ChunkCommitter {
         while !tally.is_closed() {
             tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
         }
-        // No tally that waits for it is sent: each of a stopped job is closed in this way.
-        self.fold(job.job_guid, &job.owner, &tally).await
+        self.close(job.job_guid, &job.owner, &tally).await
     }
 }

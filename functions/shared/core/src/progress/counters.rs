@@ -61,19 +61,21 @@ impl Counters {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
     }
 
+    /// The open tallies whose chunks may have been sent, as far as other tallies are concerned.
+    pub fn due(&self, job: &Job) -> impl Iterator<Item = &Tally> {
+        let held_up: BTreeSet<u32> =
+            self.open.iter().filter(|tally| !tally.is_half_done()).map(|tally| tally.number).collect();
+        let waits = move |number| job.awaited_tally(number).is_some_and(|awaited| held_up.contains(&awaited));
+        self.open.iter().filter(move |tally| !waits(tally.number))
+    }
+
     /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them is
     /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is. Neither are
-    /// those of a tally that waits until the one `tallies_ahead` places before it is closed. A width of 0, which no request
+    /// those of a tally that waits until the one `tallies_ahead` places before it is half done. A width of 0, which no request
     /// may have, counts as 1.
     pub fn in_flight(&self, job: &Job) -> u64 {
         let Some(width) = job.max_concurrency else {
-            let open: BTreeSet<u32> =
-                self.open.iter().filter(|tally| !tally.is_closed()).map(|tally| tally.number).collect();
-            let waits = |tally: &&Tally| {
-                let awaited = job.tallies_ahead.and_then(|ahead| tally.number.checked_sub(ahead.max(1)));
-                awaited.is_some_and(|awaited| open.contains(&awaited))
-            };
-            let sent = self.open.iter().filter(|tally| !waits(tally));
+            let sent = self.due(job);
             return sent.map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
         };
         let chains: BTreeSet<u64> =
@@ -164,6 +166,9 @@ mod tests {
         assert_eq!(in_flight(&open, 0), 63, "a stored number that cannot be is no panic");
         let closed = counters(vec![tally(0, 1, &[0]), tally(1, 5, &[])]);
         assert_eq!(in_flight(&closed, 1), 5, "the tally before is closed, though not folded");
+        let half: Vec<usize> = (0..32).collect();
+        let half = counters(vec![tally(0, 64, &half), tally(1, 64, &half[..31]), tally(2, 64, &[])]);
+        assert_eq!(in_flight(&half, 1), 32 + 33, "half of tally 0 is done, less of tally 1");
     }
 
     #[test]

@@ -38,12 +38,15 @@ impl ChunkResender {
             self.committer.close(job.job_guid, &job.owner, tally).await?;
             return Ok(0);
         }
+        if !self.window.is_due(job, tally.attempt, tally.number).await? {
+            return Ok(0);
+        }
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
         let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(job, address(place), DeliveryMode::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        for message in self.window.admit(job, missing.filter_map(message).collect()).await? {
+        for message in self.window.admit(missing.filter_map(message).collect()).await? {
             match self.jobs.checkpoint(job.job_guid, message.address).await? {
                 Some(checkpoint) if checkpoint.isolated => {
                     isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });

@@ -1,8 +1,9 @@
 //! How many chunks of a job may have messages at once.
 //!
 //! With `maxConcurrency` W, chunk n may start once chunk n − W is committed. Any other job may have so many *tallies ahead*
-//! as its row says: the chunks of tally n are sent once the tally that many places before it is closed. So the messages of a
-//! big job never fill a queue, and a small job behind it waits for a few tallies, not for a whole file.
+//! as its row says: the chunks of tally n are sent once the tally that many places before it is half done. So the messages of
+//! a big job never fill a queue, and a small job behind it waits for a few tallies, not for a whole file. Half, because a few
+//! chunks that are slow, or fail again and again, then hold up no other one.
 //!
 //! In both chains a splitter and a committer may miss each other, so each writes first and reads then. The splitter counts
 //! the tally, then looks at the chunk or tally before. The committer commits, then looks whether the next tally is counted.
@@ -28,19 +29,14 @@ pub struct ConcurrencyWindow {
 }
 
 impl ConcurrencyWindow {
-    /// Filters the messages of a tally to those that may be sent now.
+    /// Filters the messages of a tally to those inside the window of `maxConcurrency`.
     ///
     /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and sends
     /// the messages itself.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn admit(&self, job: &Job, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
-        let Some(first) = messages.first().map(|message| message.address) else { return Ok(messages) };
-        if let Some(awaited) = job.tallies_ahead.and_then(|ahead| first.tally.checked_sub(ahead.max(1))) {
-            let awaited = self.jobs.tally(job.job_guid, first.attempt, awaited).await?;
-            return Ok(if awaited.is_closed() { messages } else { Vec::new() });
-        }
+    pub async fn admit(&self, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
         let mut before: Option<Tally> = None;
         let mut admitted = Vec::with_capacity(messages.len());
         for message in messages {
@@ -58,6 +54,18 @@ impl ConcurrencyWindow {
             before = Some(tally);
         }
         Ok(admitted)
+    }
+
+    /// Whether the chunks of a tally may be sent now, as far as other tallies are concerned. As for
+    /// [`admit`](Self::admit), the tally must be counted first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn is_due(&self, job: &Job, attempt: u32, number: u32) -> Result<bool, PortError> {
+        match job.awaited_tally(number) {
+            None => Ok(true),
+            Some(awaited) => Ok(self.jobs.tally(job.job_guid, attempt, awaited).await?.is_half_done()),
+        }
     }
 
     /// Sends the chunk W places after a committed one. If that chunk's tally is not counted yet, the splitter sends it:
@@ -82,32 +90,29 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunks of the tally that waits for this closed one. It does so before the closed tally is folded: so of a
-    /// folded tally the next one is sent, and whoever finds a tally closed but not folded sends it again. In a pause nothing
-    /// is sent: a resume sends what is missing.
+    /// Sends the chunks of the tally that waits for this one. As `Fresh` only if none of them has been committed, because
+    /// otherwise they were sent. In a pause nothing is sent: a resume sends what is missing.
     ///
     /// # Errors
     /// `Unavailable`.
     pub async fn send_next_tally(
         &self,
         job: JobGuid,
-        closed: &Tally,
+        half_done: &Tally,
         delivery_mode: DeliveryMode,
     ) -> Result<(), PortError> {
-        let job = self.jobs.job(job).await?;
-        let Some(number) = job.tallies_ahead.and_then(|ahead| closed.number.checked_add(ahead.max(1))) else {
-            return Ok(());
-        };
-        if job.is_past(closed.attempt) || job.is_paused() || number >= job.split.tallies {
+        let (job, attempt) = (self.jobs.job(job).await?, half_done.attempt);
+        let Some(number) = job.waiting_tally(half_done.number) else { return Ok(()) };
+        if job.is_past(attempt) || job.is_paused() || number >= job.split.tallies {
             return Ok(());
         }
-        let next = self.jobs.tally(job.job_guid, closed.attempt, number).await?;
-        if next.is_closed() {
+        let next = self.jobs.tally(job.job_guid, attempt, number).await?;
+        if next.is_closed() || (next.done > 0 && delivery_mode == DeliveryMode::Fresh) {
             return Ok(());
         }
         let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
         let places = (0..).take(index.chunks.len()).filter(|place: &u8| next.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt: closed.attempt, tally: number, index };
+        let address = |index| ChunkAddress { attempt, tally: number, index };
         let messages: Vec<_> = places.filter_map(|place| index.message(&job, address(place), delivery_mode)).collect();
         self.chunks.send(&messages).await
     }
