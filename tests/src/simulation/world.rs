@@ -168,12 +168,12 @@ impl World {
     }
 }
 
-/// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
 /// Each owner may use every priority.
 fn every_priority() -> OwnerPriorities {
     OwnerPriorities::parse(r#"{"*": "high"}"#).expect("valid priorities")
 }
 
+/// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
 fn limits(plan: &Plan) -> Limits {
     Limits {
         chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },

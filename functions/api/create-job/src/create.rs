@@ -313,7 +313,7 @@ impl Creator {
         let deadline_at = now + Duration::from_secs(deadline);
         let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
         let of_type = self.type_limits.of(&request.job_type);
-        let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, request.max_concurrency);
+        let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, priority, request);
         Job { priority, tallies_ahead, metadata: request.metadata.clone(), ..job }
     }
 }

@@ -14,6 +14,8 @@ rowmill_aws::settings! {
         pub chunks: ChunkLimits;
         /// How many workers process chunks at the same time.
         pub workers: u32 = 50, "ItemsMaximumConcurrency";
+        /// How many workers process chunks of jobs with low priority at the same time.
+        pub low_workers: u32 = 10, "ItemsLowMaximumConcurrency";
         /// How many chunks a worker processes side by side.
         pub chunks_per_invocation: u32 = 10, "ChunksPerInvocation";
         /// The fewest tallies of a job that are sent ahead: the workers should not idle while the last chunk of one is

@@ -66,7 +66,7 @@ export class JobParams extends HTMLElement {
   #limits = {
     count: text({ inputmode: "numeric", pattern: "[0-9]*" })(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(),
     maxConcurrency: text({ inputmode: "numeric", pattern: "[0-9]*" })(), deadlineSeconds: text({ inputmode: "numeric", pattern: "[0-9]*" })(),
-    priority: select([["", "normal"], ["high", "high"], ["low", "low"]])(),
+    priority: select([["", "default"], ["high", "high"], ["normal", "normal"], ["low", "low"]])(),
   };
 
   /** @type {string[]} */

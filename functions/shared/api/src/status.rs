@@ -31,9 +31,9 @@ impl Status {
 }
 
 words! {
-    /// How urgent a job is. Each priority has workers of its own.
+    /// Which workers process a job's chunks: each priority has workers of its own.
     Priority {
-        /// It waits behind no job of another priority.
+        /// Its split and its chunks wait behind those of no other priority, except on the lanes of its job type.
         High = "high",
         /// As jobs are if nothing is said.
         Normal = "normal",

@@ -116,7 +116,7 @@ impl Runtime {
         Ok(Arc::new(S3Objects::new(self.clients.s3(), settings::BUCKET.read()?)))
     }
 
-    /// The jobs queues: jobs to split. Those of low priority have no queue of their own: a split takes seconds.
+    /// The jobs queues: jobs to split. Those of low priority share that of normal priority.
     pub fn split_queue(&self) -> Result<Arc<dyn Queue<SplitMessage>>, StartError> {
         let (high, normal) = (self.queue(settings::JOBS_HIGH_QUEUE)?, self.queue(settings::JOBS_QUEUE)?);
         Ok(Arc::new(PriorityRouter { high, normal, low: None }))

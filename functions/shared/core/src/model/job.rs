@@ -40,7 +40,7 @@ pub struct Job {
     pub warnings: Vec<JobWarning>,
     /// How many of its chunks may be in flight at once, as in its spec. `None` also for a job of an older version.
     pub max_concurrency: Option<u32>,
-    /// How urgent it is: which queues carry its messages.
+    /// Its priority: which queues carry its messages.
     pub priority: Priority,
     /// How many tallies may be sent before the first of them is half done: the chunks of tally n are sent once half of the
     /// chunks of tally n − this are committed. So a job fills no queue that other jobs wait in. `None` for a job that is
