@@ -243,6 +243,7 @@ mortal!(Tallies {
     commit(job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
     skip_rest(job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
     touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
+    note_next_sent(job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>;
     fold(job: JobGuid, tally: &Tally) -> Result<Totals, PortError>;
     totals(job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
     set_final_tallies(job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;

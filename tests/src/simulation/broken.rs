@@ -40,9 +40,9 @@ pub enum Broken {
     BreakerPausesNothing,
     /// The chunks of jobs with high priority go on the queue of the others.
     PriorityForgotten,
-    /// The splitter sends a tally although the one that it waits for is open.
+    /// The splitter sends a tally although the one that it waits for is not half done.
     TallySentEarly,
-    /// A run that closes a tally does not send the one that waits for it.
+    /// A run that makes a tally half done does not send the one that waits for it.
     NextTallyForgotten,
 }
 

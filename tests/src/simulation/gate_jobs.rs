@@ -150,6 +150,8 @@ gates!(Tallies for GatedJobs {
         check |all, _answer| all.rest_skipped(job, seen.attempt, seen.number);
     Write touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>,
         ["{}, tally {tally}", job_name(job)];
+    Write note_next_sent(job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>,
+        ["{}, tally {tally}", job_name(job)];
     Write fold(job: JobGuid, tally: &Tally) -> Result<Totals, PortError>,
         ["{}, attempt {}, {}", job_name(job), tally.attempt, tally.brief()],
         check |all, _answer| all.folded(job, tally);

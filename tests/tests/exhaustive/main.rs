@@ -41,12 +41,19 @@ use programs::{Chunk, Programs, Rules};
 use properties::{COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, ONLY_COUNTED};
 use tasks::{Budget, State};
 
-const CHUNKS: [Chunk; 3] =
-    [Chunk { items: 1, failing: 0 }, Chunk { items: 2, failing: 1 }, Chunk { items: 1, failing: 0 }];
+const CHUNKS: [Chunk; 4] = [
+    Chunk { items: 1, failing: 0 },
+    Chunk { items: 2, failing: 1 },
+    Chunk { items: 1, failing: 0 },
+    Chunk { items: 1, failing: 0 },
+];
+
+/// Four chunks: three on the first tally, one on the second.
+const FOUR_CHUNKS: Programs =
+    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 3, width: None, ahead: None };
 
 /// Three chunks: two on the first tally, one on the second.
-const THREE_CHUNKS: Programs =
-    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 2, width: None, ahead: None };
+const THREE_CHUNKS: Programs = Programs { chunks: CHUNKS.split_at(3).0, chunks_per_tally: 2, ..FOUR_CHUNKS };
 
 /// Two chunks, each on its own tally.
 const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_per_tally: 1, ..THREE_CHUNKS };
@@ -135,6 +142,7 @@ const fn one_ahead(programs: Programs) -> Programs {
 
 #[test]
 fn a_tally_that_waits_for_another_one_is_never_sent_early_and_never_forgotten() {
+    explore(one_ahead(FOUR_CHUNKS), CALM);
     explore(one_ahead(THREE_CHUNKS), Budget { duplicates: 1, ..CALM });
     explore(one_ahead(THREE_CHUNKS), CRASH);
     explore(one_ahead(TWO_TALLIES), Budget { duplicates: 1, cancels: 1, ..CRASH });
@@ -148,6 +156,7 @@ fn a_death_of_a_run_needs_no_sweep() {
     for programs in [THREE_CHUNKS, one_ahead(THREE_CHUNKS), Programs { width: Some(1), ..THREE_CHUNKS }] {
         explore(programs, Budget { chunk_crashes: 1, ..CALM });
     }
+    explore(one_ahead(FOUR_CHUNKS), Budget { chunk_crashes: 1, ..CALM });
     explore(one_ahead(TWO_TALLIES), Budget { chunk_crashes: 2, lost_replies: 1, ..CALM });
     explore(one_ahead(TWO_TALLIES), Budget { chunk_crashes: 1, holds: 1, ..CALM });
 }

@@ -1,6 +1,6 @@
 //! The programs: the next step of an invocation, depending on what its last step found.
 
-use crate::rows::{Counts, Lease, Status, Tally, Write};
+use crate::rows::{CHUNKS, Counts, Lease, Status, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Who, Work};
 
 /// A chunk of the job's file.
@@ -79,7 +79,8 @@ impl Programs {
             items: chunks.iter().map(|chunk| chunk.items).sum(),
             done: 0,
             counts: Counts::default(),
-            marks: [0; 3],
+            marks: [0; CHUNKS],
+            next_sent: false,
         }
     }
 
@@ -146,6 +147,12 @@ impl Programs {
             Step::SendOfNextTally { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
                 Some(self.send_of_next_tally(state, task.message, chunk + 1, (closed, again)))
+            }
+            Step::NoteNextSent { closed } => {
+                if let Work::Chunk(chunk) = task.message.work {
+                    rows.note_next_sent(attempt, self.address(chunk).0);
+                }
+                Some(self.close(task.message, closed))
             }
             Step::Fold(number, after) => self.fold(state, who, task.message, number, after),
             Step::Announce(after) => {
@@ -344,7 +351,7 @@ impl Programs {
         let closed = tally.is_closed();
         let sends_next = match (self.rules, again) {
             (Rules::ForgetNextTally, _) | (Rules::SettleWithoutNextTally, true) => false,
-            (_, true) => tally.is_half_done(),
+            (_, true) => tally.is_half_done() && !tally.next_sent,
             (_, false) => tally.is_just_half_done(),
         };
         match (self.width, self.ahead) {
@@ -365,7 +372,7 @@ impl Programs {
         let (attempt, job) = (message.attempt, &state.rows.job);
         let Some(number) = self.waiting_for(message) else { return self.close(message, closed) };
         let counted = !state.rows.is_past(attempt) && job.status != Status::Paused && number < job.tallies;
-        match counted && state.rows.tally(attempt, number).is_some_and(|next| again || next.done == 0) {
+        match counted {
             true => self.send_of_next_tally(state, message, number * self.chunks_per_tally, (closed, again)),
             false => self.close(message, closed),
         }
@@ -386,7 +393,7 @@ impl Programs {
             .take_while(|chunk| Some(self.address(*chunk).0) == self.waiting_for(message));
         match of_tally.into_iter().find(|chunk| !self.is_accounted_for(state, attempt, *chunk)) {
             Some(chunk) => Step::SendOfNextTally { chunk, closed, again },
-            None => self.close(message, closed),
+            None => Step::NoteNextSent { closed },
         }
     }
 

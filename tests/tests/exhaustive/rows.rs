@@ -10,7 +10,7 @@ use crate::tasks::Who;
 /// The maximum number of attempts of a configuration, of chunks per attempt and of tallies per attempt.
 pub const ATTEMPTS: usize = 2;
 /// See [`ATTEMPTS`].
-pub const CHUNKS: usize = 3;
+pub const CHUNKS: usize = 4;
 /// See [`ATTEMPTS`].
 pub const TALLIES: usize = 2;
 
@@ -106,6 +106,8 @@ pub struct Tally {
     pub counts: Counts,
     /// `c<i>`, as the number of times that it was set and its counts were added. It must never exceed one.
     pub marks: [u8; CHUNKS],
+    /// `next`: whether the tally that waits for this one is known to be sent.
+    pub next_sent: bool,
 }
 
 impl Tally {
@@ -209,6 +211,13 @@ impl Rows {
             self.job.status = Status::Running;
         }
         Write::Applied
+    }
+
+    /// No condition but that the tally exists.
+    pub fn note_next_sent(&mut self, attempt: usize, number: u8) {
+        if let Some(tally) = &mut self.attempts[attempt].tallies[usize::from(number)] {
+            tally.next_sent = true;
+        }
     }
 
     /// Condition: the tally does not exist.

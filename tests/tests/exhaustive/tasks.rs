@@ -63,6 +63,8 @@ pub enum Step {
     LookAtNextTally { closed: bool, again: bool },
     /// *the commit that made the tally half done: messages of the tally A places further*; here for one chunk.
     SendOfNextTally { chunk: u8, closed: bool, again: bool },
+    /// *`next` on `tally#k#n`*.
+    NoteNextSent { closed: bool },
     /// *`process-items`: `ADD closed {n}, counts, bytes` on `totals#k`*; also by every other run that sees a tally
     /// closed.
     Fold(u8, After),

@@ -18,8 +18,7 @@ rowmill_aws::settings! {
         pub low_workers: u32 = 10, "ItemsLowMaximumConcurrency";
         /// How many chunks a worker processes side by side.
         pub chunks_per_invocation: u32 = 10, "ChunksPerInvocation";
-        /// The fewest tallies of a job that are sent ahead: the workers should not idle while the last chunk of one is
-        /// processed.
+        /// The fewest tallies of a job that are sent ahead.
         pub tallies_ahead_min: u32 = 2;
         /// How many times the usual number of items a chunk may have if items take microseconds.
         pub fast_factor: u32 = 8, "FastChunkFactor";

@@ -3,7 +3,7 @@
 //! Each job row says when the sweep is due (`wakeAt`). Of several sweeps one claims the job, by moving that time on. A
 //! message that the sweep sends again may still be in its queue: every receiver accepts a message any number of times.
 //! So a wrong guess about a job costs only a few messages. To keep them few, the sweep waits for a time without a sign
-//! of life, doubles that time with every recovery, and recovers few tallies at once.
+//! of life, doubles that time with every recovery, and recovers few tallies at once, beside those that others wait for.
 
 use std::sync::Arc;
 
@@ -247,9 +247,14 @@ impl Sweeper {
         } else {
             self.steps.split_end.announce(job).await?;
         }
-        // The chains of tallies that wait for one another are each as long as the job, so all of them are recovered at once.
-        let most = self.limits.tallies_max.max(job.tallies_ahead.unwrap_or(0));
-        for tally in counters.due(job).take(most as usize) {
+        let mut others = 0;
+        for tally in counters.due(job) {
+            // Others wait for it. There are no more than the job's tallies ahead.
+            let is_head = job.tallies_ahead.is_some() && !tally.is_half_done();
+            others += u32::from(!is_head);
+            if !is_head && others > self.limits.tallies_max {
+                continue;
+            }
             // The run that resumes the split sends the missing messages of its current tally.
             let is_left_to_split = !job.split.done && tally.number >= job.split.dispatched;
             if tally.is_closed() || !is_left_to_split {

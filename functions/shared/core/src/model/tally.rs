@@ -178,6 +178,8 @@ pub struct Tally {
     pub start: Position,
     /// The run of the split that stored its chunks' text, if they are not ranges of the upload.
     pub stored_by: Option<RunId>,
+    /// Whether the tally that waits for this one is known to be sent.
+    pub next_sent: bool,
     /// The marks of the committed chunks, by place.
     pub marks: [Option<Mark>; CHUNKS_PER_TALLY],
 }
@@ -197,6 +199,7 @@ impl Tally {
             at,
             start,
             stored_by: None,
+            next_sent: false,
             marks: [None; CHUNKS_PER_TALLY],
         }
     }

@@ -1,7 +1,8 @@
 //! Committing a chunk, and closing the tally it belongs to.
 //!
-//! Any process that sees a due step takes it, whether its own conditional write won or lost: the process that saw the
-//! step first may have died right after.
+//! Any process that sees a tally to be folded or an attempt to be announced does so, whether its own conditional write won or
+//! lost: the process that saw it first may have died right after. What waits for a commit is sent by the run that committed,
+//! or by the next delivery of its message.
 
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ impl ChunkCommitter {
     /// `Unavailable`.
     pub async fn settle(&self, message: &ChunkMessage, tally: &Tally, is_same: bool) -> Result<(), PortError> {
         self.window.send_next(message, DeliveryMode::Recovered).await?;
-        if is_same && tally.is_half_done() {
+        if is_same && tally.is_half_done() && !tally.next_sent {
             self.send_next_tally(message, tally, DeliveryMode::Recovered).await?;
         }
         self.close(message.job_guid, &message.owner, tally).await

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
+
 use crate::items::chunk_index;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
@@ -9,6 +11,9 @@ use crate::model::tally::{ChunkAddress, Tally};
 use crate::ports::{JobStore, Objects, PortError, Queue};
 use crate::progress::committer::ChunkCommitter;
 use crate::progress::window::ConcurrencyWindow;
+
+/// How many checkpoints are read at once.
+const CHECKPOINTS_AT_ONCE: usize = 16;
 
 /// Sends missing chunks. Every receiver accepts a message any number of times, so a surplus one costs little.
 #[derive(Clone)]
@@ -46,8 +51,14 @@ impl ChunkResender {
         let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
         let message = |place| index.message(job, address(place), DeliveryMode::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        for message in self.window.admit(missing.filter_map(message).collect()).await? {
-            match self.jobs.checkpoint(job.job_guid, message.address).await? {
+        let admitted = self.window.admit(missing.filter_map(message).collect()).await?;
+        let with_checkpoint = async |message: ChunkMessage| {
+            let checkpoint = self.jobs.checkpoint(job.job_guid, message.address).await?;
+            Ok::<_, PortError>((message, checkpoint))
+        };
+        let mut read = stream::iter(admitted).map(with_checkpoint).buffered(CHECKPOINTS_AT_ONCE);
+        while let Some((message, checkpoint)) = read.try_next().await? {
+            match checkpoint {
                 Some(checkpoint) if checkpoint.isolated => {
                     isolated.push(ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..message });
                 }

@@ -90,8 +90,8 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunks of the tally that waits for this one. As `Fresh` only if none of them has been committed, because
-    /// otherwise they were sent. In a pause nothing is sent: a resume sends what is missing.
+    /// Sends the chunks of the tally that waits for this one, and notes it. As `Fresh` only if none of them has been
+    /// committed: otherwise others have sent some of them. In a pause nothing is sent: a resume sends what is missing.
     ///
     /// # Errors
     /// `Unavailable`.
@@ -107,13 +107,14 @@ impl ConcurrencyWindow {
             return Ok(());
         }
         let next = self.jobs.tally(job.job_guid, attempt, number).await?;
-        if next.is_closed() || (next.done > 0 && delivery_mode == DeliveryMode::Fresh) {
-            return Ok(());
+        if !next.is_closed() {
+            let delivery_mode = if next.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
+            let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
+            let places = (0..).take(index.chunks.len()).filter(|place: &u8| next.mark(*place).is_none());
+            let address = |index| ChunkAddress { attempt, tally: number, index };
+            let message = |place| index.message(&job, address(place), delivery_mode);
+            self.chunks.send(&places.filter_map(message).collect::<Vec<_>>()).await?;
         }
-        let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
-        let places = (0..).take(index.chunks.len()).filter(|place: &u8| next.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt, tally: number, index };
-        let messages: Vec<_> = places.filter_map(|place| index.message(&job, address(place), delivery_mode)).collect();
-        self.chunks.send(&messages).await
+        self.jobs.note_next_sent(job.job_guid, attempt, half_done.number).await
     }
 }

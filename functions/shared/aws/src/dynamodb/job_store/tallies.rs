@@ -30,6 +30,12 @@ const CLOSE: Update = Update {
 const TOUCH: Update =
     Update { doing: "touching a tally", change: "SET #at = :at", condition: "attribute_exists(#expected)" };
 
+const NOTE_NEXT_SENT: Update = Update {
+    doing: "noting that a tally was sent",
+    change: "SET #next = :true",
+    condition: "attribute_exists(#expected)",
+};
+
 const SET_FINAL: Update = Update {
     doing: "noting the number of tallies",
     change: "SET #final = :final, #expiresAt = :expires",
@@ -133,6 +139,15 @@ impl Tallies for DynamoDbJobStore {
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
         let request = self.update(job, &tally_key(attempt, tally));
         match TOUCH.apply(request, [(":at", time(at))]).await {
+            // The tally does not exist.
+            Ok(_) | Err(PortError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
+        let request = self.update(job, &tally_key(attempt, tally));
+        match NOTE_NEXT_SENT.apply(request, [(":true", AttributeValue::Bool(true))]).await {
             // The tally does not exist.
             Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),

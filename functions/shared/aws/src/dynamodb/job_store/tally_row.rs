@@ -58,6 +58,8 @@ struct TallyRow {
     start_row: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<RunId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    next: bool,
     expires_at: i64,
 }
 
@@ -80,6 +82,7 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
         start_offset: tally.start.offset,
         start_row: tally.start.row,
         by: tally.stored_by,
+        next: tally.next_sent,
         expires_at: details_expiry(job),
     };
     let mut item = to_item(doing, &row)?;
@@ -118,6 +121,7 @@ fn tally_of_row(row: &TallyRow, marks: [Option<Mark>; CHUNKS_PER_TALLY]) -> Resu
         at: from_millis(row.at)?,
         start: Position { offset: row.start_offset, row: row.start_row },
         stored_by: row.by,
+        next_sent: row.next,
         marks,
     })
 }

@@ -97,6 +97,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         tallies::a_tally_that_has_changed_since_it_was_read_is_not_closed,
         tallies::a_sign_of_life_changes_only_the_time_of_a_tally,
         tallies::a_sign_of_life_creates_no_tally,
+        tallies::what_waits_for_a_tally_is_noted_as_sent,
     );
     run_checks!(
         make,

@@ -138,6 +138,18 @@ pub async fn attempts_are_counted_separately(store: &impl JobStore) {
     assert_eq!(store.tallies(guid(1), 1, 0..9).await.unwrap(), [first]);
 }
 
+pub async fn what_waits_for_a_tally_is_noted_as_sent(store: &impl JobStore) {
+    store.note_next_sent(guid(1), 1, 0).await.unwrap();
+    assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)), "a missing tally is not made");
+    store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
+    let before = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();
+    assert!(!before.next_sent);
+    store.note_next_sent(guid(1), 1, 0).await.unwrap();
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), Tally { next_sent: true, ..before });
+    let closed = store.commit(guid(1), &commit(0, 0, 2)).await.unwrap();
+    assert!(closed.tally().next_sent && closed.tally().is_closed());
+}
+
 pub async fn a_tally_closed_without_its_rest_accepts_no_further_chunks(store: &impl JobStore) {
     store.put_tally(guid(1), &tally(0, 3)).await.unwrap();
     let seen = store.commit(guid(1), &commit(0, 1, 1)).await.unwrap().tally().clone();

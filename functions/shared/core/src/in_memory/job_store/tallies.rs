@@ -54,6 +54,13 @@ impl Tallies for InMemoryJobStore {
         Ok(tally.clone())
     }
 
+    async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
+        if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, tally)) {
+            tally.next_sent = true;
+        }
+        Ok(())
+    }
+
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
         if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, tally)) {
             tally.at = at;

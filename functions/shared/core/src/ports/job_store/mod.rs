@@ -6,7 +6,7 @@
 //! | [`Jobs`] | `job`, `spec`, `jobs` |
 //! | [`Leases`] | `lease`, `release` |
 //! | [`Splits`] | `count_tally`, `warn`, `pause_split`, `finish_split` |
-//! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `fold`, `totals`, `set_final_tallies` |
+//! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `note_next_sent`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
 //! | [`Attempts`] | `stop`, `note_first_chunk`, `redrive` |
 //! | [`Pauses`] | `pause`, `pause_by_breaker`, `resume`, `resume_by_breaker`, `note_resent` |

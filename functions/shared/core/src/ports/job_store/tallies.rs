@@ -48,6 +48,12 @@ pub trait Tallies: Send + Sync {
     /// `Unavailable`.
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
 
+    /// Notes that the tally which waits for this one was sent. Does nothing if the tally does not exist.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>;
+
     /// Adds the counts of a closed tally to the totals, unless they are already included. Returns the current totals.
     ///
     /// # Errors
