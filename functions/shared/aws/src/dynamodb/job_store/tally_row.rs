@@ -188,6 +188,7 @@ mod tests {
             at: Timestamp::from_millisecond(99_999_999_999_999).unwrap(),
             start: Position { offset: u64::MAX, row: u64::MAX },
             stored_by: Some(RunId::from_bytes([255; 7])),
+            next_sent: true,
             marks: std::array::from_fn(|index| mark(u8::try_from(index).unwrap())),
         }
     }
