@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_biggest_tally_costs_one_write_unit() {
         let item = tally_item("", job(), &full()).unwrap();
-        assert_eq!(item.len(), 64 + 14);
+        assert_eq!(item.len(), 64 + 15);
         let size = size_of(&item);
         assert!(size <= 1024, "{size} bytes");
     }
