@@ -79,6 +79,7 @@ fn size_of_value(value: &AttributeValue) -> usize {
             digits.trim_end_matches('0').len().div_ceil(2) + 1 + usize::from(digits.starts_with('-'))
         }
         AttributeValue::B(bytes) => bytes.as_ref().len(),
+        AttributeValue::Bool(_) => 1,
         other => unreachable!("{other:?} in a row whose size matters"),
     }
 }
