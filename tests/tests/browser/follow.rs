@@ -1,7 +1,9 @@
 //! A job as it goes on: cancelled, with a lost connection, and for long.
 
+use acceptance::local_stack::LocalStack;
 use serde_json::{Value, json};
 
+use crate::browser::{Chromium, Tab};
 use crate::new_job::figures;
 use crate::stack::{job_over, job_page, on_the_stack, page};
 
@@ -10,13 +12,21 @@ fn rows(count: usize) -> String {
     "id,name\n".to_owned() + &(0..count).map(|id| format!("{id},name {id}\n")).collect::<String>()
 }
 
+/// Opens the page, then creates a job and goes to it: a browser may take longer to open a page than a job to end.
+async fn follow(stack: &LocalStack, chromium: &Chromium, request: &Value) -> (Tab, String) {
+    let tab = chromium.tab(&page(stack)).await;
+    tab.sees("New job").await;
+    let job = stack.create_from(request).await;
+    let _: Value = tab.value(&format!("location.hash = '#/jobs/{job}', null")).await;
+    (tab, job)
+}
+
 #[test]
 fn a_job_is_cancelled_on_the_page() {
     on_the_stack("a_job_is_cancelled_on_the_page", async |stack, chromium| {
         let file = stack.upload("text/csv", rows(200_000)).await;
         let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1, "metadata": { "fileName": "long.csv" } });
-        let job = stack.create_from(&body).await;
-        let tab = chromium.tab(&job_page(stack, &job)).await;
+        let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.until("document.querySelector('.mode').textContent === 'Live'").await;
         let in_flight = |chunks| format!("document.querySelector('.chunks-in-flight dd').textContent === '{chunks}'");
@@ -43,8 +53,8 @@ fn a_job_is_cancelled_on_the_page() {
 fn a_job_is_paused_and_resumed_on_the_page() {
     on_the_stack("a_job_is_paused_and_resumed_on_the_page", async |stack, chromium| {
         let file = stack.upload("text/csv", rows(100_000)).await;
-        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 })).await;
-        let tab = chromium.tab(&job_page(stack, &job)).await;
+        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 });
+        let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.press("Pause").await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
@@ -64,8 +74,8 @@ fn a_job_is_paused_and_resumed_on_the_page() {
 fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
     on_the_stack("a_page_that_lost_its_connection_goes_on_when_it_is_back", async |stack, chromium| {
         let file = stack.upload("text/csv", rows(100_000)).await;
-        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 2 })).await;
-        let tab = chromium.tab(&job_page(stack, &job)).await;
+        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 2 });
+        let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.offline(true).await;
         tab.sees("The connection is lost.").await;
