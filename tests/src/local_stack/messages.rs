@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
@@ -33,23 +34,25 @@ impl LocalStack {
         let function = self.output(function);
         let sources = self.lambda.list_event_source_mappings().function_name(function).send().await;
         for source in sources.expect("the function has sources").event_source_mappings() {
-            let change = self.lambda.update_event_source_mapping().enabled(enabled);
-            change.uuid(source.uuid().expect("a name")).send().await.expect("the mapping takes it");
+            self.switch(source, enabled).await;
         }
     }
 
     /// Stops (`false`) or starts (`true`) the delivery of the messages of these queues.
     pub async fn deliver_from(&self, queues: &[&str], enabled: bool) {
+        let sources = self.lambda.list_event_source_mappings().send().await.expect("there are mappings");
         for queue in queues {
             let url = self.output(queue);
             let name = url.rsplit('/').next().unwrap_or(url);
-            let sources = self.lambda.list_event_source_mappings().send().await.expect("there are mappings");
             let of_queue = |arn: &str| arn.rsplit(':').next() == Some(name);
             let source = sources.event_source_mappings().iter().find(|it| it.event_source_arn().is_some_and(of_queue));
-            let uuid = source.and_then(|source| source.uuid()).expect("the queue has a mapping");
-            let change = self.lambda.update_event_source_mapping().enabled(enabled);
-            change.uuid(uuid).send().await.expect("the mapping takes it");
+            self.switch(source.expect("the queue has a mapping"), enabled).await;
         }
+    }
+
+    async fn switch(&self, source: &EventSourceMappingConfiguration, enabled: bool) {
+        let change = self.lambda.update_event_source_mapping().enabled(enabled);
+        change.uuid(source.uuid().expect("a name")).send().await.expect("the mapping takes it");
     }
 
     /// Takes a message out of a queue, when there is one.

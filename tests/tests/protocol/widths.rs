@@ -12,7 +12,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::chunks_of;
 
@@ -40,23 +40,28 @@ async fn no_more_chunks_are_in_flight_than_max_concurrency() {
     }
 }
 
-#[tokio::test]
-async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
+/// Runs a job of so many chunks again and again, with a crash before or after each call of the functions.
+async fn survives_a_crash_at_any_call(limits: Limits, rows: u64, fields: Value) {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
-            let world = World::new(chunks_of(1));
-            let file = world.store_csv(files::plain_csv(70)).await;
-            let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
+            let world = World::new(limits);
+            let file = world.store_csv(files::plain_csv(rows)).await;
+            let job = world.create_with(file, fields.clone()).await.job_guid;
             world.faults.plan(call, death);
             world.run_through_crashes(Duration::from_secs(300)).await;
             let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 70), "{death:?} call {call}");
+            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, rows), "{death:?} call {call}");
             assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
             if world.faults.is_pending() {
                 break;
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
+    survives_a_crash_at_any_call(chunks_of(1), 70, json!({ "maxConcurrency": 2 })).await;
 }
 
 #[tokio::test]
@@ -167,20 +172,7 @@ async fn a_small_job_waits_for_a_few_tallies_of_a_big_one() {
 
 #[tokio::test]
 async fn a_crash_at_any_call_does_not_stall_a_job_with_tallies_ahead() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
-            let job = world.validate_csv(files::plain_csv(66)).await;
-            world.faults.plan(call, death);
-            world.run_through_crashes(Duration::from_secs(300)).await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 66), "{death:?} call {call}");
-            assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
-            if world.faults.is_pending() {
-                break;
-            }
-        }
-    }
+    survives_a_crash_at_any_call(Limits { tallies_ahead: 1, ..chunks_of(1) }, 66, json!({})).await;
 }
 
 #[tokio::test]
@@ -204,9 +196,7 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
 
 #[tokio::test]
 async fn a_cancelled_job_whose_last_tallies_were_never_sent_ends() {
-    let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
-    let job = world.validate_csv(files::plain_csv(150)).await;
-    world.split().await;
+    let (world, job) = ahead(1, 150).await;
     world.cancel(job).await;
     world.run().await;
     let shown = world.show(job).await;

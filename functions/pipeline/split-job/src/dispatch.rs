@@ -133,11 +133,8 @@ impl TallyDispatcher<'_> {
         if !self.window.is_due(self.job, tally.attempt, tally.number).await? {
             return Ok(());
         }
-        let places = (0..).take(index.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(self.job, address(place), delivery_mode);
-        let messages = places.filter_map(message).collect();
-        self.chunks.send(&self.window.admit(messages).await?).await
+        let missing = index.missing(self.job, tally, delivery_mode);
+        self.chunks.send(&self.window.admit(missing).await?).await
     }
 
     /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run

@@ -55,7 +55,8 @@ pub struct CreateJobRequest {
     /// How many failed items the job tolerates before it is stopped. Any number, if left out.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// How many chunks of the job may be in flight at the same time. Default: twice as many as the workers can process at once, and half as many more.
+    /// How many chunks of the job may be in flight at the same time. Default: twice as many as the workers can process at
+    /// once, and half as many more.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_concurrency: Option<u32>,

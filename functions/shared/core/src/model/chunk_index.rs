@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode, StoredText};
-use crate::model::tally::ChunkAddress;
+use crate::model::tally::{ChunkAddress, Tally};
 use crate::text::{Chunk, Position};
 
 /// The chunks of one tally.
@@ -56,6 +56,13 @@ impl ChunkIndex {
     /// Where to read the dataset on after this tally.
     pub fn next_record(&self) -> Option<RecordPosition> {
         self.stored.as_ref().and_then(|stored| stored.next.clone())
+    }
+
+    /// The messages of the chunks of this tally of the job that are not committed.
+    pub fn missing(&self, job: &Job, tally: &Tally, delivery_mode: DeliveryMode) -> Vec<ChunkMessage> {
+        let places = (0..).take(self.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
+        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
+        places.filter_map(|place| self.message(job, address(place), delivery_mode)).collect()
     }
 
     /// The message of the chunk of this job at this place, if the tally has one there.

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use crate::items::chunk_index;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
-use crate::model::tally::{ChunkAddress, Tally};
+use crate::model::tally::Tally;
 use crate::ports::{JobStore, Objects, PortError, Queue};
 use crate::progress::committer::ChunkCommitter;
 use crate::progress::window::ConcurrencyWindow;
@@ -47,11 +47,8 @@ impl ChunkResender {
             return Ok(0);
         }
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
-        let missing = (0..u8::try_from(tally.expected).unwrap_or(u8::MAX)).filter(|place| tally.mark(*place).is_none());
-        let address = |index| ChunkAddress { attempt: tally.attempt, tally: tally.number, index };
-        let message = |place| index.message(job, address(place), DeliveryMode::Recovered);
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        let admitted = self.window.admit(missing.filter_map(message).collect()).await?;
+        let admitted = self.window.admit(index.missing(job, tally, DeliveryMode::Recovered)).await?;
         let with_checkpoint = async |message: ChunkMessage| {
             let checkpoint = self.jobs.checkpoint(job.job_guid, message.address).await?;
             Ok::<_, PortError>((message, checkpoint))

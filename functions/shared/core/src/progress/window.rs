@@ -14,7 +14,7 @@ use crate::items::chunk_index;
 use crate::model::ids::JobGuid;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
-use crate::model::tally::{ChunkAddress, Tally};
+use crate::model::tally::Tally;
 use crate::ports::{JobStore, Objects, PortError, Queue};
 
 /// Decides which chunks may start, and sends the next one.
@@ -110,10 +110,7 @@ impl ConcurrencyWindow {
         if !next.is_closed() {
             let delivery_mode = if next.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
             let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
-            let places = (0..).take(index.chunks.len()).filter(|place: &u8| next.mark(*place).is_none());
-            let address = |index| ChunkAddress { attempt, tally: number, index };
-            let message = |place| index.message(&job, address(place), delivery_mode);
-            self.chunks.send(&places.filter_map(message).collect::<Vec<_>>()).await?;
+            self.chunks.send(&index.missing(&job, &next, delivery_mode)).await?;
         }
         self.jobs.note_next_sent(job.job_guid, attempt, half_done.number).await
     }

@@ -137,21 +137,11 @@ impl Tallies for DynamoDbJobStore {
     }
 
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        let request = self.update(job, &tally_key(attempt, tally));
-        match TOUCH.apply(request, [(":at", time(at))]).await {
-            // The tally does not exist.
-            Ok(_) | Err(PortError::NotFound) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.note_on_tally(job, attempt, tally, &TOUCH, (":at", time(at))).await
     }
 
     async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
-        let request = self.update(job, &tally_key(attempt, tally));
-        match NOTE_NEXT_SENT.apply(request, [(":true", AttributeValue::Bool(true))]).await {
-            // The tally does not exist.
-            Ok(_) | Err(PortError::NotFound) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, (":true", AttributeValue::Bool(true))).await
     }
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
@@ -189,6 +179,22 @@ fn measure(counts: Counts) {
 }
 
 impl DynamoDbJobStore {
+    /// Sets a value on a tally, if the tally exists.
+    async fn note_on_tally(
+        &self,
+        job: JobGuid,
+        attempt: u32,
+        tally: u32,
+        note: &Update<'_>,
+        value: (&'static str, AttributeValue),
+    ) -> Result<(), PortError> {
+        match note.apply(self.update(job, &tally_key(attempt, tally)), [value]).await {
+            // The tally does not exist.
+            Ok(_) | Err(PortError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Updates the totals of an attempt. The first update creates their row.
     async fn move_totals(
         &self,
