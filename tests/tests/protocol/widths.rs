@@ -135,6 +135,25 @@ async fn surplus_messages_beget_no_others() {
 }
 
 #[tokio::test]
+async fn after_a_death_only_the_same_message_sends_the_next_tally_again() {
+    let (world, job) = ahead(1, 2 * 64).await;
+    let sent = world.chunks.take();
+    world.process_all(&sent[..32]).await;
+    assert_eq!(world.chunks.take().len(), 64);
+    // As if the run that made the tally half done had died before it noted that the next one is sent.
+    world.jobs.edit_tally(job, 1, 0, |tally| tally.next_sent = false);
+    let copy = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..sent[31].clone() };
+    world.process_all([&copy, &sent[31]]).await;
+    assert!(world.chunks.take().is_empty(), "copies beget nothing");
+    world.process(&sent[31], true).await;
+    let again = world.chunks.take();
+    assert_eq!(again.len(), 64);
+    assert!(again.iter().all(|message| message.delivery_mode == DeliveryMode::Recovered));
+    world.process(&sent[31], true).await;
+    assert!(world.chunks.take().is_empty(), "it is noted now");
+}
+
+#[tokio::test]
 async fn a_chunk_that_does_not_end_holds_up_no_tally() {
     let (world, job) = ahead(1, 6 * 64).await;
     let (mut stuck, mut in_flight) = (Vec::new(), VecDeque::from(world.chunks.take()));
