@@ -20,7 +20,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion,
+    Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
     Completions, CreateError, Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases,
     MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Pauses, PortError,
     Queue, RedriveError, Resent, Splits, Stopped, Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
@@ -240,7 +240,7 @@ mortal!(Tallies {
     put_tally(job: JobGuid, tally: &Tally) -> Result<Tally, PortError>;
     tally(job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError>;
     tallies(job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
-    commit(job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
+    commit(job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError>;
     skip_rest(job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
     touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
     note_next_sent(job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>;

@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 46] = [
+const CORNERS: [&str; 48] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -43,7 +43,9 @@ const CORNERS: [&str; 46] = [
     "breaker probes",
     "cancelled by cancelled",
     "chunk sent again",
+    "chunks committed together",
     "commit lost",
+    "commit refused because of another one",
     "ended before it was taken up",
     "commit on a further tally",
     "commit: Skipped",
@@ -93,6 +95,11 @@ fn is_caught(broken: Broken) -> String {
 #[test]
 fn a_commit_without_its_condition_is_caught() {
     is_caught(Broken::CommitWithoutCondition);
+}
+
+#[test]
+fn a_joint_commit_that_looks_at_one_mark_only_is_caught() {
+    is_caught(Broken::JointCommitLooksAtOneMark);
 }
 
 #[test]

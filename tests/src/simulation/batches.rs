@@ -15,19 +15,19 @@ use super::hub::Hub;
 /// How long an item may hold its thread.
 pub const ITEM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The invocations in which an item holds its thread, each with the row. Their processes end with them.
+/// The invocations in which items hold their threads, each with the rows. Their processes end with them.
 #[derive(Clone, Default)]
-pub struct Holds(Arc<Mutex<BTreeMap<u64, u64>>>);
+pub struct Holds(Arc<Mutex<BTreeMap<u64, Vec<u64>>>>);
 
 impl Holds {
     /// The item of this row holds the thread of this invocation from now on.
     pub fn hold(&self, task: u64, row: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(task, row);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(task).or_default().push(row);
     }
 
-    /// The row that holds the thread of this invocation, if one does.
-    pub fn row(&self, task: u64) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&task).copied()
+    /// The rows that hold threads of this invocation.
+    pub fn rows(&self, task: u64) -> Vec<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&task).cloned().unwrap_or_default()
     }
 }
 
@@ -45,9 +45,15 @@ impl BatchRunner for SimulatedBatches {
         let task = self.hub.current();
         let held = {
             let mut results = pin!(batch.results());
-            let polled = poll_fn(|context| match results.as_mut().poll(context) {
-                Poll::Ready(results) => Poll::Ready(Ok(results)),
-                Poll::Pending => self.holds.row(task).map_or(Poll::Pending, |row| Poll::Ready(Err(row))),
+            let polled = poll_fn(|context| {
+                // Other batches of the invocation have threads of their own.
+                let others = self.holds.rows(task).len();
+                match results.as_mut().poll(context) {
+                    Poll::Ready(results) => Poll::Ready(Ok(results)),
+                    Poll::Pending => {
+                        self.holds.rows(task).get(others).map_or(Poll::Pending, |row| Poll::Ready(Err(*row)))
+                    }
+                }
             });
             match polled.await {
                 Ok(results) => Ok(results),

@@ -6,7 +6,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{Committed, Leased, PortError, Tallies};
+use rowmill_core::ports::{CommitAnswer, Leased, PortError, Tallies};
 
 use super::gate_jobs::GatedJobs;
 
@@ -18,6 +18,8 @@ pub enum Broken {
     Nothing,
     /// A commit is applied even if its chunk is already committed.
     CommitWithoutCondition,
+    /// Chunks that commit together are committed if the first of them is not committed yet.
+    JointCommitLooksAtOneMark,
     /// A tally is folded by the run that is about to commit its last chunk, instead of after that commit.
     CloseBeforeCommit,
     /// The sweep never runs.
@@ -64,24 +66,38 @@ pub(super) fn unbounded(broken: Broken, answer: Leased) -> Leased {
     }
 }
 
-/// Commits without any condition.
-pub(super) async fn commit_anyway(
+/// Commits as this store does.
+pub(super) async fn commit(
+    broken: Broken,
     store: &InMemoryJobStore,
     job: JobGuid,
-    commit: &Commit,
-) -> Result<Committed, PortError> {
-    let chunk = commit.chunk;
-    store.edit_tally(job, chunk.attempt, chunk.tally, |tally| add(tally, commit, commit.at));
-    Ok(Committed::Won(store.tally(job, chunk.attempt, chunk.tally).await?))
+    commits: &[Commit],
+) -> Result<CommitAnswer, PortError> {
+    let (Some(first), Some((attempt, number))) = (commits.first(), Commit::tally_of(commits)) else {
+        return store.commit(job, commits).await;
+    };
+    let tally = store.tally(job, attempt, number).await?;
+    let applies = match broken {
+        Broken::CommitWithoutCondition => true,
+        Broken::JointCommitLooksAtOneMark => first.refused_by(&tally).is_none(),
+        _ => return store.commit(job, commits).await,
+    };
+    if !applies {
+        return Ok(CommitAnswer::Refused(tally));
+    }
+    store.edit_tally(job, attempt, number, |tally| commits.iter().for_each(|commit| add(tally, commit, commit.at)));
+    Ok(CommitAnswer::Applied(store.tally(job, attempt, number).await?))
 }
 
-/// If this commit is the last one of the tally, folds the tally as if it were already committed.
-pub(super) async fn close_before(jobs: &GatedJobs, job: JobGuid, commit: &Commit) -> Result<(), PortError> {
-    let chunk = commit.chunk;
-    let mut tally = jobs.store.tally(job, chunk.attempt, chunk.tally).await?;
-    if tally.mark(chunk.index).is_none() && tally.done + 1 == tally.expected {
-        add(&mut tally, commit, commit.at);
-        jobs.fold(job, &tally).await?;
+/// If these commits are the last ones of the tally, folds the tally as if they were already committed.
+pub(super) async fn close_before(jobs: &GatedJobs, job: JobGuid, commits: &[Commit]) -> Result<(), PortError> {
+    let Some((attempt, number)) = Commit::tally_of(commits) else { return Ok(()) };
+    let mut tally = jobs.store.tally(job, attempt, number).await?;
+    if commits.iter().all(|commit| tally.mark(commit.chunk.index).is_none()) {
+        commits.iter().for_each(|commit| add(&mut tally, commit, commit.at));
+        if tally.done == tally.expected {
+            jobs.fold(job, &tally).await?;
+        }
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What must hold when a commit wins: it has the counts of its rows, and each row has an outcome that its kind allows.
+//! What must hold when commits win: each has the counts of its rows, and each row has an outcome that its kind allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use rowmill_core::model::dead_letter::{DEAD_LETTER, DeadLetter, POISON};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, MarkKind};
+use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, MarkKind, Tally};
 use rowmill_core::ports::{DeadLetters as _, Jobs as _};
 
 use super::checks::{Checked, ensure, now};
@@ -24,8 +24,33 @@ struct ChunkEnds {
 }
 
 impl Invariants {
-    /// A commit won.
-    pub fn committed(&self, job: JobGuid, commit: &Commit) -> Checked {
+    /// These commits won, in one write.
+    pub fn committed(&self, job: JobGuid, commits: &[Commit]) -> Checked {
+        if commits.len() > 1 {
+            self.reach("chunks committed together");
+        }
+        commits.iter().try_for_each(|commit| self.note_commit(job, commit))?;
+        let Some(ChunkAddress { attempt, tally, .. }) = commits.first().map(|commit| commit.chunk) else {
+            return Err("a write that commits nothing".into());
+        };
+        self.tally_moved(job, attempt, tally)?;
+        self.job_moved(job)
+    }
+
+    /// The tally refused these commits, for at least one of them. It knows those that it accepted before.
+    pub fn refused(&self, job: JobGuid, commits: &[Commit], tally: &Tally) -> Checked {
+        for commit in commits {
+            match commit.refused_by(tally) {
+                Some(Committed::WonBefore(_)) => self.note_commit(job, commit)?,
+                Some(_) => self.reach("commit lost"),
+                None => self.reach("commit refused because of another one"),
+            }
+        }
+        let all_open = commits.iter().all(|commit| commit.refused_by(tally).is_none());
+        ensure(!all_open, || format!("{}: commits are refused without a reason", job_name(job)))
+    }
+
+    fn note_commit(&self, job: JobGuid, commit: &Commit) -> Checked {
         let chunk = commit.chunk;
         let name = || format!("{} {} by {}", job_name(job), chunk_name(chunk), commit.mark.run);
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
@@ -60,8 +85,7 @@ impl Invariants {
             let tally = record.tallies.get_mut(&(chunk.attempt, chunk.tally)).ok_or("no tally")?;
             tally.committed[usize::from(chunk.index)] = Some((commit.mark, commit.counts, ends.listed));
         }
-        self.tally_moved(job, chunk.attempt, chunk.tally)?;
-        self.job_moved(job)
+        Ok(())
     }
 
     /// The outcome of each row of a commit. Checks that the row may have this outcome.

@@ -8,9 +8,10 @@ use std::time::Duration;
 use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
 use dead_letter::settle::DeadMessage;
+use futures::future::join_all;
 use jiff::Timestamp;
+use process_items::invocation::Invocation as ChunkInvocation;
 use process_items::process::ChunkProcessor;
-use process_items::watch::JobWatch;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
@@ -97,18 +98,19 @@ pub struct Invocation {
 
 impl Invocation {
     /// The queue of its message, if it has one.
-    pub const fn queue(&self) -> Option<QueueName> {
-        match &self.work {
-            Work::Message(delivery) => Some(delivery.queue),
-            Work::Operation(_) => None,
-        }
+    pub fn queue(&self) -> Option<QueueName> {
+        self.deliveries().first().map(|delivery| delivery.queue)
     }
 
-    /// The chunk that it processes, if it processes one.
-    pub fn chunk(&self) -> Option<(JobGuid, ChunkAddress)> {
+    /// The chunks that it processes.
+    pub fn chunks(&self) -> Vec<(JobGuid, ChunkAddress)> {
+        self.deliveries().iter().filter_map(|delivery| chunk_of(&delivery.body)).collect()
+    }
+
+    fn deliveries(&self) -> &[Delivery] {
         match &self.work {
-            Work::Message(delivery) => chunk_of(&delivery.body),
-            Work::Operation(_) => None,
+            Work::Messages(deliveries) => deliveries,
+            Work::Operation(_) => &[],
         }
     }
 }
@@ -116,8 +118,8 @@ impl Invocation {
 /// The reason for an invocation.
 #[derive(Debug)]
 pub enum Work {
-    /// A message.
-    Message(Delivery),
+    /// Messages of one queue: one, or several chunks.
+    Messages(Vec<Delivery>),
     /// An operation of a client or of the schedule.
     Operation(Planned),
 }
@@ -135,6 +137,8 @@ pub enum Reply {
     Full(u64),
     /// The request was refused with an error of the client.
     Refused(String),
+    /// One for each message of the invocation, in their order.
+    Each(Vec<Self>),
 }
 
 impl fmt::Display for Reply {
@@ -145,6 +149,7 @@ impl fmt::Display for Reply {
             Self::Failed(why) => write!(f, "Err: {why}"),
             Self::Full(seconds) => write!(f, "no slot for {seconds} s"),
             Self::Refused(why) => write!(f, "a refusal: {why}"),
+            Self::Each(replies) => replies.iter().try_for_each(|reply| write!(f, "{reply}; ")),
         }
     }
 }
@@ -164,6 +169,16 @@ impl Reply {
                 let words: Vec<&str> = words.filter(|word| !word.contains(char::is_numeric)).collect();
                 format!("{function:?}: {}", words.join(" "))
             }
+            Self::Each(replies) => format!("{function:?}: {} replies", replies.len()),
+        }
+    }
+
+    /// Whether the invocation did all that it was asked for.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Done(_) => true,
+            Self::Each(replies) => replies.iter().all(Self::is_done),
+            _ => false,
         }
     }
 }
@@ -194,7 +209,7 @@ impl Run {
         match (function, delivery.body.clone()) {
             (Function::Split, Body::Split(message)) => {
                 let splitter = Arc::clone(&self.world.splitter);
-                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                self.invoke(function, Work::Messages(vec![delivery]), deadline, None, async move {
                     reply(splitter.split(&message, deadline).await)
                 });
             }
@@ -203,7 +218,7 @@ impl Run {
                 // Sometimes so little time is left that the results take several invocations.
                 let hurried = self.adversary.rng.u8(..) < 100;
                 let limit = if hurried { self.world.hub.now() + MARGIN } else { deadline };
-                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                self.invoke(function, Work::Messages(vec![delivery]), deadline, None, async move {
                     reply(completer.complete(&message, limit).await)
                 });
             }
@@ -213,7 +228,7 @@ impl Run {
             (_, body) => {
                 let dead_letters = Arc::clone(&self.world.dead_letters);
                 let message = dead_message(body);
-                self.invoke(function, Work::Message(delivery), deadline, None, async move {
+                self.invoke(function, Work::Messages(vec![delivery]), deadline, None, async move {
                     reply(dead_letters.settle(&id, &message).await)
                 });
             }
@@ -227,19 +242,59 @@ impl Run {
             _ => Arc::new(self.world.processor()),
         };
         let deadline = self.world.hub.now() + TIMEOUT;
-        let (redelivered, receipt) = (delivery.receives > 1, delivery.receipt());
+        let receipt = delivery.receipt();
         let processor = Arc::clone(&process);
         self.world.invariants.delivered(self.tasks.next_number(), message.job_guid, message.address.attempt);
         if message.delivery_mode == DeliveryMode::Isolated {
             self.world.invariants.isolates(self.tasks.next_number(), message.job_guid, message.address);
         }
-        self.invoke(function, Work::Message(delivery), deadline, Some(process), async move {
-            let watch = JobWatch::new(processor.jobs.clone(), processor.clock.clone(), WATCH_MAX_AGE);
-            reply(match message.lane {
-                Some(_) => processor.process_on_lane(&receipt, &message, redelivered, deadline, &watch).await,
-                None => processor.process(&message, redelivered, deadline, &watch).await,
-            })
+        let mut chunks = vec![(message, delivery.receives > 1)];
+        let mut deliveries = vec![delivery];
+        if function == Function::Process {
+            let others = self.receive_with(&deliveries[0]);
+            chunks.extend(others.iter().map(|(delivery, message)| (message.clone(), delivery.receives > 1)));
+            deliveries.extend(others.into_iter().map(|(delivery, _)| delivery));
+        }
+        self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
+            let messages = chunks.iter().map(|(message, _)| message);
+            let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, messages);
+            let runs = chunks.iter().map(async |(message, redelivered)| {
+                reply(match message.lane {
+                    Some(_) => processor.process_on_lane(&receipt, message, *redelivered, deadline, &invocation).await,
+                    None => processor.process(message, *redelivered, deadline, &invocation).await,
+                })
+            });
+            Reply::Each(join_all(runs).await)
         });
+    }
+
+    /// Receives further chunks of the job and the attempt of this one from its queue, as many as an invocation takes.
+    fn receive_with(&mut self, first: &Delivery) -> Vec<(Delivery, ChunkMessage)> {
+        let (now, most) = (self.world.hub.now(), self.plan.chunks_per_invocation);
+        let mut others: Vec<(Delivery, ChunkMessage)> = Vec::new();
+        let Some((job, ChunkAddress { attempt, .. })) = chunk_of(&first.body) else { return others };
+        let ready = self.world.queues.receivable(now).into_iter().filter(|(_, queue)| *queue == first.queue);
+        for (id, _) in ready {
+            if others.len() + 1 >= most {
+                break;
+            }
+            let of_same = self.world.queues.messages().iter().any(|message| {
+                let chunk = chunk_of(&message.body);
+                message.id == id && chunk.is_some_and(|(of, address)| (of, address.attempt) == (job, attempt))
+            });
+            if !of_same {
+                continue;
+            }
+            if let Some(delivery) = self.world.queues.receive(id, now)
+                && let Body::Chunk(message) = delivery.body.clone()
+            {
+                self.world
+                    .hub
+                    .tell(Some(self.tasks.next_number()), || format!("with it m{id}, {}", delivery.body.brief()));
+                others.push((delivery, message));
+            }
+        }
+        others
     }
 
     fn invoke(

@@ -14,7 +14,7 @@ use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, CreateError,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError,
     Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, Pauses, PortError,
     RedriveError, Resent, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
 };
@@ -171,32 +171,22 @@ gates!(Tallies for GatedJobs {
             self.hub.through(CallKind::Write, "set_final_tallies", what, effect).await
         }
 
-        async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+        async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError> {
             if self.broken == Broken::CloseBeforeCommit {
-                super::broken::close_before(self, job, commit).await?;
+                super::broken::close_before(self, job, commits).await?;
             }
             let what = || {
-                format!(
-                    "{}, {}, {:?} by {}, {}",
-                    job_name(job),
-                    chunk_name(commit.chunk),
-                    commit.mark.kind,
-                    commit.mark.run,
-                    commit.counts.brief()
-                )
+                let commits: Vec<String> = commits.iter().map(Brief::brief).collect();
+                format!("{}, {}", job_name(job), commits.join("; "))
             };
             let effect = async {
-                let answer = match self.broken {
-                    Broken::CommitWithoutCondition => super::broken::commit_anyway(&self.store, job, commit).await,
-                    _ => self.store.commit(job, commit).await,
-                };
-                match answer {
-                    Ok(Committed::Won(_)) => {
-                        self.hub.check(self.invariants.committed(job, commit));
-                        self.hub.check(self.invariants.owes(self.hub.current(), job, commit));
+                let answer = super::broken::commit(self.broken, &self.store, job, commits).await;
+                match &answer {
+                    Ok(CommitAnswer::Applied(_)) => {
+                        self.hub.check(self.invariants.committed(job, commits));
+                        self.hub.check(self.invariants.owes(self.hub.current(), job, commits));
                     }
-                    Ok(Committed::WonBefore(_)) => self.hub.check(self.invariants.committed(job, commit)),
-                    Ok(Committed::Lost(_)) => self.invariants.reach("commit lost"),
+                    Ok(CommitAnswer::Refused(tally)) => self.hub.check(self.invariants.refused(job, commits, tally)),
                     Err(_) => {}
                 }
                 answer

@@ -154,8 +154,10 @@ pub struct Plan {
     pub range_bytes: u64,
     /// How many times a message is received before it becomes a dead letter.
     pub max_receives: u32,
-    /// How many chunks are processed in parallel.
+    /// How many invocations process chunks at once.
     pub workers: usize,
+    /// How many chunks an invocation receives at once, at most.
+    pub chunks_per_invocation: usize,
     /// How many times a transient item is retried in place.
     pub transient_retries: u32,
     /// The maximum number of poison items in a chunk; a chunk with more is given up.
@@ -213,6 +215,7 @@ impl Plan {
             range_bytes: [64, 256, 1024, 1 << 20][rng.usize(0..4)],
             max_receives: rng.u32(2..=4),
             workers: rng.usize(1..=6),
+            chunks_per_invocation: [1, 2, 4, 10][rng.usize(0..4)],
             transient_retries: rng.u32(0..=2),
             poison_max: rng.u32(0..=2),
             tallies_max: rng.u32(1..=3),

@@ -6,7 +6,7 @@ use rowmill_core::model::tally::ChunkAddress;
 use super::functions::{Function, Invocation, Reply, Work};
 use super::plan::Planned;
 use super::queues::Delivery;
-use super::run::{Run, chunk_of};
+use super::run::Run;
 use super::tasks::Ended;
 use super::trace::job_name;
 
@@ -20,7 +20,7 @@ impl Run {
 
     pub(super) fn run_tasks(&mut self) {
         for (task, invocation, ended) in self.tasks.run() {
-            if matches!(ended, Ended::Returned(Reply::Done(_))) {
+            if matches!(&ended, Ended::Returned(reply) if reply.is_done()) {
                 self.world.hub.check(self.world.invariants.has_sent(task));
             }
             self.world.invariants.has_ended(task);
@@ -33,59 +33,82 @@ impl Run {
 
     /// A process died without a reply.
     fn died(&mut self, invocation: Invocation) {
-        self.died_at(invocation.chunk().filter(|_| !invocation.zombie));
+        if !invocation.zombie {
+            self.died_at(&invocation.chunks());
+        }
         match invocation.work {
-            Work::Message(delivery) if !invocation.zombie => self.failed(&delivery),
+            Work::Messages(deliveries) if !invocation.zombie => {
+                deliveries.iter().for_each(|delivery| self.failed(delivery));
+            }
             Work::Operation(planned) => self.try_again(planned),
-            Work::Message(_) => {}
+            Work::Messages(_) => {}
         }
     }
 
-    fn died_at(&self, chunk: Option<(JobGuid, ChunkAddress)>) {
-        if let Some((job, chunk)) = chunk {
-            self.world.invariants.died_at(job, chunk);
+    pub(super) fn died_at(&self, chunks: &[(JobGuid, ChunkAddress)]) {
+        for (job, chunk) in chunks {
+            self.world.invariants.died_at(*job, *chunk);
         }
     }
 
     fn returned(&mut self, task: u64, invocation: Invocation, reply: Reply) {
         self.world.hub.tell(Some(task), || format!("{:?} returns {reply}", invocation.function));
-        self.world.invariants.reach(reply.place(invocation.function));
-        if let (Reply::Failed(why), Work::Message(delivery)) = (&reply, &invocation.work)
-            && let Some((job, chunk)) = chunk_of(&delivery.body)
-        {
-            let at = self.world.hub.now();
-            self.world.hub.check(self.world.invariants.may_give_back(task, job, chunk.attempt, why, at));
-        }
+        let replies = match reply {
+            Reply::Each(replies) => replies,
+            reply => vec![reply],
+        };
         let failures = self.world.hub.take_failures(task);
-        if let (Reply::Failed(why), false) = (&reply, invocation.zombie) {
+        let chunks = invocation.chunks();
+        for reply in &replies {
+            self.world.invariants.reach(reply.place(invocation.function));
+            let Reply::Failed(why) = reply else { continue };
+            // Of several chunks, one may see that the breaker is open after another one has failed.
+            if let [(job, chunk)] = chunks[..] {
+                let at = self.world.hub.now();
+                self.world.hub.check(self.world.invariants.may_give_back(task, job, chunk.attempt, why, at));
+            }
             // One failed call is an outage and must not count as a death of the current item. After two, the note that names
             // this item may have stayed.
-            if failures > 1 || why.contains("took too long") {
-                self.died_at(invocation.chunk());
+            if !invocation.zombie && (failures > 1 || why.contains("took too long")) {
+                self.died_at(&chunks);
             }
         }
-        if self.world.holds.row(task).is_none() {
+        if self.world.holds.rows(task).is_empty() {
             self.idle.extend(invocation.process);
         }
-        match (invocation.work, reply) {
-            (Work::Message(_), _) if invocation.zombie => {}
-            (Work::Message(delivery), Reply::Done(_)) => {
-                if invocation.function == Function::DeadLetter {
-                    self.world.hub.check(self.world.invariants.dead_letter_settled(&delivery));
-                }
-                if !self.adversary.loses_acknowledgement(self.step) {
-                    self.world.queues.acknowledge(&delivery);
+        match invocation.work {
+            Work::Messages(_) if invocation.zombie => {}
+            Work::Messages(deliveries) => {
+                for (delivery, reply) in deliveries.iter().zip(&replies) {
+                    self.message_returned(invocation.function, delivery, reply);
                 }
             }
-            (Work::Message(delivery), _) => self.failed(&delivery),
-            (Work::Operation(planned), Reply::Failed(_) | Reply::Full(_)) => self.try_again(planned),
-            (Work::Operation(_), Reply::Created(Some(key), job)) => {
+            Work::Operation(planned) => replies.into_iter().for_each(|reply| self.operation_returned(planned, reply)),
+        }
+    }
+
+    fn message_returned(&mut self, function: Function, delivery: &Delivery, reply: &Reply) {
+        if !reply.is_done() {
+            return self.failed(delivery);
+        }
+        if function == Function::DeadLetter {
+            self.world.hub.check(self.world.invariants.dead_letter_settled(delivery));
+        }
+        if !self.adversary.loses_acknowledgement(self.step) {
+            self.world.queues.acknowledge(delivery);
+        }
+    }
+
+    fn operation_returned(&mut self, planned: Planned, reply: Reply) {
+        match reply {
+            Reply::Failed(_) | Reply::Full(_) => self.try_again(planned),
+            Reply::Created(Some(key), job) => {
                 let first = *self.created.entry(key.clone()).or_insert(job);
                 let (first_name, name) = (job_name(first), job_name(job));
                 let same = if first == job { Ok(()) } else { Err(format!("{key} created {first_name} and {name}")) };
                 self.world.hub.check(same);
             }
-            (Work::Operation(_), _) => {}
+            _ => {}
         }
     }
 

@@ -329,9 +329,8 @@ impl Run {
                 invocation.zombie = true;
                 self.world.invariants.is_zombie(task);
                 invocation.stalled_until = now + sleeps;
-                if let Some((job, chunk)) = invocation.chunk() {
-                    self.world.invariants.died_at(job, chunk);
-                }
+                let chunks = invocation.chunks();
+                self.died_at(&chunks);
             } else {
                 self.world.hub.tell(Some(task), || "TIMES OUT".into());
                 self.kill(task);

@@ -9,10 +9,10 @@ use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Spec;
-use rowmill_core::model::tally::{ChunkAddress, Counts, Tally, Totals};
+use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    BreakerMoved, CheckpointMoved, Committed, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
+    BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
 };
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -209,12 +209,18 @@ impl Brief for Stopped {
     }
 }
 
-impl Brief for Committed {
+impl Brief for Commit {
+    fn brief(&self) -> String {
+        let (chunk, counts) = (chunk_name(self.chunk), self.counts.brief());
+        format!("{chunk}, {:?} by {}, {counts}", self.mark.kind, self.mark.run)
+    }
+}
+
+impl Brief for CommitAnswer {
     fn brief(&self) -> String {
         match self {
-            Self::Won(tally) => format!("WON {}", tally.brief()),
-            Self::WonBefore(tally) => format!("WON before {}", tally.brief()),
-            Self::Lost(tally) => format!("lost {}", tally.brief()),
+            Self::Applied(tally) => format!("APPLIED {}", tally.brief()),
+            Self::Refused(tally) => format!("refused {}", tally.brief()),
         }
     }
 }

@@ -20,15 +20,17 @@ pub struct Owed {
 }
 
 impl Invariants {
-    /// This invocation has committed a chunk. If that made the chunk's tally half done, and the one that waits for it was
-    /// counted by then, the invocation must send the latter.
-    pub fn owes(&self, task: u64, job: JobGuid, commit: &Commit) -> Checked {
+    /// This invocation has committed these chunks of a tally. If that made the tally half done, and the one that waits for it
+    /// was counted by then, the invocation must send the latter.
+    pub fn owes(&self, task: u64, job: JobGuid, commits: &[Commit]) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let mut known = self.known();
         let Some(record) = known.jobs.get(&job) else { return Ok(()) };
-        let ChunkAddress { attempt, tally, .. } = commit.chunk;
+        let Some(ChunkAddress { attempt, tally, .. }) = commits.first().map(|commit| commit.chunk) else {
+            return Ok(());
+        };
         let Some(half_done) = record.tallies.get(&(attempt, tally)) else { return Ok(()) };
-        let is_just = half_done.is_half_done() && (half_done.done() - 1) * 2 < half_done.chunks.len();
+        let is_just = half_done.is_half_done() && (half_done.done() - commits.len()) * 2 < half_done.chunks.len();
         let Some(tally) = record.ahead.map(|ahead| tally + ahead).filter(|next| *next < row.split.tallies) else {
             return Ok(());
         };

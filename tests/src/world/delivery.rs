@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use dead_letter::settle::DeadMessage;
+use futures::future::join_all;
+use process_items::invocation::Invocation;
 use process_items::process::ChunkEnd;
 use process_items::run::RunError;
-use process_items::watch::JobWatch;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use split_job::split::SplitEnd;
 use sweep::sweep::Swept;
@@ -14,6 +15,9 @@ use super::World;
 
 /// How often [`World::run_with_dead_letters`] delivers a message before it becomes a dead letter.
 const MAX_RECEIVES: u32 = 3;
+
+/// How old a read job row may be in an invocation with many chunks.
+const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// What [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.
 struct Queued {
@@ -39,8 +43,18 @@ impl World {
     /// # Errors
     /// If the process crashes, or the chunk fails.
     pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
-        let watch = JobWatch::new(self.processor.jobs.clone(), self.clock.clone(), Duration::ZERO);
-        self.processor.process(message, redelivered, self.deadline(), &watch).await
+        let invocation = Invocation::new(&self.processor, Duration::ZERO, [message]);
+        self.processor.process(message, redelivered, self.deadline(), &invocation).await
+    }
+
+    /// Delivers chunks to one invocation, each with whether it was delivered before.
+    pub async fn try_process_together(&self, messages: &[(ChunkMessage, bool)]) -> Vec<Result<ChunkEnd, RunError>> {
+        let received = messages.iter().map(|(message, _)| message);
+        let invocation = Invocation::new(&self.processor, WATCH_MAX_AGE, received);
+        let runs = messages
+            .iter()
+            .map(|(message, redelivered)| self.processor.process(message, *redelivered, self.deadline(), &invocation));
+        join_all(runs).await
     }
 
     /// Delivers a chunk to a process that does not crash.

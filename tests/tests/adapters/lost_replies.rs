@@ -19,9 +19,9 @@ use rowmill_core::model::job::{Job, Lease, Redrive, Stop, StopCode};
 use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::{JobOutcome, Status};
-use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
+use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, Committed, Completion, Completions, Created,
+    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Created,
     DeadLetters, Due, Idempotency, Jobs, Leased, Leases, NewAttempt, NewJob, RecordStore, Stopped, Tallies,
     WAKE_SHARDS, WakeUps,
 };
@@ -136,9 +136,11 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
         bytes: 10,
         at: at(3),
     };
-    let Committed::WonBefore(tally) = store.commit(job, &commit).await.unwrap() else {
-        panic!("does not know its own commit")
+    let CommitAnswer::Refused(tally) = store.commit(job, std::slice::from_ref(&commit)).await.unwrap() else {
+        panic!("no reply was lost")
     };
+    let found = commit.refused_by(&tally);
+    assert!(matches!(found, Some(Committed::WonBefore(_))), "does not know its own commit: {found:?}");
     assert_eq!((tally.done, tally.counts.succeeded), (1, 5));
     assert_eq!(store.fold(job, &tally).await.unwrap().counts.succeeded, 5);
 

@@ -50,7 +50,7 @@ const CHUNKS: [Chunk; 4] = [
 
 /// Four chunks: three on the first tally, one on the second.
 const FOUR_CHUNKS: Programs =
-    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 3, width: None, ahead: None };
+    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 3, width: None, ahead: None, joint: false };
 
 /// Three chunks: two on the first tally, one on the second.
 const THREE_CHUNKS: Programs = Programs { chunks: CHUNKS.split_at(3).0, chunks_per_tally: 2, ..FOUR_CHUNKS };
@@ -161,6 +161,26 @@ fn a_death_of_a_run_needs_no_sweep() {
     explore(one_ahead(TWO_TALLIES), Budget { chunk_crashes: 1, holds: 1, ..CALM });
 }
 
+/// A job whose chunks may commit together.
+const fn joint(programs: Programs) -> Programs {
+    Programs { joint: true, ..programs }
+}
+
+#[test]
+fn chunks_that_commit_together_are_counted_exactly() {
+    explore(joint(THREE_CHUNKS), CALM);
+    explore(joint(one_ahead(FOUR_CHUNKS)), CALM);
+    explore(joint(ONE_TALLY), Budget { duplicates: 2, ..CALM });
+    explore(joint(ONE_TALLY), Budget { duplicates: 1, ..CRASH });
+    explore(joint(ONE_TALLY), Budget { duplicates: 1, cancels: 1, ..CRASH });
+    explore(joint(ONE_TALLY), Budget { lost_replies: 1, duplicates: 1, sweeps: 1, ..CALM });
+    explore(joint(ONE_TALLY), Budget { early_sweeps: 1, duplicates: 1, ..CRASH });
+    explore(joint(ONE_TALLY), Budget { holds: 1, ..CRASH });
+    explore(joint(one_ahead(THREE_CHUNKS)), CRASH);
+    explore(joint(one_ahead(THREE_CHUNKS)), Budget { duplicates: 1, ..CALM });
+    explore(joint(one_ahead(THREE_CHUNKS)), Budget { chunk_crashes: 1, lost_replies: 1, ..CALM });
+}
+
 #[test]
 fn a_redrive_counts_its_items_once_more_and_no_others() {
     explore(ONE_TALLY, Budget { redrives: 1, duplicates: 1, ..CRASH });
@@ -231,6 +251,13 @@ fn a_commit_without_its_condition_is_caught() {
 }
 
 #[test]
+fn a_joint_commit_that_looks_at_one_mark_only_is_caught() {
+    let budget = Budget { duplicates: 1, ..CALM };
+    catch_in(joint(ONE_TALLY), Rules::JointCommitLooksAtOneMark, budget, COUNTED_ONCE);
+    catch_in(joint(ONE_TALLY), Rules::JointCommitLooksAtOneMark, budget, EXACT);
+}
+
+#[test]
 fn a_fold_before_the_commit_is_caught() {
     catch(Rules::FoldBeforeCommit, CALM, EXACT);
 }
@@ -264,7 +291,8 @@ fn a_splitter_that_looks_before_it_counts_is_caught() {
 #[test]
 fn no_path_returns_to_an_earlier_state() {
     let budget = Budget { duplicates: 1, ..CRASH };
-    for programs in [TWO_TALLIES, one_ahead(TWO_TALLIES), Programs { width: Some(1), ..TWO_TALLIES }] {
+    for programs in [TWO_TALLIES, joint(ONE_TALLY), one_ahead(TWO_TALLIES), Programs { width: Some(1), ..TWO_TALLIES }]
+    {
         let protocol = Protocol { programs, budget };
         let (mut on_path, mut behind) = (HashSet::new(), HashSet::new());
         for state in protocol.init_states() {

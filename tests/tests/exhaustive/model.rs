@@ -25,8 +25,12 @@ pub enum Action {
     TimeIsUp(Who),
     /// A message is delivered.
     Deliver(Message),
+    /// The message of a chunk is delivered together with that of another chunk of its tally.
+    DeliverBoth(Message, u8),
     /// This worker's message is delivered to the other worker too.
     DeliverTwice(Who),
+    /// The second of this worker's two messages is delivered to the other worker too.
+    DeliverSecondTwice(Who),
     /// The acknowledgement of the message is lost, so the message stays in its queue.
     ForgetAcknowledgement(Who),
     /// The invocation dies; its message returns to the queue.
@@ -63,6 +67,7 @@ impl Model for Protocol {
         }
         if state.idle_worker().is_some() {
             actions.extend(state.queues.waiting().map(Action::Deliver));
+            actions.extend(self.pairs(state).map(|(message, with)| Action::DeliverBoth(message, with)));
         }
         if job.lease == Lease::Orphaned || (job.lease != Lease::Free && budget.zombies > 0) {
             actions.push(Action::LeaseRunsOut);
@@ -106,7 +111,13 @@ impl Model for Protocol {
             Action::Deliver(message) => {
                 let who = next.idle_worker()?;
                 next.queues.take(message);
-                *next.task_mut(who) = Some(Task { message, hold: Hold::Only, step: Step::ReadJob, repeats: false });
+                *next.task_mut(who) = Some(Task::begin(message, Hold::Only));
+            }
+            Action::DeliverBoth(message, with) => {
+                let who = next.idle_worker()?;
+                next.queues.take(message);
+                next.queues.take(Message { work: Work::Chunk(with), ..message });
+                *next.task_mut(who) = Some(Task { with: Some(with), ..Task::begin(message, Hold::Only) });
             }
             Action::DeliverTwice(who) => {
                 budget.duplicates -= 1;
@@ -114,12 +125,20 @@ impl Model for Protocol {
                 task.hold = Hold::Shared;
                 let message = again(task.message);
                 let other = next.idle_worker()?;
-                *next.task_mut(other) = Some(Task { message, hold: Hold::Shared, step: Step::ReadJob, repeats: false });
+                *next.task_mut(other) = Some(Task::begin(message, Hold::Shared));
+            }
+            Action::DeliverSecondTwice(who) => {
+                budget.duplicates -= 1;
+                let message = again(next.task(who)?.second()?);
+                let other = next.idle_worker()?;
+                // If the copy's receiver dies, the message itself is still there.
+                *next.task_mut(other) = Some(Task::begin(message, Hold::None));
             }
             Action::ForgetAcknowledgement(who) => {
                 budget.duplicates -= 1;
-                let message = next.task(who)?.message;
-                next.queues.send(again(message));
+                let task = *next.task(who)?;
+                next.queues.send(again(task.message));
+                next.queues.send_all(task.second().map(again));
                 next.leave(who);
             }
             Action::Crash(who, _) => {
@@ -163,7 +182,7 @@ impl Model for Protocol {
                 }
                 let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false };
                 let step = self.programs.begin_sweep(&next)?;
-                *next.task_mut(Who::Sweeper) = Some(Task { message, hold: Hold::None, step, repeats: false });
+                *next.task_mut(Who::Sweeper) = Some(Task { step, ..Task::begin(message, Hold::None) });
             }
         }
         next.sort_workers();
@@ -187,6 +206,27 @@ impl Protocol {
         }
     }
 
+    /// The fresh messages of chunks that an invocation may receive together: each with the number of the other chunk.
+    fn pairs(&self, state: &State) -> impl Iterator<Item = (Message, u8)> {
+        let fresh: Vec<(Message, u8)> = (state.queues.waiting())
+            .filter(|message| self.programs.joint && !message.again)
+            .filter_map(|message| match message.work {
+                Work::Chunk(chunk) => Some((message, chunk)),
+                Work::Split | Work::Complete => None,
+            })
+            .collect();
+        let tally = |chunk| self.programs.address(chunk).0;
+        let pairs: Vec<(Message, u8)> = fresh
+            .iter()
+            .flat_map(|first| fresh.iter().map(move |second| (first, second)))
+            .filter(|((message, chunk), (other, with))| {
+                message.attempt == other.attempt && chunk < with && tally(*chunk) == tally(*with)
+            })
+            .map(|((message, _), (_, with))| (*message, *with))
+            .collect();
+        pairs.into_iter()
+    }
+
     fn actions_of(&self, state: &State, who: Who, actions: &mut Vec<Action>) {
         let (Some(task), budget) = (state.task(who), &state.budget) else { return };
         let step = task.step;
@@ -206,6 +246,7 @@ impl Protocol {
         if budget.duplicates > 0 && task.hold == Hold::Only {
             if state.idle_worker().is_some() {
                 actions.push(Action::DeliverTwice(who));
+                actions.extend(task.with.map(|_| Action::DeliverSecondTwice(who)));
             }
             if step == Step::Acknowledge {
                 actions.push(Action::ForgetAcknowledgement(who));
@@ -229,7 +270,7 @@ impl Protocol {
 fn send_split(state: &mut State) {
     let message = Message { attempt: state.rows.job.attempt, work: Work::Split, again: false };
     let step = Step::SendSplit(After::Done);
-    *state.task_mut(Who::Caller) = Some(Task { message, hold: Hold::None, step, repeats: false });
+    *state.task_mut(Who::Caller) = Some(Task { step, ..Task::begin(message, Hold::None) });
 }
 
 /// This message, marked as delivered before. Only the receiver of a chunk uses the mark.
@@ -245,6 +286,7 @@ fn crash(state: &mut State, who: Who) {
     if task.hold == Hold::Only {
         state.queues.send(again(task.message));
     }
+    state.queues.send_all(task.second().map(again));
     state.leave(who);
 }
 

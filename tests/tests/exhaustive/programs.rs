@@ -16,6 +16,8 @@ pub enum Rules {
     AsBuilt,
     /// The commit has no condition, except that the tally exists.
     CommitUnconditionally,
+    /// Two chunks that commit together are committed if the first one is not.
+    JointCommitLooksAtOneMark,
     /// The run whose commit will close the tally folds it before it commits.
     FoldBeforeCommit,
     /// The messages of a tally are sent before the job row counts it.
@@ -46,6 +48,8 @@ pub struct Programs {
     pub width: Option<u8>,
     /// `talliesAhead`.
     pub ahead: Option<u8>,
+    /// Whether an invocation may receive two chunks of a tally, which then commit together.
+    pub joint: bool,
 }
 
 /// A redrive has the one item that had failed; the item now succeeds.
@@ -136,6 +140,7 @@ impl Programs {
                 self.announce_if_complete(state, who, attempt, after)
             }
             Step::Commit { skip } => self.commit(state, task, skip),
+            Step::CommitRest { chunk, skip } => self.commit_chunks(state, task, &[chunk], skip),
             Step::LookAtNext { closed, again } => Some(self.look_at_next(state, task.message, closed, again)),
             Step::SendNext { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
@@ -216,7 +221,7 @@ impl Programs {
             }
             Work::Complete => Step::Acknowledge,
             Work::Chunk(chunk) if message.again && self.is_accounted_for(state, attempt, chunk) => {
-                self.settle(state, message, true)
+                self.settle(state, message, None)
             }
             Work::Chunk(chunk) => self.run(state, attempt, chunk),
         }
@@ -324,35 +329,54 @@ impl Programs {
     }
 
     fn commit(&self, state: &mut State, task: Task, skip: bool) -> Option<Step> {
-        let Message { attempt, work: Work::Chunk(chunk), .. } = task.message else { return None };
-        let counts = self.outcome(attempt, chunk, skip);
-        let (number, index) = self.address(chunk);
-        let committed = match self.rules {
-            Rules::CommitUnconditionally => {
-                let tally = state.rows.attempts[attempt].tallies[usize::from(number)].as_mut()?;
-                tally.add(index, counts);
+        let Work::Chunk(chunk) = task.message.work else { return None };
+        match task.with {
+            Some(with) => self.commit_chunks(state, task, &[chunk, with], skip),
+            None => self.commit_chunks(state, task, &[chunk], skip),
+        }
+    }
+
+    fn commit_chunks(&self, state: &mut State, task: Task, chunks: &[u8], skip: bool) -> Option<Step> {
+        let attempt = task.message.attempt;
+        let number = self.address(*chunks.first()?).0;
+        let ends: Vec<(usize, Counts)> =
+            chunks.iter().map(|chunk| (self.address(*chunk).1, self.outcome(attempt, *chunk, skip))).collect();
+        let tally = state.rows.attempts[attempt].tallies[usize::from(number)].as_mut()?;
+        let applies_anyway = match self.rules {
+            Rules::CommitUnconditionally => true,
+            Rules::JointCommitLooksAtOneMark => ends.first().is_some_and(|(index, _)| !tally.accounts_for(*index)),
+            _ => false,
+        };
+        let committed = match applies_anyway {
+            true => {
+                ends.iter().for_each(|(index, counts)| tally.add(*index, *counts));
                 Write::Applied
             }
-            _ => state.rows.commit(attempt, number, index, counts),
+            false => state.rows.commit(attempt, number, &ends),
         };
-        let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
-        Some(match committed {
-            Write::Applied => self.settle(state, task.message, false),
+        let mut open = chunks.iter().filter(|chunk| !self.is_accounted_for(state, attempt, **chunk));
+        Some(match (committed, open.next()) {
+            (Write::Applied, _) => self.settle(state, task.message, Some(chunks.len().try_into().unwrap_or(u8::MAX))),
             // A mark that this run set itself, in a write whose reply was lost, is a win.
-            Write::Refused if task.repeats => self.settle(state, task.message, true),
-            Write::Refused => self.close(task.message, closed),
+            (Write::Refused, _) if task.repeats => self.settle(state, task.message, None),
+            (Write::Refused, Some(chunk)) => Step::CommitRest { chunk: *chunk, skip },
+            (Write::Refused, None) => {
+                let closed = state.rows.tally(attempt, number).is_some_and(Tally::is_closed);
+                self.close(task.message, closed)
+            }
         })
     }
 
-    /// The steps after a commit, repeated if a commit is found: send what waits for it, then close the tally.
-    fn settle(&self, state: &State, message: Message, again: bool) -> Step {
+    /// The steps after a commit of this many chunks, repeated if a commit is found: send what waits for it, then close the
+    /// tally.
+    fn settle(&self, state: &State, message: Message, committed: Option<u8>) -> Step {
         let Message { attempt, work: Work::Chunk(chunk), .. } = message else { return Step::Acknowledge };
         let Some(tally) = state.rows.tally(attempt, self.address(chunk).0) else { return Step::Acknowledge };
-        let closed = tally.is_closed();
-        let sends_next = match (self.rules, again) {
-            (Rules::ForgetNextTally, _) | (Rules::SettleWithoutNextTally, true) => false,
-            (_, true) => tally.is_half_done() && !tally.next_sent,
-            (_, false) => tally.is_just_half_done(),
+        let (closed, again) = (tally.is_closed(), committed.is_none());
+        let sends_next = match (self.rules, committed) {
+            (Rules::ForgetNextTally, _) | (Rules::SettleWithoutNextTally, None) => false,
+            (_, None) => tally.is_half_done() && !tally.next_sent,
+            (_, Some(chunks)) => tally.is_half_done_by(chunks),
         };
         match (self.width, self.ahead) {
             (Some(_), _) => Step::LookAtNext { closed, again },

@@ -120,9 +120,9 @@ impl Tally {
         self.done * 2 >= self.expected
     }
 
-    /// Whether the last commit made it half done.
-    pub const fn is_just_half_done(&self) -> bool {
-        self.is_half_done() && self.done > 0 && (self.done - 1) * 2 < self.expected
+    /// Whether the last commit, of this many chunks, made it half done.
+    pub const fn is_half_done_by(&self, chunks: u8) -> bool {
+        self.is_half_done() && self.done >= chunks && (self.done - chunks) * 2 < self.expected
     }
 
     /// Whether this chunk is accounted for: it has a mark, or the tally was closed without it.
@@ -261,11 +261,13 @@ impl Rows {
         Write::Applied
     }
 
-    /// Condition: the tally exists, `c<i>` does not, `done < expected`.
-    pub fn commit(&mut self, attempt: usize, number: u8, index: usize, counts: Counts) -> Write {
+    /// Chunks of a tally, by place, with their counts. Condition: the tally exists, none of their `c<i>` does,
+    /// `done < expected`.
+    pub fn commit(&mut self, attempt: usize, number: u8, chunks: &[(usize, Counts)]) -> Write {
         let tally = self.attempts[attempt].tallies[usize::from(number)].as_mut();
-        let Some(tally) = tally.filter(|tally| !tally.accounts_for(index)) else { return Write::Refused };
-        tally.add(index, counts);
+        let is_open = |tally: &&mut Tally| chunks.iter().all(|(index, _)| !tally.accounts_for(*index));
+        let Some(tally) = tally.filter(is_open) else { return Write::Refused };
+        chunks.iter().for_each(|(index, counts)| tally.add(*index, *counts));
         Write::Applied
     }
 

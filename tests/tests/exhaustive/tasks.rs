@@ -53,8 +53,10 @@ pub enum Step {
     FinishSplit,
     /// *`split-job`: `final = tallies` on `totals#k`*; also by the sweep.
     SetFinal(u8),
-    /// *`process-items`: `SET c<i> = mark ADD done, counts, bytes`*.
+    /// *`process-items`: `SET c<i> = mark ADD done, counts, bytes`*, for all chunks of the invocation.
     Commit { skip: bool },
+    /// The same for the chunk that is left after the tally has refused both because of the other one.
+    CommitRest { chunk: u8, skip: bool },
     /// `process-items` with `maxConcurrency`: after the commit, the strong read of the tally of the chunk W further.
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
@@ -143,10 +145,24 @@ pub enum Hold {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Task {
     pub message: Message,
+    /// The chunk of the same tally whose message this invocation has received too.
+    pub with: Option<u8>,
     pub hold: Hold,
     pub step: Step,
     /// The step has taken effect but its reply was lost, so the step is repeated.
     pub repeats: bool,
+}
+
+impl Task {
+    /// An invocation that has received this message.
+    pub const fn begin(message: Message, hold: Hold) -> Self {
+        Self { message, with: None, hold, step: Step::ReadJob, repeats: false }
+    }
+
+    /// The second message that it has received.
+    pub fn second(&self) -> Option<Message> {
+        self.with.map(|chunk| Message { work: Work::Chunk(chunk), ..self.message })
+    }
 }
 
 /// How many messages of one chunk wait in the items queue.
@@ -178,6 +194,10 @@ impl Queues {
 
     pub fn send(&mut self, message: Message) {
         *self.place(message) += 1;
+    }
+
+    pub fn send_all(&mut self, messages: impl IntoIterator<Item = Message>) {
+        messages.into_iter().for_each(|message| self.send(message));
     }
 
     pub fn take(&mut self, message: Message) {

@@ -8,8 +8,8 @@ use acceptance::faults::Death;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use process_items::invocation::Invocation;
 use process_items::process::ChunkEnd;
-use process_items::watch::JobWatch;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::states::Status;
@@ -89,14 +89,14 @@ async fn a_lane_is_held_until_the_invocation_has_ended_and_longer_if_it_fails() 
     world.validate_csv(csv(2)).await;
     world.split().await;
     let deadline = world.deadline_in(Duration::from_secs(90));
-    let watch = || JobWatch::new(world.processor.jobs.clone(), world.clock.clone(), Duration::ZERO);
+    let invocation = |message| Invocation::new(&world.processor, Duration::ZERO, [message]);
     let messages = world.lanes.take();
-    let end = world.processor.process_on_lane("r1", &messages[0], false, deadline, &watch()).await;
+    let end = world.processor.process_on_lane("r1", &messages[0], false, deadline, &invocation(&messages[0])).await;
     assert_eq!(end.unwrap(), ChunkEnd::Committed(one()));
     assert_eq!(world.lane_deliveries.take(), [("r1".to_owned(), Duration::from_secs(95))]);
 
     world.faults.plan_failure(0, Death::Before);
-    let end = world.processor.process_on_lane("r2", &messages[1], false, deadline, &watch()).await;
+    let end = world.processor.process_on_lane("r2", &messages[1], false, deadline, &invocation(&messages[1])).await;
     assert!(end.is_err(), "{end:?}");
     let held = [95, 540].map(|seconds| ("r2".to_owned(), Duration::from_secs(seconds)));
     assert_eq!(world.lane_deliveries.take(), held);

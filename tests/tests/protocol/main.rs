@@ -9,6 +9,7 @@ mod dedupes;
 mod holds;
 mod inputs;
 mod isolation;
+mod joint_commits;
 mod lanes;
 mod owner_priorities;
 mod pauses;

@@ -1,6 +1,5 @@
 //! From the items queue's event to the use case.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
@@ -8,24 +7,25 @@ use rowmill_aws::metrics::{self, Metric};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::messages::ChunkMessage;
 
+use crate::invocation::Invocation;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
-use crate::watch::JobWatch;
 
 /// How old a read job row may be while items are processed. It bounds how late a stop is noticed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
-    let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE);
+    let messages = batch.deliveries.iter().map(|delivery| &delivery.message);
+    let invocation = Invocation::new(processor, WATCH_MAX_AGE, messages);
     let time_left = batch.deadline.duration_since(processor.clock.now());
     let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);
     stream::iter(batch.deliveries)
         .map(|delivery| {
-            let watch = &watch;
+            let invocation = &invocation;
             async move {
-                let work = process(processor, &delivery, batch.deadline, watch);
+                let work = process(processor, &delivery, batch.deadline, invocation);
                 // A run keeps to the time limit itself. This timeout is for a store that does not answer: it must not
                 // delay the other chunks.
                 let result = tokio::time::timeout(time_left, work).await;
@@ -43,14 +43,14 @@ async fn process(
     processor: &ChunkProcessor,
     delivery: &Delivery<ChunkMessage>,
     deadline: jiff::Timestamp,
-    watch: &JobWatch,
+    invocation: &Invocation,
 ) -> Result<(), RunError> {
     let message = &delivery.message;
     let begun = Instant::now();
     let redelivered = delivery.receive_count > 1;
     let end = match message.lane {
-        Some(_) => processor.process_on_lane(&delivery.receipt, message, redelivered, deadline, watch).await?,
-        None => processor.process(message, redelivered, deadline, watch).await?,
+        Some(_) => processor.process_on_lane(&delivery.receipt, message, redelivered, deadline, invocation).await?,
+        None => processor.process(message, redelivered, deadline, invocation).await?,
     };
     if let ChunkEnd::Committed(_) = end {
         metrics::time(Metric::ChunkDuration, begun.elapsed());

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::messages::ChunkMessage;
 
+use crate::invocation::Invocation;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
-use crate::watch::JobWatch;
 
 /// How long after its time limit an invocation has certainly ended.
 const ENDED_AFTER: Duration = Duration::from_secs(5);
@@ -31,11 +31,11 @@ impl ChunkProcessor {
         message: &ChunkMessage,
         redelivered: bool,
         deadline: Timestamp,
-        watch: &JobWatch,
+        invocation: &Invocation,
     ) -> Result<ChunkEnd, RunError> {
         let time = Duration::try_from(deadline.duration_since(self.clock.now())).unwrap_or_default();
         self.lane_deliveries.postpone(receipt, time + ENDED_AFTER).await?;
-        let end = self.process(message, redelivered, deadline, watch).await;
+        let end = self.process(message, redelivered, deadline, invocation).await;
         if end.is_err() {
             // If this fails too, the lane is free sooner.
             self.lane_deliveries.postpone(receipt, time * VISIBILITY_TIMEOUTS).await.ok();

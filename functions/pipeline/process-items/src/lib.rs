@@ -2,13 +2,15 @@
 //!
 //! Reads the items queue, up to ten chunks at a time, and the isolate queue, one chunk at a time. [`process`] is the use
 //! case from the message to the commit, [`run`] the part between reading a chunk and counting it, `isolate` runs the
-//! items of a chunk whose message became a dead letter, `failing` what follows if its target is down, [`watch`] is what is known about the jobs meanwhile, [`handler`]
-//! maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
+//! items of a chunk whose message became a dead letter, `failing` what follows if its target is down. [`invocation`] is what
+//! the chunks of an invocation share, [`watch`] what is known about their jobs. [`handler`] maps the queue's event to the use
+//! case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
 #![warn(missing_docs)]
 
 pub mod good_runs;
 pub mod handler;
+pub mod invocation;
 pub mod limits;
 pub mod prepared;
 pub mod process;

@@ -15,16 +15,18 @@ use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
+use rowmill_core::model::tally::{ChunkAddress, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
-    BatchRunner, CheckpointMoved, Clock, Committed, Deliveries, Entropy, JobStore, Objects, PortError, Queue,
+    BatchRunner, CheckpointMoved, Clock, Deliveries, Entropy, JobStore, Objects, PortError, Queue,
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
+use rowmill_core::progress::joint_commits::Seat;
 use rowmill_core::progress::stop::stop_overdue;
 use rowmill_core::text::Chunk;
 
 use crate::good_runs::GoodRuns;
+use crate::invocation::Invocation;
 use crate::prepared::{Prepared, PreparedJobs};
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
@@ -92,6 +94,8 @@ pub(crate) struct Delivery<'a> {
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
     pub watch: &'a JobWatch,
+    /// Commits its chunk, together with others of the invocation.
+    pub seat: Seat<'a>,
     /// The chunk's checkpoint; blank if it has none, or if the message is its first delivery.
     pub checkpoint: Checkpoint,
 }
@@ -106,8 +110,9 @@ impl ChunkProcessor {
         message: &ChunkMessage,
         redelivered: bool,
         deadline: Timestamp,
-        watch: &JobWatch,
+        invocation: &Invocation,
     ) -> Result<ChunkEnd, RunError> {
+        let (watch, seat) = (&invocation.watch, invocation.commits.seat(message));
         let job = match watch.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(ChunkEnd::Past),
             job => job?,
@@ -124,7 +129,7 @@ impl ChunkProcessor {
             checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);
         }
         let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
-        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, checkpoint };
+        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, seat, checkpoint };
         if job.stop.is_some() {
             return self.skip(&delivery).await;
         }
@@ -287,7 +292,7 @@ impl ChunkProcessor {
             _ => MarkKind::Clean,
         };
         let mark = Mark { kind, run: run_output.unwrap_or(delivery.run) };
-        let committed = self.steps.committer.commit(delivery.message, mark, progress.counts).await?;
+        let committed = delivery.seat.commit(mark, progress.counts).await?;
         if committed.is_won() && progress.counts.failed > 0 {
             self.check_tolerance(delivery, prepared, committed.tally()).await?;
         }
@@ -342,7 +347,7 @@ impl ChunkProcessor {
     async fn skip_all(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
         let counts = Counts::all_skipped(delivery.message.chunk.items.into());
         let mark = Mark { kind: MarkKind::Skipped, run: delivery.run };
-        let committed = self.steps.committer.commit(delivery.message, mark, counts).await?;
+        let committed = delivery.seat.commit(mark, counts).await?;
         Ok(ChunkEnd::of(&committed, counts))
     }
 

@@ -33,28 +33,15 @@ impl Update<'_> {
     pub async fn apply(
         &self,
         request: UpdateItemFluentBuilder,
-        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+        values: impl IntoIterator<Item = (impl Into<String>, AttributeValue)>,
     ) -> Result<Written, PortError> {
         self.send(self.prepare(request, values)).await
-    }
-
-    /// Applies the update with the attribute `mark` for the placeholder `#mark`.
-    ///
-    /// # Errors
-    /// As [`Update::apply`].
-    pub async fn apply_to_mark(
-        &self,
-        request: UpdateItemFluentBuilder,
-        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
-        mark: String,
-    ) -> Result<Written, PortError> {
-        self.send(self.prepare(request, values).expression_attribute_names("#mark", mark)).await
     }
 
     fn prepare(
         &self,
         request: UpdateItemFluentBuilder,
-        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+        values: impl IntoIterator<Item = (impl Into<String>, AttributeValue)>,
     ) -> UpdateItemFluentBuilder {
         let mut request = request
             .update_expression(self.change)

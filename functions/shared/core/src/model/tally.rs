@@ -2,7 +2,7 @@
 //!
 //! A tally counts 64 consecutive chunks. One conditional write on the tally commits a chunk: it sets the chunk's
 //! [`Mark`] and adds its counts, if and only if the mark is not set yet. So a chunk counts once, even if its message is
-//! delivered many times. A tally is closed when all of its chunks are committed. Its counts are then folded into the
+//! delivered many times. Several chunks may commit in one write, all of them or none. A tally is closed when all of its chunks are committed. Its counts are then folded into the
 //! attempt's [`Totals`], also once. An attempt is complete when all of its tallies are closed.
 
 use std::collections::BTreeSet;
@@ -214,9 +214,9 @@ impl Tally {
         self.done * 2 >= self.expected
     }
 
-    /// Whether the last commit made it half done. Exactly one commit of a tally does.
-    pub const fn is_just_half_done(&self) -> bool {
-        self.is_half_done() && self.done > 0 && (self.done - 1) * 2 < self.expected
+    /// Whether the last commit, of this many chunks, made it half done. Exactly one commit of a tally does.
+    pub const fn is_half_done_by(&self, chunks: u32) -> bool {
+        self.is_half_done() && self.done >= chunks && (self.done - chunks) * 2 < self.expected
     }
 
     /// The numbers of the chunks that are not committed, ascending. A closed tally has none, also where its rest was
@@ -246,6 +246,59 @@ pub struct Commit {
     pub bytes: u64,
     /// When.
     pub at: Timestamp,
+}
+
+impl Commit {
+    /// The error of commits that [`tally_of`](Self::tally_of) knows no tally for.
+    pub const NOT_OF_ONE_TALLY: &str = "they are not different chunks of one tally";
+
+    /// The attempt and the number of the tally that these commits are for. `None` if there is none, or if they are not
+    /// different chunks of one tally.
+    pub fn tally_of(commits: &[Self]) -> Option<(u32, u32)> {
+        let ChunkAddress { attempt, tally, .. } = commits.first()?.chunk;
+        let places: BTreeSet<u8> = (commits.iter())
+            .filter(|commit| (commit.chunk.attempt, commit.chunk.tally) == (attempt, tally))
+            .map(|commit| commit.chunk.index)
+            .filter(|index| usize::from(*index) < CHUNKS_PER_TALLY)
+            .collect();
+        (places.len() == commits.len()).then_some((attempt, tally))
+    }
+
+    /// What the tally that refused this commit says of its chunk: that it is accounted for, or `None` if it was refused
+    /// because of another chunk only.
+    pub fn refused_by(&self, tally: &Tally) -> Option<Committed> {
+        match tally.mark(self.chunk.index) {
+            // Our own mark is our own commit: its reply was lost.
+            Some(mark) if mark.run == self.mark.run => Some(Committed::WonBefore(tally.clone())),
+            None if !tally.is_closed() => None,
+            _ => Some(Committed::Lost(tally.clone())),
+        }
+    }
+}
+
+/// How the commit of a chunk ended, with the current tally.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Committed {
+    /// This run's commit counts, from now on.
+    Won(Tally),
+    /// This run's commit counts since an earlier write, whose reply was lost. Others may have seen it since.
+    WonBefore(Tally),
+    /// Another run committed the chunk first.
+    Lost(Tally),
+}
+
+impl Committed {
+    /// The current tally.
+    pub const fn tally(&self) -> &Tally {
+        match self {
+            Self::Won(tally) | Self::WonBefore(tally) | Self::Lost(tally) => tally,
+        }
+    }
+
+    /// Whether this run's commit counts.
+    pub const fn is_won(&self) -> bool {
+        matches!(self, Self::Won(_) | Self::WonBefore(_))
+    }
 }
 
 /// The sums of an attempt's closed tallies.
@@ -301,9 +354,23 @@ mod tests {
             for done in 0..=tally.expected {
                 tally.done = done;
                 assert_eq!(tally.is_half_done(), done >= half, "{done} of {chunks}");
-                just.extend(tally.is_just_half_done().then_some(done));
+                just.extend(tally.is_half_done_by(1).then_some(done));
             }
             assert_eq!(just, [half], "of {chunks}");
+        }
+    }
+
+    #[test]
+    fn exactly_one_commit_of_several_chunks_makes_a_tally_half_done() {
+        let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: crate::text::ChunkMode::Items };
+        for (chunks, steps) in [(64, [10, 22, 10, 22]), (64, [31, 1, 1, 31]), (5, [2, 1, 1, 1]), (4, [4, 0, 0, 0])] {
+            let mut tally =
+                Tally::of(1, 0, Position { offset: 0, row: 1 }, &vec![chunk; chunks], Timestamp::UNIX_EPOCH);
+            let by = steps.into_iter().take_while(|step| *step > 0).filter(|step| {
+                tally.done += step;
+                tally.is_half_done_by(*step)
+            });
+            assert_eq!(by.count(), 1, "{steps:?} of {chunks}");
         }
     }
 

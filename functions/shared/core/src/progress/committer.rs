@@ -1,4 +1,4 @@
-//! Committing a chunk, and closing the tally it belongs to.
+//! Committing chunks, and closing the tally they belong to.
 //!
 //! Any process that sees a tally to be folded or an attempt to be announced does so, whether its own conditional write won or
 //! lost: the process that saw it first may have died right after. What waits for a commit is sent by the run that committed,
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
-use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, Tally};
-use crate::ports::{Clock, Committed, JobStore, PortError, Queue};
+use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, Tally};
+use crate::ports::{Clock, CommitAnswer, JobStore, PortError, Queue};
 use crate::progress::window::ConcurrencyWindow;
 
 /// Commits chunks, folds closed tallies into the totals, and announces a complete attempt.
@@ -26,31 +26,99 @@ pub struct ChunkCommitter {
     pub clock: Arc<dyn Clock>,
 }
 
+const COMMITTING: &str = "committing chunks";
+
+/// How the commits of chunks of one tally ended.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CommitEnds {
+    /// How each of them ended. The last one has the newest tally.
+    ends: Vec<(ChunkAddress, Committed)>,
+    /// How many of them count from now on. They share one write, the last one.
+    won: u32,
+}
+
+impl CommitEnds {
+    /// How this commit ended. A second run's commit of the same chunk need not have been written to be lost.
+    pub fn end_of(&self, commit: &Commit) -> Option<Committed> {
+        let (_, end) = self.ends.iter().find(|(chunk, _)| *chunk == commit.chunk)?;
+        match end.tally().mark(commit.chunk.index) {
+            Some(mark) if mark.run != commit.mark.run => Some(Committed::Lost(end.tally().clone())),
+            _ => Some(end.clone()),
+        }
+    }
+}
+
 impl ChunkCommitter {
     /// Commits a message's chunk if it is not committed yet, then takes the steps that follow a commit.
     ///
     /// # Errors
     /// `NotFound` if the tally does not exist; `Unavailable`: call again, the store recognises the commit by its run.
     pub async fn commit(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<Committed, PortError> {
+        let mut written = self.write(message.job_guid, vec![self.commit_of(message, mark, counts)]).await?;
+        self.follow(message, &written).await?;
+        let end = written.ends.pop().map(|(_, committed)| committed);
+        end.ok_or_else(|| PortError::invalid(COMMITTING, "the write says nothing about the chunk"))
+    }
+
+    /// The commit of a message's chunk.
+    pub fn commit_of(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Commit {
         debug_assert_eq!(
             counts.sum(),
             u64::from(message.chunk.items),
             "a commit accounts for every item of its message"
         );
-        let commit = Commit { chunk: message.address, mark, counts, bytes: message.weight(), at: self.clock.now() };
-        let committed = self.jobs.commit(message.job_guid, &commit).await?;
-        match &committed {
-            Committed::Won(tally) => {
-                self.window.send_next(message, DeliveryMode::Fresh).await?;
-                if tally.is_just_half_done() {
-                    self.send_next_tally(message, tally, DeliveryMode::Fresh).await?;
+        Commit { chunk: message.address, mark, counts, bytes: message.weight(), at: self.clock.now() }
+    }
+
+    /// Commits those of the chunks that are not committed yet. They are of one tally, and share one write. If the tally
+    /// refuses it, because some of them are accounted for, the others share the next one.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit). Some of the chunks may be committed.
+    pub async fn write(&self, job: JobGuid, mut commits: Vec<Commit>) -> Result<CommitEnds, PortError> {
+        let mut written = CommitEnds::default();
+        while !commits.is_empty() {
+            match self.jobs.commit(job, &commits).await? {
+                CommitAnswer::Applied(tally) => {
+                    written.won = u32::try_from(commits.len()).unwrap_or(u32::MAX);
+                    let won = commits.drain(..).map(|commit| (commit.chunk, Committed::Won(tally.clone())));
+                    written.ends.extend(won);
                 }
-                self.close(message.job_guid, &message.owner, tally).await?;
+                CommitAnswer::Refused(tally) => {
+                    let before = commits.len();
+                    commits.retain(|commit| match commit.refused_by(&tally) {
+                        Some(committed) => {
+                            written.ends.push((commit.chunk, committed));
+                            false
+                        }
+                        None => true,
+                    });
+                    if commits.len() == before {
+                        return Err(PortError::invalid(COMMITTING, "the tally refuses chunks that it does not count"));
+                    }
+                }
             }
-            Committed::WonBefore(tally) => self.settle(message, tally, true).await?,
-            Committed::Lost(tally) => self.close(message.job_guid, &message.owner, tally).await?,
         }
-        Ok(committed)
+        Ok(written)
+    }
+
+    /// Takes the steps that follow these commits of one tally. The message is that of one of the chunks. If it has a window,
+    /// it is that of all of them.
+    ///
+    /// # Errors
+    /// `Unavailable`: the message is to be delivered again.
+    pub async fn follow(&self, message: &ChunkMessage, written: &CommitEnds) -> Result<(), PortError> {
+        let Some(tally) = written.ends.last().map(|(_, committed)| committed.tally()) else { return Ok(()) };
+        if written.won > 0 {
+            self.window.send_next(message, DeliveryMode::Fresh).await?;
+            if tally.is_half_done_by(written.won) {
+                self.send_next_tally(message, tally, DeliveryMode::Fresh).await?;
+            }
+        }
+        match written.ends.iter().any(|(_, committed)| matches!(committed, Committed::WonBefore(_))) {
+            true => self.settle(message, tally, true).await,
+            false => self.close(message.job_guid, &message.owner, tally).await,
+        }
     }
 
     /// Returns the chunk's tally if the chunk is accounted for.

@@ -7,6 +7,7 @@ pub mod committer;
 pub mod counters;
 pub mod job_reader;
 pub mod job_view;
+pub mod joint_commits;
 pub mod lane_router;
 pub mod lease;
 pub mod live_sender;

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Commit, Counts, Tally, Totals};
-use rowmill_core::ports::{Committed, PortError, Tallies};
+use rowmill_core::model::tally::{Commit, Committed, Counts, Tally, Totals};
+use rowmill_core::ports::{CommitAnswer, PortError, Tallies};
 
 use super::DynamoDbJobStore;
 use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_of, totals_key, totals_of};
@@ -13,13 +13,6 @@ use crate::dynamodb::attributes::{binary, number, text, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::{Update, Written, put_if_absent};
 use crate::metrics::{self, Metric};
-
-const COMMIT: Update = Update {
-    doing: "committing a chunk",
-    change: "SET #mark = :mark, #at = :at ADD #done :one, #succeeded :succeeded, #failed :failed, \
-             #skipped :skipped, #bytes :bytes",
-    condition: "attribute_exists(#expected) AND attribute_not_exists(#mark) AND #done < #expected",
-};
 
 const CLOSE: Update = Update {
     doing: "closing a tally",
@@ -92,35 +85,25 @@ impl Tallies for DynamoDbJobStore {
         Ok(tallies)
     }
 
-    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
-        let chunk = commit.chunk;
-        let index = usize::from(chunk.index);
-        if index >= CHUNKS_PER_TALLY {
-            return Err(PortError::invalid(COMMIT.doing, format!("a tally has no chunk {index}")));
-        }
-        let values = [
-            (":mark", binary(commit.mark.to_bytes())),
-            (":at", time(commit.at)),
-            (":one", number(1)),
-            (":succeeded", number(commit.counts.succeeded)),
-            (":failed", number(commit.counts.failed)),
-            (":skipped", number(commit.counts.skipped)),
-            (":bytes", number(commit.bytes)),
-        ];
-        let request = self.update(job, &tally_key(chunk.attempt, chunk.tally));
-        let committed = match COMMIT.apply_to_mark(request, values, mark_name(index)).await? {
-            Written::Applied(item) => Committed::Won(tally_of(COMMIT.doing, item)?),
-            Written::Refused(item) => {
-                let tally = tally_of(COMMIT.doing, item)?;
-                // Our own mark is our own commit: its reply was lost.
-                let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
-                if own { Committed::WonBefore(tally) } else { Committed::Lost(tally) }
+    async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError> {
+        const DOING: &str = "committing chunks";
+        let (attempt, number) =
+            Commit::tally_of(commits).ok_or_else(|| PortError::invalid(DOING, Commit::NOT_OF_ONE_TALLY))?;
+        let (change, condition) = commit_expressions(commits);
+        let update = Update { doing: DOING, change: &change, condition: &condition };
+        match update.apply(self.update(job, &tally_key(attempt, number)), commit_values(commits)).await? {
+            Written::Applied(item) => {
+                commits.iter().for_each(measure);
+                Ok(CommitAnswer::Applied(tally_of(DOING, item)?))
             }
-        };
-        if committed.is_won() {
-            measure(commit.counts);
+            Written::Refused(item) => {
+                let tally = tally_of(DOING, item)?;
+                // Their replies were lost.
+                let won = |commit: &&Commit| matches!(commit.refused_by(&tally), Some(Committed::WonBefore(_)));
+                commits.iter().filter(won).for_each(measure);
+                Ok(CommitAnswer::Refused(tally))
+            }
         }
-        Ok(committed)
     }
 
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
@@ -170,8 +153,38 @@ impl Tallies for DynamoDbJobStore {
     }
 }
 
+/// The update that commits chunks of one tally, and its condition. A tally that is not closed has as many chunks left as
+/// marks, so `done` cannot exceed `expected`.
+fn commit_expressions(commits: &[Commit]) -> (String, String) {
+    let mut change = "SET #at = :at".to_owned();
+    let mut condition = "attribute_exists(#expected) AND #done < #expected".to_owned();
+    for mark in commits.iter().map(|commit| mark_name(commit.chunk.index)) {
+        change += &format!(", #{mark} = :{mark}");
+        condition += &format!(" AND attribute_not_exists(#{mark})");
+    }
+    change += " ADD #done :chunks, #succeeded :succeeded, #failed :failed, #skipped :skipped, #bytes :bytes";
+    (change, condition)
+}
+
+fn commit_values(commits: &[Commit]) -> Vec<(String, AttributeValue)> {
+    let counts = commits.iter().fold(Counts::default(), |sum, commit| sum + commit.counts);
+    let sums = [
+        (":at", time(commits.iter().map(|commit| commit.at).max().unwrap_or_default())),
+        (":chunks", number(commits.len() as u64)),
+        (":succeeded", number(counts.succeeded)),
+        (":failed", number(counts.failed)),
+        (":skipped", number(counts.skipped)),
+        (":bytes", number(commits.iter().map(|commit| commit.bytes).sum::<u64>())),
+    ];
+    let marks = commits.iter().map(|commit| {
+        let name = mark_name(commit.chunk.index);
+        (format!(":{name}"), binary(commit.mark.to_bytes()))
+    });
+    sums.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(marks).collect()
+}
+
 /// Counts a commit that took effect.
-fn measure(counts: Counts) {
+fn measure(Commit { counts, .. }: &Commit) {
     metrics::add(Metric::ChunksCommitted, 1);
     metrics::add_any(Metric::ItemsSucceeded, counts.succeeded);
     metrics::add_any(Metric::ItemsFailed, counts.failed);

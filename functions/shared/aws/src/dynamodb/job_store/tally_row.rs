@@ -35,7 +35,7 @@ pub fn totals_key(attempt: u32) -> String {
 }
 
 /// The attribute that holds a chunk's mark.
-pub fn mark_name(index: usize) -> String {
+pub fn mark_name(index: u8) -> String {
     format!("c{index}")
 }
 
@@ -86,7 +86,7 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
         expires_at: details_expiry(job),
     };
     let mut item = to_item(doing, &row)?;
-    let marks = tally.marks.iter().enumerate();
+    let marks = (0..).zip(&tally.marks);
     item.extend(marks.filter_map(|(index, mark)| Some((mark_name(index), binary((*mark)?.to_bytes())))));
     Ok(item)
 }
@@ -97,7 +97,7 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
 /// `Invalid` if it is not a tally row.
 pub fn tally_of(doing: &'static str, mut item: Item) -> Result<Tally, PortError> {
     let mut marks = [None; CHUNKS_PER_TALLY];
-    for (index, mark) in marks.iter_mut().enumerate() {
+    for (index, mark) in (0..).zip(&mut marks) {
         if let Some(value) = item.remove(&mark_name(index)) {
             let read = value.as_b().ok().and_then(|bytes| Mark::from_bytes(bytes.as_ref()));
             *mark = Some(read.ok_or_else(|| PortError::invalid(doing, format!("attribute c{index} is no mark")))?);

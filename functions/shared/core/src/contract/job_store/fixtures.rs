@@ -6,8 +6,10 @@ use crate::model::job::{Job, Lease, Stop, StopCode};
 use crate::model::results::Results;
 use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
 use crate::model::states::{JobOutcome, Status};
-use crate::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
-use crate::ports::{Ceilings, Completion, Created, Idempotency, JobStore, Leased, NewJob, WriteLost};
+use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
+use crate::ports::{
+    Ceilings, CommitAnswer, Completion, Created, Idempotency, JobStore, Leased, NewJob, PortError, WriteLost,
+};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
 /// Ceilings that no test reaches.
@@ -133,6 +135,14 @@ pub fn commit(tally: u32, index: u8, by: u8) -> Commit {
         bytes: 50,
         at: at(5),
     }
+}
+
+/// Commits a chunk of the first job alone.
+pub async fn commit_chunk(store: &impl JobStore, commit: &Commit) -> Result<Committed, PortError> {
+    Ok(match store.commit(guid(1), std::slice::from_ref(commit)).await? {
+        CommitAnswer::Applied(tally) => Committed::Won(tally),
+        CommitAnswer::Refused(tally) => commit.refused_by(&tally).expect("the chunk is accounted for"),
+    })
 }
 
 /// The job of a lease that was taken.

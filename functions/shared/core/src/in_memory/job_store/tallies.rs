@@ -7,7 +7,7 @@ use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::JobGuid;
 use crate::model::tally::{Commit, Tally, Totals};
-use crate::ports::{Committed, PortError, Tallies};
+use crate::ports::{CommitAnswer, PortError, Tallies};
 
 #[async_trait]
 impl Tallies for InMemoryJobStore {
@@ -26,21 +26,22 @@ impl Tallies for InMemoryJobStore {
         Ok(lock(&self.0).tallies.range(places).map(|(_, tally)| tally.clone()).collect())
     }
 
-    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError> {
+    async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError> {
         let mut tables = lock(&self.0);
-        let place = (job, commit.chunk.attempt, commit.chunk.tally);
-        let tally = tables.tallies.get_mut(&place).ok_or(PortError::NotFound)?;
-        match tally.mark(commit.chunk.index) {
-            Some(mark) if mark.run == commit.mark.run => return Ok(Committed::WonBefore(tally.clone())),
-            None if !tally.is_closed() => {}
-            _ => return Ok(Committed::Lost(tally.clone())),
+        let (attempt, number) = Commit::tally_of(commits)
+            .ok_or_else(|| PortError::invalid("committing chunks", Commit::NOT_OF_ONE_TALLY))?;
+        let tally = tables.tallies.get_mut(&(job, attempt, number)).ok_or(PortError::NotFound)?;
+        if commits.iter().any(|commit| commit.refused_by(tally).is_some()) {
+            return Ok(CommitAnswer::Refused(tally.clone()));
         }
-        tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
-        tally.done += 1;
-        tally.counts += commit.counts;
-        tally.bytes += commit.bytes;
-        tally.at = commit.at;
-        Ok(Committed::Won(tally.clone()))
+        for commit in commits {
+            tally.marks[usize::from(commit.chunk.index)] = Some(commit.mark);
+            tally.done += 1;
+            tally.counts += commit.counts;
+            tally.bytes += commit.bytes;
+            tally.at = commit.at;
+        }
+        Ok(CommitAnswer::Applied(tally.clone()))
     }
 
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {

@@ -41,7 +41,7 @@ pub use jobs::{JobFilter, JobPage, Jobs};
 pub use leases::{Leased, Leases};
 pub use pauses::{Pauses, Resent};
 pub use splits::Splits;
-pub use tallies::{Committed, Tallies};
+pub use tallies::{CommitAnswer, Tallies};
 pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
 pub use write_lost::WriteLost;
 

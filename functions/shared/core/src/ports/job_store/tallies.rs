@@ -28,11 +28,12 @@ pub trait Tallies: Send + Sync {
     /// `Unavailable`.
     async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
 
-    /// Commits a chunk on its tally, unless it is already committed or the tally was closed without it.
+    /// Commits chunks of one tally, all of them in one write or none. Condition: none of them is committed, and the tally
+    /// was not closed without them.
     ///
     /// # Errors
-    /// `NotFound` if the tally does not exist.
-    async fn commit(&self, job: JobGuid, commit: &Commit) -> Result<Committed, PortError>;
+    /// `NotFound` if the tally does not exist; `Invalid` if there is none, or they are not different chunks of one tally.
+    async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError>;
 
     /// Closes a tally of a stopped job without its missing chunks: their items count as skipped, and none of the chunks can
     /// be committed any more. Condition: exactly the chunks of `seen` are committed. Returns the current tally, closed or
@@ -73,27 +74,11 @@ pub trait Tallies: Send + Sync {
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;
 }
 
-/// The answer to a commit, with the current tally.
+/// The answer to a write that commits chunks, with the current tally.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Committed {
-    /// This run's commit counts, from now on.
-    Won(Tally),
-    /// This run's commit counts since an earlier write, whose reply was lost. Others may have seen it since.
-    WonBefore(Tally),
-    /// Another run committed the chunk first.
-    Lost(Tally),
-}
-
-impl Committed {
-    /// The current tally.
-    pub const fn tally(&self) -> &Tally {
-        match self {
-            Self::Won(tally) | Self::WonBefore(tally) | Self::Lost(tally) => tally,
-        }
-    }
-
-    /// Whether this run's commit counts.
-    pub const fn is_won(&self) -> bool {
-        matches!(self, Self::Won(_) | Self::WonBefore(_))
-    }
+pub enum CommitAnswer {
+    /// All of them are committed.
+    Applied(Tally),
+    /// None of them was committed by this write: at least one of them is accounted for.
+    Refused(Tally),
 }

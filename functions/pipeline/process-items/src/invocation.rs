@@ -1,0 +1,32 @@
+//! What the chunks of one invocation share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::progress::joint_commits::JointCommits;
+
+use crate::process::ChunkProcessor;
+use crate::watch::JobWatch;
+
+/// One invocation of the function.
+pub struct Invocation {
+    /// What is known about the jobs.
+    pub watch: JobWatch,
+    /// Commits chunks of the same tally together.
+    pub commits: JointCommits,
+}
+
+impl Invocation {
+    /// The invocation that received these messages. It reads a job again if its last read is older than `max_age`.
+    pub fn new<'m>(
+        processor: &ChunkProcessor,
+        max_age: Duration,
+        messages: impl IntoIterator<Item = &'m ChunkMessage>,
+    ) -> Self {
+        Self {
+            watch: JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), max_age),
+            commits: JointCommits::new(&processor.steps.committer, messages),
+        }
+    }
+}
