@@ -14,6 +14,7 @@ pub mod adversary;
 pub mod batches;
 mod broken;
 pub mod checks;
+mod clients;
 pub mod clock;
 mod commit_checks;
 pub mod ending;

@@ -1,0 +1,96 @@
+//! The operations of clients on jobs: they create, cancel and redrive them.
+
+use std::sync::Arc;
+
+use create_job::create::CreateJobError;
+use create_job::request::CreateJobRequest;
+use redrive_job::redrive::{RedriveJobError, RedriveRequest};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use uuid::Uuid;
+
+use super::functions::Reply;
+use super::plan::{Operation, Planned, Redrive};
+use super::run::Run;
+
+impl Run {
+    pub(super) fn create(&mut self, planned: Planned, job: usize) {
+        let (creator, job) = (Arc::clone(&self.world.creator), self.plan.jobs[job].clone());
+        let request: CreateJobRequest = serde_json::from_value(job.request).expect("a request");
+        self.invoke_api(planned, async move {
+            match creator.create(&job.file.owner, &request, job.key.as_deref()).await {
+                Ok(created) => Reply::Created(job.key, created.job_guid),
+                Err(CreateJobError::Full(full)) => Reply::Full(u64::from(full.recent_ends.len() as u32)),
+                Err(CreateJobError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    /// The job of a job plan, if it exists. If several exist, the one that was created last.
+    pub(super) fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
+        let file = self.plan.jobs[job].file.file_guid;
+        let jobs = self.world.store.every_job();
+        jobs.iter().rfind(|job| job.file_guid == Some(file)).map(|job| (job.job_guid, job.owner.clone()))
+    }
+
+    pub(super) fn cancel(&mut self, planned: Planned, job: usize) {
+        let Some((job, owner)) = self.job_of(job) else { return };
+        let canceller = Arc::clone(&self.world.canceller);
+        self.invoke_api(planned, async move {
+            match canceller.cancel(&owner, job).await {
+                Ok(_) => Reply::Done("cancelled".into()),
+                Err(cancel_job::cancel::CancelError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    pub(super) fn redrive(&mut self, planned: Planned, job: usize, redrive: Redrive) {
+        let Some((guid, owner)) = self.job_of(job) else { return };
+        let is_active =
+            self.world.store.every_job().iter().any(|job| job.job_guid == guid && !job.status.is_terminal());
+        if is_active && self.adversary.rng.u8(..) < 250 {
+            // The job is active, and most clients wait for its end.
+            let step = self.step + self.adversary.rng.u64(1..300);
+            self.operations.push(Planned { step, ..planned });
+            return;
+        }
+        let file_guid = if redrive.corrected { self.upload_correction(guid, &owner) } else { None };
+        let mut deadline_seconds = None;
+        if redrive.stopped && self.adversary.rng.bool() {
+            deadline_seconds = Some(self.adversary.rng.u64(1..200));
+        } else if redrive.stopped {
+            let step = self.step + self.adversary.rng.u64(0..120);
+            self.operations.push(Planned { step, operation: Operation::Cancel(job), retries: 0 });
+        }
+        let request = RedriveRequest { file_guid, deadline_seconds };
+        let redriver = Arc::clone(&self.world.redriver);
+        self.invoke_api(planned, async move {
+            match redriver.redrive(&owner, guid, &request).await {
+                Ok(job) => Reply::Done(format!("attempt {}", job.attempt)),
+                Err(RedriveJobError::Full(full)) => Reply::Full(u64::from(full.recent_ends.len() as u32)),
+                Err(RedriveJobError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    /// Uploads a file that corrects most of the failed rows.
+    fn upload_correction(&mut self, job: JobGuid, owner: &Owner) -> Option<FileGuid> {
+        let failed = self.world.invariants.failed_rows(job);
+        let mut text = "id,kind,note,row\n".to_owned();
+        for row in failed.iter().rev() {
+            let kind = ["good", "good", "good", "bad", "slow:100"][self.adversary.rng.usize(0..5)];
+            if self.adversary.rng.u8(..) < 200 || Some(row) == failed.first() {
+                text += &format!("{row},{kind},\"corrected\",{row}\n");
+            }
+        }
+        if failed.is_empty() {
+            return None;
+        }
+        self.corrected_files += 1;
+        let file_guid = FileGuid(Uuid::from_u128((0x4 << 76) | (0b10 << 62) | (0x1000 + self.corrected_files)));
+        self.store_upload(file_guid, owner.clone(), text.into_bytes());
+        Some(file_guid)
+    }
+}
