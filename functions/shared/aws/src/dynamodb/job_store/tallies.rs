@@ -3,12 +3,14 @@ use std::ops::Range;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Commit, Counts, Tally, Totals};
 use rowmill_core::ports::{Committed, PortError, Tallies};
 
 use super::DynamoDbJobStore;
 use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_of, totals_key, totals_of};
+use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{binary, number, text, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::{Update, Written, put_if_absent};
@@ -16,8 +18,11 @@ use crate::metrics::{self, Metric};
 
 const COMMIT: Update = Update {
     doing: "committing a chunk",
-    change: "SET #mark = :mark, #at = :at ADD #done :one, #succeeded :succeeded, #failed :failed, \
-             #skipped :skipped, #bytes :bytes",
+    change: concat!(
+        "SET #mark = :mark, #at = :at ADD #done :one, #succeeded :succeeded, #failed :failed, #skipped :skipped, \
+         #bytes :bytes, ",
+        add_usage!()
+    ),
     condition: "attribute_exists(#expected) AND attribute_not_exists(#mark) AND #done < #expected",
 };
 
@@ -27,8 +32,11 @@ const CLOSE: Update = Update {
     condition: "attribute_exists(#expected) AND #done = :done",
 };
 
-const TOUCH: Update =
-    Update { doing: "touching a tally", change: "SET #at = :at", condition: "attribute_exists(#expected)" };
+const TOUCH: Update = Update {
+    doing: "touching a tally",
+    change: concat!("SET #at = :at ADD ", add_usage!()),
+    condition: "attribute_exists(#expected)",
+};
 
 const NOTE_NEXT_SENT: Update = Update {
     doing: "noting that a tally was sent",
@@ -44,8 +52,11 @@ const SET_FINAL: Update = Update {
 
 const FOLD: Update = Update {
     doing: "folding a tally",
-    change: "SET #expiresAt = :expires, #at = :at ADD #closed :numbers, #items :items, #succeeded :succeeded, #failed :failed, \
-             #skipped :skipped, #bytes :bytes",
+    change: concat!(
+        "SET #expiresAt = :expires, #at = :at ADD #closed :numbers, #items :items, #succeeded :succeeded, \
+         #failed :failed, #skipped :skipped, #bytes :bytes, ",
+        add_usage!()
+    ),
     condition: "attribute_not_exists(#closed) OR NOT contains(#closed, :number)",
 };
 
@@ -98,6 +109,7 @@ impl Tallies for DynamoDbJobStore {
         if index >= CHUNKS_PER_TALLY {
             return Err(PortError::invalid(COMMIT.doing, format!("a tally has no chunk {index}")));
         }
+        let share = self.share(Usage::of_row_writes(1));
         let values = [
             (":mark", binary(commit.mark.to_bytes())),
             (":at", time(commit.at)),
@@ -107,6 +119,7 @@ impl Tallies for DynamoDbJobStore {
             (":skipped", number(commit.counts.skipped)),
             (":bytes", number(commit.bytes)),
         ];
+        let values = values.into_iter().chain(usage_values(share));
         let request = self.update(job, &tally_key(chunk.attempt, chunk.tally));
         let committed = match COMMIT.apply_to_mark(request, values, mark_name(index)).await? {
             Written::Applied(item) => Committed::Won(tally_of(COMMIT.doing, item)?),
@@ -114,7 +127,12 @@ impl Tallies for DynamoDbJobStore {
                 let tally = tally_of(COMMIT.doing, item)?;
                 // Our own mark is our own commit: its reply was lost.
                 let own = tally.mark(chunk.index).is_some_and(|mark| mark.run == commit.mark.run);
-                if own { Committed::WonBefore(tally) } else { Committed::Lost(tally) }
+                if own {
+                    Committed::WonBefore(tally)
+                } else {
+                    self.give_back(share);
+                    Committed::Lost(tally)
+                }
             }
         };
         if committed.is_won() {
@@ -137,16 +155,19 @@ impl Tallies for DynamoDbJobStore {
     }
 
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        self.note_on_tally(job, attempt, tally, &TOUCH, (":at", time(at))).await
+        let values = usage_values(self.share(Usage::of_row_writes(1))).into_iter().chain([(":at", time(at))]);
+        self.note_on_tally(job, attempt, tally, &TOUCH, values).await
     }
 
     async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
-        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, (":true", AttributeValue::Bool(true))).await
+        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, [(":true", AttributeValue::Bool(true))]).await
     }
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
         debug_assert!(tally.is_closed(), "an open tally may still move");
-        let values = vec![
+        // What was used since the commit that closed it, too.
+        let usage = tally.usage + self.share(Usage::of_row_writes(1));
+        let mut values = vec![
             (":at", time(tally.at)),
             (":number", number(tally.number)),
             (":numbers", AttributeValue::Ns(vec![tally.number.to_string()])),
@@ -156,6 +177,7 @@ impl Tallies for DynamoDbJobStore {
             (":skipped", number(tally.counts.skipped)),
             (":bytes", number(tally.bytes)),
         ];
+        values.extend(usage_values(usage));
         self.move_totals(job, tally.attempt, &FOLD, values).await
     }
 
@@ -179,16 +201,16 @@ fn measure(counts: Counts) {
 }
 
 impl DynamoDbJobStore {
-    /// Sets a value on a tally, if the tally exists.
+    /// Sets values on a tally, if the tally exists.
     async fn note_on_tally(
         &self,
         job: JobGuid,
         attempt: u32,
         tally: u32,
         note: &Update<'_>,
-        value: (&'static str, AttributeValue),
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)> + Send,
     ) -> Result<(), PortError> {
-        match note.apply(self.update(job, &tally_key(attempt, tally)), [value]).await {
+        match note.apply(self.update(job, &tally_key(attempt, tally)), values).await {
             // The tally does not exist.
             Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),
