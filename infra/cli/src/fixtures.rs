@@ -32,6 +32,7 @@ pub fn job_json(fields: Value) -> Value {
         item_progress: 0,
         items_succeeded: 0,
         items_failed: 0,
+        cost: None,
         version: 0,
         finished_at: None,
         warnings: Vec::new(),

@@ -114,6 +114,13 @@ pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
+/// Dollars with three digits that count, and at least cents.
+pub fn dollars(usd: f64) -> String {
+    let usd = usd.clamp(0.0, 1e12);
+    let places = (2.0 - usd.max(1e-9).log10().floor()).clamp(2.0, 9.0);
+    format!("${usd:.*}", places as usize)
+}
+
 /// A readable duration: `0.8 s`, `42 s`, `3 min 5 s`, `2 h 10 min`.
 pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
@@ -153,6 +160,14 @@ mod tests {
     fn tables_are_aligned_and_have_no_trailing_blanks() {
         let rows = [vec!["row".into(), "code".into()], vec!["1,024".into(), "x".into()]];
         assert_eq!(table(&rows, &[0]), "  row  code\n1,024  x\n");
+    }
+
+    #[test]
+    fn dollars_have_three_digits_that_count() {
+        let written = [0.0, 0.000_183_159, 0.012_34, 1.5, 1234.567, 1e300, f64::NAN].map(dollars);
+        let expected = ["$0.000000000", "$0.000183", "$0.0123", "$1.50", "$1234.57", "$1000000000000.00", "$NaN"]
+            .map(str::to_owned);
+        assert_eq!(written, expected);
     }
 
     #[test]

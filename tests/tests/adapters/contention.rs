@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
+use rowmill_api::cost::Usage;
 use rowmill_aws::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::{Job, Lease};
@@ -76,6 +77,7 @@ impl World {
             status: Status::Completed,
             outcome: Some(JobOutcome::Succeeded),
             counts: Counts::default(),
+            usage: Usage::NONE,
             results: None,
             finished_at: at(5),
             expires_at: at(500),

@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
@@ -104,6 +105,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
         status: Status::Completed,
         outcome: Some(JobOutcome::Failed),
         counts: Counts { failed: 5, ..Counts::default() },
+        usage: Usage::NONE,
         results: None,
         finished_at: at(5),
         expires_at: at(500),
@@ -151,6 +153,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
         status: Status::Failed,
         outcome: Some(JobOutcome::Partial),
         counts: tally.counts,
+        usage: Usage::NONE,
         results: None,
         finished_at: at(5),
         expires_at: at(500),
@@ -210,6 +213,7 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
             status,
             outcome: None,
             counts,
+            usage: Usage::NONE,
             results: None,
             finished_at,
             expires_at: at(500),

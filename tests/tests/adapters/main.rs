@@ -14,6 +14,7 @@ mod quotas;
 mod s3;
 mod s3_server;
 mod sqs;
+mod usage;
 
 use std::time::Duration;
 

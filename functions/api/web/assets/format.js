@@ -28,6 +28,15 @@ export function span(seconds) {
   return `${Math.floor(whole / 86400)} days`;
 }
 
+/**
+ * Dollars with three digits that count, and at least cents.
+ * @param {number} usd
+ */
+export function dollars(usd) {
+  const places = 2 - Math.floor(Math.log10(Math.max(usd, 1e-9)));
+  return `$${usd.toFixed(Math.min(Math.max(places, 2), 9))}`;
+}
+
 /** @param {number} perSecond */
 export function rate(perSecond) {
   if (!Number.isFinite(perSecond)) return "–";

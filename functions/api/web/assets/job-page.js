@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { announce, h, setText, show } from "./elements.js";
-import { ago, count, date, rate, span, until } from "./format.js";
+import { ago, count, date, dollars, rate, span, until } from "./format.js";
 import { hasEnded, isNewer, Notice, state, title } from "./job.js";
 import * as live from "./live.js";
 import { Meter } from "./rate.js";
@@ -159,6 +159,7 @@ class JobPage extends HTMLElement {
     /** @type {[string, string][]} */
     const facts = [["Type", job.jobType], ["Priority", job.priority ?? "normal"], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
+    if (job.cost) facts.push(["AWS list price", `${dollars(job.cost.usd)} (${job.cost.priceRegion})`]);
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
     if (job.pause?.reason) facts.push(["Paused because", `${job.pause.reason.message} – ${job.pause.reason.code}`], ["Next look", date(job.pause.nextProbeAt)]);
     if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);

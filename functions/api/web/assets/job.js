@@ -21,6 +21,7 @@ import { count } from "./format.js";
  * @property {number} itemsFailed
  * @property {number} itemsSkipped
  * @property {number} chunksInFlight
+ * @property {{usd: number, priceRegion: string} | null} [cost]
  * @property {number} attempt
  * @property {string} createdAt
  * @property {string | null} startedAt

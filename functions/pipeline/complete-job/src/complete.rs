@@ -168,7 +168,7 @@ impl Completer {
         }
         let results = Results { attempt: job.attempt, files: composition.files_of, manifest: name };
         for _ in 0..TRIES {
-            let ended = Completion::of(&job, totals.counts, Some(results), self.clock.now(), self.retention);
+            let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
             // Before the row that names it. If the job is stopped in between, it is written again.
             self.put_manifest(&completion, &results, &composition).await?;

@@ -255,7 +255,7 @@ impl DeadLetters {
         let said = "every try to end the job failed; see the logs of complete-job for the cause";
         let stop = Stop::because(StopCode::CompletionFailed, said, self.clock.now());
         let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
-        let Some(completion) = Completion::of(&job, totals.counts, None, self.clock.now(), self.retention) else {
+        let Some(completion) = Completion::of(&job, &totals, None, self.clock.now(), self.retention) else {
             return Ok(DeadLetterEnd::Obsolete);
         };
         match self.jobs.complete(&completion).await {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::Open;
+use crate::cost::JobCost;
 use crate::ids::{FileGuid, JobGuid};
 use crate::status::{JobOutcome, PauseCode, PausedBy, Priority, Stage, Status, StopCode, WarningCode};
 
@@ -52,6 +53,11 @@ pub struct JobView {
     #[serde(default)]
     #[schema(required)]
     pub chunks_in_flight: u64,
+    /// What the job has used of AWS so far, over all attempts, and its list price. Null if nothing is known: before anything was
+    /// counted, and for a job of a version that did not count.
+    #[serde(default)]
+    #[schema(required)]
+    pub cost: Option<JobCost>,
     /// Which attempt this is, counted from 1. A redrive starts the next one.
     #[serde(default = "first_attempt")]
     #[schema(required, minimum = 1)]

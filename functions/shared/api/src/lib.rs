@@ -5,7 +5,7 @@
 //!
 //! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]), the keys of
 //! webhooks ([`webhook_key()`]), the parameters `JobTypes` ([`job_type_limits`]) and `OwnerPriorities`
-//! ([`owner_priorities`]), and digests as text ([`sha256_hex`]).
+//! ([`owner_priorities`]), digests as text ([`sha256_hex`]), and the price list ([`cost`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -13,6 +13,7 @@
 pub mod audit;
 pub mod blocks;
 pub mod client_config;
+pub mod cost;
 pub mod dead_letter;
 pub mod document;
 pub mod entries;

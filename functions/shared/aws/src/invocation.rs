@@ -9,6 +9,7 @@ use crate::meter::{self, Capacity, Requests};
 use crate::metrics;
 use crate::telemetry;
 use crate::trace::{self, TraceId};
+use crate::usage_shares;
 
 /// An invocation in progress.
 #[derive(Debug)]
@@ -21,7 +22,15 @@ pub struct Invocation {
 impl Invocation {
     /// An invocation that starts now.
     pub fn begin(function: &'static str, request_id: Option<String>) -> Self {
+        usage_shares::begin_invocation();
         Self { function, request_id, begun: Instant::now() }
+    }
+
+    /// An invocation that starts now, in a function whose invocations have nothing to do with each other: no job pays for
+    /// what earlier ones used.
+    pub fn begin_apart(function: &'static str, request_id: Option<String>) -> Self {
+        usage_shares::OF_PROCESS.drop_open();
+        Self::begin(function, request_id)
     }
 
     /// Writes its metrics, and logs its cost.
@@ -40,10 +49,18 @@ impl Invocation {
             request_id: self.request_id.as_deref(),
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             requests: used.requests,
+            s3_writes: used.s3_writes,
             capacity: used.capacity,
             peak_rss_bytes: peak_rss_bytes(),
             traces: traces.iter().map(TraceId::to_string).collect(),
         });
+    }
+}
+
+/// Also if its handler panics.
+impl Drop for Invocation {
+    fn drop(&mut self) {
+        usage_shares::end_invocation();
     }
 }
 
@@ -58,6 +75,8 @@ struct Finished<'a> {
     duration_ms: u64,
     #[serde(rename = "aws.requests")]
     requests: Requests,
+    #[serde(rename = "aws.s3_writes")]
+    s3_writes: u64,
     #[serde(rename = "aws.capacity")]
     capacity: Capacity,
     #[serde(rename = "process.peak_rss_bytes")]
@@ -91,14 +110,15 @@ mod tests {
             function: "process-items",
             request_id: None,
             duration_ms: 12,
-            requests: Requests { dynamodb: 3, eventbridge: 0, s3: 1, sqs: 0 },
+            requests: Requests { dynamodb: 3, eventbridge: 0, s3: 2, sqs: 0 },
+            s3_writes: 1,
             capacity: Capacity { read: 1.0, write: 2.5 },
             peak_rss_bytes: Some(23_456_789),
             traces: Vec::new(),
         };
         let expected = serde_json::json!({
             "timestamp": "1970-01-01T00:00:00Z", "level": "INFO", "message": "invocation finished",
-            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "eventbridge": 0, "s3": 1, "sqs": 0}, "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
+            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "eventbridge": 0, "s3": 2, "sqs": 0}, "aws.s3_writes": 1, "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
         });
         assert_eq!(serde_json::to_value(&line).unwrap(), expected);
     }

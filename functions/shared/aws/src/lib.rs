@@ -22,6 +22,7 @@
 //! | [`lambda`] | functions as targets of job types |
 //! | [`batch_threads`] | the threads that run items |
 //! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
+//! | [`usage_shares`] | which job pays for what was counted |
 //! | [`metrics`] | CloudWatch metrics |
 //! | [`trace`] | the trace of each job, in the log and in messages |
 //! | [`denied`] | missing permissions, reported |
@@ -51,6 +52,7 @@ pub mod sqs;
 pub mod system;
 pub mod telemetry;
 pub mod trace;
+pub mod usage_shares;
 
 mod retry;
 mod thread_priority;

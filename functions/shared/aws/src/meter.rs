@@ -1,9 +1,10 @@
 //! Counts the requests to AWS inside the SDK: each attempt by service, and the capacity that DynamoDB reports.
 //!
-//! The counts belong to the process. [`take`] returns the counts since its last call. So the sum over all invocations is
-//! always exact, and the share of each is exact if the process serves one invocation at a time.
+//! The counts belong to the process and only grow. [`take`] returns the counts since its last call, for the log. So the sum over
+//! all invocations is always exact, and the share of each is exact if the process serves one invocation at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::operation::batch_execute_statement::{BatchExecuteStatementInput, BatchExecuteStatementOutput};
 use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemInput, BatchGetItemOutput};
@@ -19,8 +20,10 @@ use aws_smithy_runtime_api::client::interceptors::context::{
     self, BeforeSerializationInterceptorContextMut, FinalizerInterceptorContextRef, Input, Output,
 };
 use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
+use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
+use rowmill_api::cost::Usage;
 use serde::Serialize;
 
 /// A service of AWS that the functions use.
@@ -63,6 +66,8 @@ pub struct Capacity {
 pub struct Used {
     /// Requests sent.
     pub requests: Requests,
+    /// Requests to S3 that are charged like PUT.
+    pub s3_writes: u64,
     /// Capacity charged.
     pub capacity: Capacity,
 }
@@ -70,24 +75,46 @@ pub struct Used {
 static DYNAMODB: AtomicU64 = AtomicU64::new(0);
 static EVENTBRIDGE: AtomicU64 = AtomicU64::new(0);
 static S3: AtomicU64 = AtomicU64::new(0);
+static S3_READS: AtomicU64 = AtomicU64::new(0);
+static S3_WRITES: AtomicU64 = AtomicU64::new(0);
 static SQS: AtomicU64 = AtomicU64::new(0);
 // Capacity comes in halves of a unit.
 static READ_HALVES: AtomicU64 = AtomicU64::new(0);
 static WRITE_HALVES: AtomicU64 = AtomicU64::new(0);
 
+/// All that this process has used since it began, except the time and the invocations of its function.
+pub fn counted() -> Usage {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Usage {
+        dynamodb_requests: read(&DYNAMODB),
+        read_halves: read(&READ_HALVES),
+        write_halves: read(&WRITE_HALVES),
+        s3_reads: read(&S3_READS),
+        s3_writes: read(&S3_WRITES),
+        sqs_requests: read(&SQS),
+        ..Usage::NONE
+    }
+}
+
+/// What was counted when [`take`] was called last. The requests to EventBridge, and all those to S3, are beside it: some are free.
+static TAKEN: Mutex<(Usage, u64, u64)> = Mutex::new((Usage::NONE, 0, 0));
+
 /// Takes the sums of this process since the last call.
 pub fn take() -> Used {
-    let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+    let now = (counted(), EVENTBRIDGE.load(Ordering::Relaxed), S3.load(Ordering::Relaxed));
+    let before = std::mem::replace(&mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner), now);
+    let used = now.0.without(before.0);
     #[expect(clippy::cast_precision_loss, reason = "an invocation does not use 2^53 units")]
-    let units = |halves: &AtomicU64| take(halves) as f64 / 2.0;
+    let units = |halves: u64| halves as f64 / 2.0;
     Used {
         requests: Requests {
-            dynamodb: take(&DYNAMODB),
-            eventbridge: take(&EVENTBRIDGE),
-            s3: take(&S3),
-            sqs: take(&SQS),
+            dynamodb: used.dynamodb_requests,
+            eventbridge: now.1.saturating_sub(before.1),
+            s3: now.2.saturating_sub(before.2),
+            sqs: used.sqs_requests,
         },
-        capacity: Capacity { read: units(&READ_HALVES), write: units(&WRITE_HALVES) },
+        s3_writes: used.s3_writes,
+        capacity: Capacity { read: units(used.read_halves), write: units(used.write_halves) },
     }
 }
 
@@ -139,7 +166,7 @@ impl Intercept for Meter {
         &self,
         context: &FinalizerInterceptorContextRef<'_>,
         _components: &RuntimeComponents,
-        _config: &mut ConfigBag,
+        config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         if context.request().is_some() {
             // Presigned for a client, or failed before it was sent.
@@ -152,6 +179,11 @@ impl Intercept for Meter {
             Service::Sqs => &SQS,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        if self.0 == Service::S3
+            && let Some(charged) = config.load::<Metadata>().and_then(|operation| s3_charge(operation.name()))
+        {
+            charged.fetch_add(1, Ordering::Relaxed);
+        }
         match context.output_or_error() {
             Some(Ok(output)) if self.0 == Service::DynamoDb => note_what_it_cost(output),
             // A write whose condition fails is charged by the size of the stored item, but its response has no capacity.
@@ -162,6 +194,23 @@ impl Intercept for Meter {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// The counter of the price class of a request to S3; none if it is free.
+fn s3_charge(operation: &str) -> Option<&'static AtomicU64> {
+    match operation {
+        "DeleteObject" | "DeleteObjects" | "AbortMultipartUpload" => None,
+        "PutObject"
+        | "CopyObject"
+        | "CreateMultipartUpload"
+        | "UploadPart"
+        | "UploadPartCopy"
+        | "CompleteMultipartUpload"
+        | "ListObjectsV2"
+        | "ListParts"
+        | "ListMultipartUploads" => Some(&S3_WRITES),
+        _ => Some(&S3_READS),
     }
 }
 
@@ -211,4 +260,17 @@ fn note_what_it_cost(output: &Output) {
         TransactWriteItemsOutput => WRITE_HALVES,
         BatchExecuteStatementOutput => WRITE_HALVES,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_s3_are_charged_by_their_class() {
+        let class = |operation| s3_charge(operation).map(|counter| std::ptr::eq(counter, &raw const S3_WRITES));
+        assert_eq!(class("UploadPart"), Some(true));
+        assert_eq!(class("GetObject"), Some(false));
+        assert_eq!(class("AbortMultipartUpload"), None);
+    }
 }

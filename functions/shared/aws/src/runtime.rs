@@ -42,6 +42,7 @@ use crate::settings::{self, JobTypeSettings, Resource, SettingsGroup, StartError
 use crate::sqs::{SqsDeliveries, SqsQueue};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
+use crate::usage_shares;
 
 /// Starts a function: sets up its log and the AWS configuration all its clients share.
 ///
@@ -67,7 +68,8 @@ impl Runtime {
     /// [`StartError::Missing`], as from all adapters.
     pub fn job_store(&self) -> Result<Arc<dyn JobStore>, StartError> {
         let (jobs, admission) = (settings::JOBS_TABLE.read()?, settings::ADMISSION_TABLE.read().ok());
-        Ok(Arc::new(DynamoDbJobStore::new(self.clients.dynamodb(), jobs, admission)))
+        let store = DynamoDbJobStore::new(self.clients.dynamodb(), jobs, admission);
+        Ok(Arc::new(store.metered(&usage_shares::OF_PROCESS)))
     }
 
     /// The uploads table.

@@ -68,7 +68,7 @@ fn serve_http(
         let request_id = context.map(|context| context.request_id.clone());
         let lambda_trace = context.and_then(|context| context.xray_trace_id.as_deref());
         let trace = trace::of_request(request.headers(), lambda_trace);
-        let invocation = Invocation::begin(function_name, request_id);
+        let invocation = Invocation::begin_apart(function_name, request_id);
         let answer = trace::within(trace, handler(request));
         async move {
             let response = answer.await;
@@ -219,7 +219,7 @@ fn serve_schedule(
 ) -> LocalBoxFuture<'static, Served> {
     // The payload does not matter: everyone who may invoke the function can start it, also a person at a console.
     lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<IgnoredAny>| {
-        let invocation = Invocation::begin(function_name, Some(event.context.request_id));
+        let invocation = Invocation::begin_apart(function_name, Some(event.context.request_id));
         let work = handler(());
         async move {
             let result = work.await;

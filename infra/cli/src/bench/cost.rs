@@ -1,34 +1,11 @@
-//! The AWS list price of a job.
-//!
-//! List prices of us-east-1 as published since November 2024, arm64 for Lambda, no free tier and no discount. Each
-//! constant names the page with the price, which may change.
+//! What the functions used during a benchmark, by function, and its AWS list price.
 
 use std::collections::BTreeMap;
 
+use rowmill_api::cost::{self, PriceList, dollars};
 use serde::Serialize;
 
 use super::invocations::Invocation;
-
-/// Dollars per DynamoDB write request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
-pub const DYNAMODB_WRITE_UNIT: f64 = 0.625 / 1e6;
-
-/// Dollars per DynamoDB read request unit, on demand (aws.amazon.com/dynamodb/pricing/on-demand).
-pub const DYNAMODB_READ_UNIT: f64 = 0.125 / 1e6;
-
-/// Dollars per request to a standard SQS queue (aws.amazon.com/sqs/pricing).
-pub const SQS_REQUEST: f64 = 0.40 / 1e6;
-
-/// Dollars per S3 GET of the standard class (aws.amazon.com/s3/pricing).
-pub const S3_GET: f64 = 0.0004 / 1e3;
-
-/// Dollars per S3 PUT, POST or LIST of the standard class (aws.amazon.com/s3/pricing).
-pub const S3_PUT: f64 = 0.005 / 1e3;
-
-/// Dollars per Lambda request (aws.amazon.com/lambda/pricing).
-pub const LAMBDA_REQUEST: f64 = 0.20 / 1e6;
-
-/// Dollars per GB-second of Lambda on arm64 (aws.amazon.com/lambda/pricing).
-pub const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
 
 /// Functions fed by queues. For each invocation the Lambda service sends one receive and one delete to SQS.
 const QUEUE_FUNCTIONS: [&str; 5] = ["split-job", "process-items", "complete-job", "dead-letter", "receive-file"];
@@ -36,16 +13,18 @@ const QUEUE_FUNCTIONS: [&str; 5] = ["split-job", "process-items", "complete-job"
 /// Runs every minute with or without jobs, so it does not count towards the cost of a job.
 const SWEEP: &str = "sweep";
 
-/// What a job used, in the units that AWS bills.
+/// What the functions used for a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct FunctionUsage {
     /// Requests by service and function: `requests["dynamodb"]["process-items"]`.
     pub requests: BTreeMap<String, BTreeMap<String, u64>>,
     /// DynamoDB read request units.
     pub read_units: f64,
     /// DynamoDB write request units.
     pub write_units: f64,
+    /// S3 requests of the functions that are charged like PUT.
+    pub s3_writes: u64,
     /// S3 writes of the upload itself.
     pub upload_puts: u64,
     /// Invocations by function.
@@ -59,7 +38,7 @@ pub struct Usage {
     pub peak_rss_bytes: BTreeMap<String, u64>,
 }
 
-impl Usage {
+impl FunctionUsage {
     /// Adds up `invocations` except those of the sweep. `memory_mb` returns the memory size of a function.
     pub fn of(invocations: &[Invocation], memory_mb: impl Fn(&str) -> u32) -> Self {
         let mut usage = Self::default();
@@ -71,6 +50,7 @@ impl Usage {
             }
             usage.read_units += invocation.capacity.read;
             usage.write_units += invocation.capacity.write;
+            usage.s3_writes += invocation.s3_writes;
             *usage.invocations.entry(function.clone()).or_default() += 1;
             let gigabytes = f64::from(memory_mb(function)) / 1024.0;
             usage.gb_seconds += gigabytes * invocation.duration_ms / 1000.0;
@@ -94,18 +74,39 @@ impl Usage {
         self.requests.get(service).map_or(0, |functions| functions.values().sum())
     }
 
-    /// List price in dollars.
-    pub fn cost(&self) -> Cost {
-        let invocations: u64 = self.invocations.values().sum();
-        Cost {
-            dynamodb: self.write_units * DYNAMODB_WRITE_UNIT + self.read_units * DYNAMODB_READ_UNIT,
-            sqs: self.of_service("sqs") as f64 * SQS_REQUEST,
-            sqs_mappings: self.mapping_requests as f64 * SQS_REQUEST,
-            // All rows of the benchmark succeed, so no function writes an object: all S3 requests of functions are reads.
-            s3: self.of_service("s3") as f64 * S3_GET + self.upload_puts as f64 * S3_PUT,
-            lambda: invocations as f64 * LAMBDA_REQUEST + self.gb_seconds * LAMBDA_GB_SECOND,
+    /// Their sums, without the upload and the event source mappings.
+    pub fn sum(&self) -> cost::Usage {
+        cost::Usage {
+            dynamodb_requests: self.of_service("dynamodb"),
+            read_halves: whole(self.read_units * 2.0),
+            write_halves: whole(self.write_units * 2.0),
+            s3_reads: self.of_service("s3").saturating_sub(self.s3_writes),
+            s3_writes: self.s3_writes,
+            sqs_requests: self.of_service("sqs"),
+            lambda_requests: self.invocations.values().sum(),
+            lambda_mb_ms: whole(self.gb_seconds * 1024.0 * 1000.0),
         }
     }
+
+    /// List price in dollars.
+    pub fn cost(&self) -> Cost {
+        let prices = PriceList::US_EAST_1;
+        let of_functions = prices.price(&self.sum());
+        let of_upload = prices.price(&cost::Usage { s3_writes: self.upload_puts, ..cost::Usage::NONE });
+        let of_mappings = prices.price(&cost::Usage::NONE.with_sends(self.mapping_requests));
+        Cost {
+            dynamodb: dollars(of_functions.dynamodb),
+            sqs: dollars(of_functions.sqs),
+            sqs_mappings: dollars(of_mappings.sqs),
+            s3: dollars(of_functions.s3 + of_upload.s3),
+            lambda: dollars(of_functions.lambda),
+        }
+    }
+}
+
+/// A sum of units, which are not below zero, as a whole number.
+fn whole(units: f64) -> u64 {
+    units.max(0.0).round() as u64
 }
 
 /// Dollars by service.
@@ -153,6 +154,7 @@ mod tests {
             duration_ms: 500.0,
             requests: [("s3".to_owned(), s3), ("sqs".to_owned(), sqs)].into(),
             capacity: Capacity { read: 2.0, write: 4.0 },
+            s3_writes: s3 / 3,
             peak_rss_bytes: Some(1000 + s3),
         }
     }
@@ -165,7 +167,7 @@ mod tests {
             invocation("job-status", 0, 0),
             invocation("sweep", 9, 9),
         ];
-        let usage = Usage::of(&invocations, |_| 512);
+        let usage = FunctionUsage::of(&invocations, |_| 512);
         assert_eq!(usage.requests["s3"]["process-items"], 7);
         assert_eq!(usage.requests_sent(), 8);
         assert_eq!((usage.read_units, usage.write_units), (6.0, 12.0));
@@ -176,30 +178,47 @@ mod tests {
     }
 
     #[test]
+    fn the_sums_are_in_the_units_of_the_price_list() {
+        let usage = FunctionUsage::of(&[invocation("process-items", 3, 1), invocation("split-job", 4, 2)], |_| 512);
+        let expected = cost::Usage {
+            dynamodb_requests: 0,
+            read_halves: 8,
+            write_halves: 16,
+            s3_reads: 5,
+            s3_writes: 2,
+            sqs_requests: 3,
+            lambda_requests: 2,
+            lambda_mb_ms: 512_000,
+        };
+        assert_eq!(usage.sum(), expected);
+    }
+
+    #[test]
     fn the_price_list_is_applied_by_service() {
-        let usage = Usage {
+        let usage = FunctionUsage {
             requests: [
-                ("s3".to_owned(), [("process-items".to_owned(), 2_000)].into()),
+                ("s3".to_owned(), [("process-items".to_owned(), 3_000)].into()),
                 ("sqs".to_owned(), [("split-job".to_owned(), 1_000_000)].into()),
                 ("dynamodb".to_owned(), [("process-items".to_owned(), 5)].into()),
             ]
             .into(),
             read_units: 2e6,
             write_units: 1e6,
+            s3_writes: 1_000,
             upload_puts: 1_000,
             invocations: [("process-items".to_owned(), 1_000_000)].into(),
             gb_seconds: 1_000.0,
             mapping_requests: 2_000_000,
-            ..Usage::default()
+            ..FunctionUsage::default()
         };
         let cost = usage.cost();
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
         near(cost.dynamodb, 0.625 + 0.25);
         near(cost.sqs, 0.40);
         near(cost.sqs_mappings, 0.80);
-        near(cost.s3, 0.0008 + 0.005);
+        near(cost.s3, 0.0008 + 0.010);
         near(cost.lambda, 0.20 + 0.013_333_4);
-        near(cost.total(), 2.294_133_4);
-        near(cost.times(0.5).total(), 1.147_066_7);
+        near(cost.total(), 2.299_133_4);
+        near(cost.times(0.5).total(), 1.149_566_7);
     }
 }

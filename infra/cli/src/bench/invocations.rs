@@ -28,6 +28,9 @@ pub struct Invocation {
     /// Requests it sent, by service.
     #[serde(default, rename = "aws.requests")]
     pub requests: BTreeMap<String, u64>,
+    /// Its S3 requests that are charged like PUT.
+    #[serde(default, rename = "aws.s3_writes")]
+    pub s3_writes: u64,
     /// DynamoDB capacity it used.
     #[serde(default, rename = "aws.capacity")]
     pub capacity: Capacity,
@@ -130,7 +133,7 @@ mod tests {
     use std::io::Write as _;
 
     const LINE: &str = r#"{"timestamp":"2025-01-01T00:00:00Z","level":"INFO","message":"invocation finished",
-        "function":"process-items","duration_ms":12,"aws.requests":{"dynamodb":3,"s3":1,"sqs":0},
+        "function":"process-items","duration_ms":12,"aws.requests":{"dynamodb":3,"s3":2,"sqs":0},"aws.s3_writes":1,
         "aws.capacity":{"read":1.0,"write":2.5},"process.peak_rss_bytes":23456789,"job.id":"x"}"#;
 
     fn line() -> String {
@@ -141,7 +144,7 @@ mod tests {
     fn a_log_line_is_parsed_into_its_invocation() {
         let invocation = parse(&line()).unwrap();
         assert_eq!(invocation.function, "process-items");
-        assert_eq!((invocation.requests["dynamodb"], invocation.requests["s3"]), (3, 1));
+        assert_eq!((invocation.requests["dynamodb"], invocation.requests["s3"], invocation.s3_writes), (3, 2, 1));
         assert_eq!(invocation.capacity, Capacity { read: 1.0, write: 2.5 });
         assert_eq!((invocation.duration_ms, invocation.peak_rss_bytes), (12.0, Some(23_456_789)));
     }

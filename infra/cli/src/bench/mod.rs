@@ -20,7 +20,7 @@ use crate::api::{ApiClient, ApiError};
 use crate::follow::{FollowError, Observer, Patience, follow, took};
 use crate::upload::{SourceFile, UploadError, UploadMethod, store};
 
-use cost::Usage;
+use cost::FunctionUsage;
 use invocations::LogPosition;
 use memory::MemorySizes;
 
@@ -86,7 +86,7 @@ pub struct Measurement {
     /// From the job's creation to its end, by the API's clock.
     pub job: Duration,
     /// What the functions used. `None` without access to their logs.
-    pub usage: Option<Usage>,
+    pub usage: Option<FunctionUsage>,
 }
 
 /// Logs and memory sizes of the functions.
@@ -133,7 +133,7 @@ pub async fn measure(
         (Some(mark), Some(function_logs)) => {
             mark.settle().await.map_err(unreadable)?;
             let invocations = mark.invocations().map_err(unreadable)?;
-            let mut usage = Usage::of(&invocations, |function| function_logs.memory.of(function));
+            let mut usage = FunctionUsage::of(&invocations, |function| function_logs.memory.of(function));
             usage.upload_puts = upload_puts(stored.way);
             Some(usage)
         }

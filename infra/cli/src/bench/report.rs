@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rowmill_api::cost::PriceList;
 use serde_json::{Value, json};
 
-use super::cost::Usage;
+use super::cost::FunctionUsage;
 use super::{BenchType, Measurement};
 use crate::terminal::{bytes, count, span, table};
 
@@ -37,8 +38,8 @@ impl Report<'_> {
     }
 
     /// The usage of the run with the median number of requests. It is one real run, so its parts add up.
-    fn usage(&self) -> Option<&Usage> {
-        let mut usages: Vec<&Usage> = self.runs.iter().filter_map(|r| r.usage.as_ref()).collect();
+    fn usage(&self) -> Option<&FunctionUsage> {
+        let mut usages: Vec<&FunctionUsage> = self.runs.iter().filter_map(|r| r.usage.as_ref()).collect();
         usages.sort_by_key(|usage| usage.requests_sent());
         usages.get(usages.len().saturating_sub(1) / 2).copied()
     }
@@ -74,7 +75,7 @@ impl Report<'_> {
         }
     }
 
-    fn requests(&self, usage: &Usage) -> String {
+    fn requests(&self, usage: &FunctionUsage) -> String {
         let total = self.per_thousand(usage.requests_sent());
         let mut text = format!("\nAWS requests per 1,000 rows: {total:.2}\n");
         let services: Vec<&String> = usage.requests.keys().collect();
@@ -100,7 +101,7 @@ impl Report<'_> {
         text + &format!("DynamoDB units: {read:.1} read, {write:.1} written\n")
     }
 
-    fn memory(&self, usage: &Usage) -> String {
+    fn memory(&self, usage: &FunctionUsage) -> String {
         let mut text = "\nPeak memory of a process\n".to_owned();
         let rows = usage.peak_rss_bytes.iter();
         let rows: Vec<_> = rows.map(|(function, peak)| vec![format!("  {function}"), bytes(*peak)]).collect();
@@ -108,7 +109,7 @@ impl Report<'_> {
         text
     }
 
-    fn cost(&self, usage: &Usage) -> String {
+    fn cost(&self, usage: &FunctionUsage) -> String {
         let cost = usage.cost().times(self.per_million());
         let mut text = format!("\nAWS list price per 1,000,000 rows: ${:.4}\n", cost.total());
         let parts = [
@@ -120,7 +121,8 @@ impl Report<'_> {
         ];
         let rows = parts.map(|(name, dollars)| vec![format!("  {name}"), format!("${dollars:.4}")]);
         text += &table(&rows, &[1]);
-        text + "  us-east-1, arm64, no free tier; Lambda time as on this machine\n"
+        let PriceList { region, since, .. } = PriceList::US_EAST_1;
+        text + &format!("  {region} since {since}, arm64, no free tier; Lambda time as on this machine\n")
     }
 
     /// The result as JSON, including every run.
@@ -147,7 +149,7 @@ impl Report<'_> {
     }
 }
 
-fn peaks(usage: &Usage) -> &BTreeMap<String, u64> {
+fn peaks(usage: &FunctionUsage) -> &BTreeMap<String, u64> {
     &usage.peak_rss_bytes
 }
 
@@ -163,13 +165,13 @@ mod tests {
     use super::*;
 
     fn run(seconds: u64, requests: u64) -> Measurement {
-        let usage = Usage {
+        let usage = FunctionUsage {
             requests: [("s3".to_owned(), [("process-items".to_owned(), requests)].into())].into(),
             invocations: [("process-items".to_owned(), 20)].into(),
             mapping_requests: 40,
             write_units: 200.0,
             peak_rss_bytes: [("process-items".to_owned(), 30 << 20)].into(),
-            ..Usage::default()
+            ..FunctionUsage::default()
         };
         Measurement { upload: Duration::from_millis(500), job: Duration::from_secs(seconds), usage: Some(usage) }
     }

@@ -8,7 +8,7 @@ use rowmill_api::job::{JobView, PauseView};
 use rowmill_api::status::{Priority, Status};
 
 use super::message;
-use crate::terminal::{count, cut, escape_controls, span, table};
+use crate::terminal::{count, cut, dollars, escape_controls, span, table};
 
 /// Minimum width of the raw record, however long the message is.
 const RAW_MIN_WIDTH: usize = 8;
@@ -94,6 +94,9 @@ pub fn summary(job: &JobView) -> String {
         let rate = job.item_progress as f64 / took.as_secs_f64().max(0.001);
         rows.push(("took", format!("{} ({} items/s)", span(took), count(rate as u64))));
     }
+    if let Some(cost) = &job.cost {
+        rows.push(("cost", format!("{}, list price of {}", dollars(cost.usd), escape_controls(&cost.price_region))));
+    }
     let rows: Vec<_> = rows.into_iter().map(|(k, v)| vec![format!("  {k}"), v]).collect();
     text + &table(&rows, &[])
 }
@@ -173,6 +176,14 @@ mod tests {
             job_guid()
         );
         assert_eq!(summary(&done), expected);
+    }
+
+    #[test]
+    fn a_summary_gives_the_cost_if_it_is_known() {
+        let mut done = job("completed", 100);
+        assert!(!summary(&done).contains("cost"));
+        done.cost = rowmill_api::openapi::examples::job().cost;
+        assert!(summary(&done).ends_with("\n  cost       $0.000183, list price of us-east-1\n"), "{}", summary(&done));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::audit::{AuditVerdict, AuditView};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
+use crate::cost::{JobCost, Usage};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::ids::{FileGuid, JobGuid};
@@ -95,6 +96,7 @@ pub fn job() -> JobView {
         items_failed: 1,
         items_skipped: 0,
         chunks_in_flight: 0,
+        cost: Some(cost()),
         attempt: 1,
         version: 1_924_145_348_608,
         created_at: at(0),
@@ -115,6 +117,20 @@ pub fn job() -> JobView {
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
         links: JobLinks::of(JOB_GUID),
     }
+}
+
+/// The cost of the example's job.
+fn cost() -> JobCost {
+    JobCost::of(&Usage {
+        dynamodb_requests: 94,
+        read_halves: 88,
+        write_halves: 250,
+        s3_reads: 28,
+        s3_writes: 5,
+        sqs_requests: 6,
+        lambda_requests: 6,
+        lambda_mb_ms: 4_587_520,
+    })
 }
 
 /// An announced upload that is sent with one presigned request.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 pub use rowmill_api::job::{JobError, JobWarning};
 pub use rowmill_api::status::{Priority, StopCode};
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,8 @@ pub struct Job {
     pub stop: Option<Stop>,
     /// The counts at the end of the last attempt.
     pub counts: Option<Counts>,
+    /// What was used for it, over all attempts, apart from the tallies of the current one.
+    pub usage: Usage,
     /// How many completions took effect; equals the number of ended attempts.
     pub completions: u32,
     /// The redrive that the current attempt is; `None` in the first attempt.
@@ -135,6 +138,7 @@ impl Job {
             lease: None,
             stop: None,
             counts: None,
+            usage: Usage::NONE,
             completions: 0,
             redrive: None,
             results: None,

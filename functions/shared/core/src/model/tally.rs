@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};
 
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::RunId;
@@ -172,6 +173,8 @@ pub struct Tally {
     pub counts: Counts,
     /// Bytes of the committed chunks.
     pub bytes: u64,
+    /// What the runs of its chunks used, as far as it was stored. No count depends on it.
+    pub usage: Usage,
     /// The time of its last change.
     pub at: Timestamp,
     /// Where its first chunk begins. A resumed split cuts the chunks again from here.
@@ -196,6 +199,7 @@ impl Tally {
             done: 0,
             counts: Counts::default(),
             bytes: 0,
+            usage: Usage::NONE,
             at,
             start,
             stored_by: None,
@@ -314,6 +318,8 @@ pub struct Totals {
     pub counts: Counts,
     /// Bytes of the closed tallies.
     pub bytes: u64,
+    /// The usage of the closed tallies.
+    pub usage: Usage,
     /// How many tallies the attempt has; known once the split has ended.
     pub final_tallies: Option<u32>,
     /// The time of the last change of the tally that was folded last: a sign of life.

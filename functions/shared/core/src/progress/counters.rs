@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 
 use crate::model::job::Job;
 use crate::model::tally::{Counts, Tally, Totals};
@@ -59,6 +60,11 @@ impl Counters {
     /// Bytes of the committed chunks.
     pub fn bytes(&self) -> u64 {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
+    }
+
+    /// What the runs of the attempt's chunks have used, as far as it is stored.
+    pub fn usage(&self) -> Usage {
+        self.open.iter().fold(self.totals.usage, |sum, tally| sum + tally.usage)
     }
 
     /// The open tallies whose chunks may have been sent, as far as other tallies are concerned.

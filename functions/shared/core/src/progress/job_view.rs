@@ -1,5 +1,6 @@
 //! The view of a job: its row combined with its counters.
 
+use rowmill_api::cost::{JobCost, Usage};
 pub use rowmill_api::job::{JobLinks, JobView, PauseReason, PauseView, Unprocessed};
 pub use rowmill_api::status::Stage;
 use rowmill_api::status::{PauseCode, PausedBy};
@@ -54,6 +55,7 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         items_failed: counts.failed,
         items_skipped: counts.skipped,
         chunks_in_flight: chunks_in_flight(job, counters),
+        cost: cost(job, counters),
         attempt: job.attempt,
         version: version(job, counters),
         created_at: job.created_at,
@@ -79,6 +81,14 @@ fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
         // The counters are read after the job row, so they may include items that were dispatched in between.
         None => job.items_dispatched().max(counters.map_or(0, Counters::items)),
     }
+}
+
+/// What the job has used so far. Once an attempt has ended, the row includes its tallies.
+fn cost(job: &Job, counters: Option<&Counters>) -> Option<JobCost> {
+    let of_tallies = counters.filter(|_| !job.status.is_terminal()).map_or(Usage::NONE, Counters::usage);
+    let usage = job.usage + of_tallies;
+    // A job of a version that did not count it.
+    (!usage.is_none()).then(|| JobCost::of(&usage))
 }
 
 fn pause(job: &Job) -> Option<PauseView> {

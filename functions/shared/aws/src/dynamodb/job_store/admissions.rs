@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Dedupe, Full, Idempotency, NewJob, PortError};
@@ -58,9 +59,12 @@ fn dedupe_scope(owner: &Owner, key: &str) -> String {
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
         let mut shards = Shards::first(new.job.job_guid, new.ceilings);
+        // Job, spec, three counters and the keys; then the message to the splitter.
+        let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
+        let usage = self.share(Usage::of_transaction(rows).with_sends(1));
         let mut pauses = Pauses::while_a_client_waits();
         for tries in 1..=TRIES {
-            let mut items = vec![self.put_job(new, shards)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
+            let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
             items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
             if let Some(wanted) = &new.idempotency {
                 items.push(self.remember(&new.job, wanted)?);
@@ -193,8 +197,8 @@ impl DynamoDbJobStore {
         item.map(|item| from_item(doing, item)).transpose()
     }
 
-    fn put_job(&self, new: &NewJob, shards: Shards) -> Result<TransactWriteItem, PortError> {
-        let mut item = job_item(DOING, &new.job)?;
+    fn put_job(&self, new: &NewJob, shards: Shards, usage: Usage) -> Result<TransactWriteItem, PortError> {
+        let mut item = job_item(DOING, &Job { usage, ..new.job.clone() })?;
         add_trace(&mut item, &new.job);
         item.extend(shards.attributes());
         let put = Put::builder().table_name(&self.jobs_table).set_item(Some(item));

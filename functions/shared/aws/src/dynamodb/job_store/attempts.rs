@@ -3,6 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
 use rowmill_core::model::states::Status;
@@ -10,6 +11,7 @@ use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, S
 
 use super::job_row::{job_item, job_key, job_of, status_value, stop_text, wake_shard};
 use super::slots::{Shards, TRIES};
+use super::usage_row::{add_usage, usage_values};
 use super::{DynamoDbJobStore, JobWritten};
 use crate::dynamodb::attributes::{number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
@@ -167,9 +169,11 @@ impl Attempts for DynamoDbJobStore {
         }
         let next = attempt.job();
         let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
+        // The job and three counters; then the message to the splitter.
+        let usage = self.share(Usage::of_transaction(4).with_sends(1));
         let mut pauses = Pauses::while_a_client_waits();
         for tries in 1..=TRIES {
-            let mut items = vec![self.move_to_attempt(seen, &next, shards)?];
+            let mut items = vec![self.move_to_attempt(seen, &next, shards, usage)?];
             items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             match transact(REDRIVING, request, &mut pauses).await? {
@@ -216,7 +220,13 @@ impl DynamoDbJobStore {
         }
     }
 
-    fn move_to_attempt(&self, seen: &Job, next: &Job, shards: Shards) -> Result<TransactWriteItem, PortError> {
+    fn move_to_attempt(
+        &self,
+        seen: &Job,
+        next: &Job,
+        shards: Shards,
+        usage: Usage,
+    ) -> Result<TransactWriteItem, PortError> {
         let mut next = job_item(REDRIVING, next)?;
         let set = SET.iter().filter_map(|name| Some((format!(":{name}"), next.remove(*name)?)));
         let mut values: Vec<_> = set.collect();
@@ -225,7 +235,8 @@ impl DynamoDbJobStore {
         let of_shards = shards.attributes();
         let set = SET.into_iter().chain(of_shards.iter().map(|(name, _)| name.as_str()));
         let set: Vec<String> = set.map(|name| format!("#{name} = :{name}")).collect();
-        let change = format!("SET {} {REMOVE}", set.join(", "));
+        let change = format!("SET {} {REMOVE} ADD {}", set.join(", "), add_usage!());
+        values.extend(usage_values(usage).map(|(name, units)| (name.to_owned(), units)));
         values.extend(of_shards.into_iter().map(|(name, shard)| (format!(":{name}"), shard)));
         let key = job_key(seen.job_guid);
         RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN }.with(REDRIVING, values)

@@ -1,6 +1,6 @@
 //! The stored forms of fields of the job row, for `#[serde(with)]`.
 //!
-//! `split`, `lease` and `counts` are several attributes of the row, so they also need `flatten`. The others are one.
+//! `split`, `lease`, `counts` and `usage` are several attributes of the row, so they also need `flatten`. The others are one.
 
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Lease, SplitState};
@@ -157,5 +157,21 @@ pub mod counts {
         let Attributes { succeeded, failed, skipped } = Attributes::deserialize(deserializer)?;
         let counts = succeeded.zip(failed).zip(skipped);
         Ok(counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }))
+    }
+}
+
+/// The usage: eight attributes, of which those that are zero are left out.
+pub mod usage {
+    use rowmill_api::cost::Usage;
+
+    use super::super::usage_row::UsageRow;
+    use super::*;
+
+    pub fn serialize<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+        UsageRow::from(*usage).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usage, D::Error> {
+        UsageRow::deserialize(deserializer).map(Usage::from)
     }
 }

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
@@ -8,6 +9,7 @@ use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 use super::DynamoDbJobStore;
 use super::job_row::{JOB_ROW, job_key, results_text, status_value, stop_text};
 use super::slots::Shards;
+use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
 use crate::dynamodb::write::Update;
@@ -16,7 +18,7 @@ use crate::retry::Pauses;
 
 const PAUSE_COMPOSITION: Update = Update {
     doing: "pausing the composition",
-    change: "SET #composing = :state, #movedAt = :now REMOVE #leaseHolder, #leaseUntil",
+    change: concat!("SET #composing = :state, #movedAt = :now REMOVE #leaseHolder, #leaseUntil ADD ", add_usage!()),
     condition: "#attempt = :attempt AND #leaseHolder = :holder",
 };
 
@@ -44,12 +46,14 @@ impl Completions for DynamoDbJobStore {
         state: RunId,
         now: Timestamp,
     ) -> Result<(), WriteLost> {
-        let values = vec![
+        let mut values = vec![
             (":attempt", number(attempt)),
             (":holder", text(holder)),
             (":state", text(state)),
             (":now", time(now)),
         ];
+        // The message to the next invocation follows.
+        values.extend(usage_values(self.share(Usage::of_row_writes(1).with_sends(1))));
         Result::from(self.move_job(job, &PAUSE_COMPOSITION, values).await?).map(drop)
     }
 
@@ -61,8 +65,10 @@ impl Completions for DynamoDbJobStore {
         }
         // Written with the attempt that is seen: with another one, the condition does not hold.
         let shards = Shards::of_row(&self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?);
-        let mut items = vec![self.end_job(completion)?];
-        items.extend(self.give_slots_back(DOING, seen, shards, completion.finished_at)?);
+        let slots = self.give_slots_back(DOING, seen, shards, completion.finished_at)?;
+        let share = self.share(Usage::of_transaction(1 + slots.len() as u64));
+        let mut items = vec![self.end_job(completion, share)?];
+        items.extend(slots);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
         match transact(DOING, request, &mut Pauses::while_a_job_ends()).await? {
             Transacted::Applied => {
@@ -92,14 +98,14 @@ fn measure(completion: &Completion) {
 }
 
 impl DynamoDbJobStore {
-    fn end_job(&self, completion: &Completion) -> Result<TransactWriteItem, PortError> {
+    fn end_job(&self, completion: &Completion, share: Usage) -> Result<TransactWriteItem, PortError> {
         let seen = &completion.seen;
         // Remove what this attempt does not have: an earlier attempt may have left it.
         let parts = [("outcome", completion.outcome.is_some()), ("results", completion.results.is_some())];
         let set: String = parts.iter().filter(|part| part.1).map(|part| format!(", #{0} = :{0}", part.0)).collect();
         let unset: String = parts.iter().filter(|part| !part.1).map(|part| format!(", #{}", part.0)).collect();
         let of_untaken = if completion.untaken.is_some() { ", #stop = :stop, #splitDone = :true" } else { "" };
-        let change = format!("{END}{set}{of_untaken} {UNLEASE}{unset}");
+        let change = format!("{END}{set}{of_untaken} {UNLEASE}{unset} ADD {}", add_usage!());
         let condition = match (&completion.untaken, &seen.stop) {
             (Some(_), _) => UNTAKEN,
             (None, Some(_)) => AS_SEEN_STOPPED,
@@ -116,6 +122,7 @@ impl DynamoDbJobStore {
             (":seen", text(seen.status.as_str())),
             (":attempt", number(seen.attempt)),
         ];
+        values.extend(usage_values(completion.usage + share));
         if let Some(results) = &completion.results {
             values.push((":results", text(results_text(results).map_err(|error| PortError::invalid(DOING, error))?)));
         }

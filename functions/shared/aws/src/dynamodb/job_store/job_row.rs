@@ -1,5 +1,6 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::{Job, JobWarning, Lease, Priority, Redrive, SplitState, Stop};
@@ -62,6 +63,8 @@ struct JobRow {
     stop: Option<Stop>,
     #[serde(flatten, with = "attribute::counts")]
     counts: Option<Counts>,
+    #[serde(flatten, with = "attribute::usage")]
+    usage: Usage,
     completions: u32,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     redrive: Option<Redrive>,
@@ -243,6 +246,7 @@ mod tests {
             lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
             stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
             counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
+            usage: Usage::of_transaction(5).with_sends(6),
             completions: 1,
             redrive: Some(Redrive {
                 by: RunId::from_bytes([2; 7]),
@@ -291,6 +295,7 @@ mod tests {
             lease: None,
             stop: None,
             counts: None,
+            usage: Usage::NONE,
             redrive: None,
             recoveries: 0,
             paused_from: None,

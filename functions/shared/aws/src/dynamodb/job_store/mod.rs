@@ -15,11 +15,13 @@ mod spec_row;
 mod splits;
 mod tallies;
 mod tally_row;
+mod usage_row;
 mod wake_ups;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{PortError, WriteLost};
@@ -27,6 +29,7 @@ use rowmill_core::ports::{PortError, WriteLost};
 use super::attributes::{Item, text};
 use super::errors::port_error;
 use super::write::{Update, Written};
+use crate::usage_shares::UsageShares;
 use job_row::{JOB_ROW, job_of};
 
 /// The jobs and admission tables in DynamoDB.
@@ -36,12 +39,32 @@ pub struct DynamoDbJobStore {
     pub(super) jobs_table: String,
     /// None in a function that neither starts nor ends attempts.
     pub(super) admission_table: Option<String>,
+    /// What the jobs pay for; none in a store whose users are no functions.
+    shares: Option<&'static UsageShares>,
 }
 
 impl DynamoDbJobStore {
     /// The store in these tables. Without an admission table it can neither start nor end attempts.
     pub const fn new(client: Client, jobs_table: String, admission_table: Option<String>) -> Self {
-        Self { client, jobs_table, admission_table }
+        Self { client, jobs_table, admission_table, shares: None }
+    }
+
+    /// The store whose writes carry these shares of what the process has used.
+    #[must_use]
+    pub fn metered(self, shares: &'static UsageShares) -> Self {
+        Self { shares: Some(shares), ..self }
+    }
+
+    /// What the process has used and no job has paid for, to be stored with a job by a write that uses `ahead`.
+    fn share(&self, ahead: Usage) -> Usage {
+        self.shares.map_or(Usage::NONE, |shares| shares.take(ahead))
+    }
+
+    /// Gives a share back: another run's write was first.
+    fn give_back(&self, share: Usage) {
+        if let Some(shares) = self.shares {
+            shares.give_back(share);
+        }
     }
 
     /// Reads the row with this sort key, strongly consistent.

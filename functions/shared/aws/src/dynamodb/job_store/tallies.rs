@@ -3,12 +3,14 @@ use std::ops::Range;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{Commit, Committed, Counts, Tally, Totals};
 use rowmill_core::ports::{CommitAnswer, PortError, Tallies};
 
 use super::DynamoDbJobStore;
 use super::tally_row::{details_expiry, mark_name, tally_item, tally_key, tally_of, totals_key, totals_of};
+use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{binary, number, text, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::{Update, Written, put_if_absent};
@@ -20,8 +22,11 @@ const CLOSE: Update = Update {
     condition: "attribute_exists(#expected) AND #done = :done",
 };
 
-const TOUCH: Update =
-    Update { doing: "touching a tally", change: "SET #at = :at", condition: "attribute_exists(#expected)" };
+const TOUCH: Update = Update {
+    doing: "touching a tally",
+    change: concat!("SET #at = :at ADD ", add_usage!()),
+    condition: "attribute_exists(#expected)",
+};
 
 const NOTE_NEXT_SENT: Update = Update {
     doing: "noting that a tally was sent",
@@ -37,8 +42,11 @@ const SET_FINAL: Update = Update {
 
 const FOLD: Update = Update {
     doing: "folding a tally",
-    change: "SET #expiresAt = :expires, #at = :at ADD #closed :numbers, #items :items, #succeeded :succeeded, #failed :failed, \
-             #skipped :skipped, #bytes :bytes",
+    change: concat!(
+        "SET #expiresAt = :expires, #at = :at ADD #closed :numbers, #items :items, #succeeded :succeeded, \
+         #failed :failed, #skipped :skipped, #bytes :bytes, ",
+        add_usage!()
+    ),
     condition: "attribute_not_exists(#closed) OR NOT contains(#closed, :number)",
 };
 
@@ -91,16 +99,22 @@ impl Tallies for DynamoDbJobStore {
             Commit::tally_of(commits).ok_or_else(|| PortError::invalid(DOING, Commit::NOT_OF_ONE_TALLY))?;
         let (change, condition) = commit_expressions(commits);
         let update = Update { doing: DOING, change: &change, condition: &condition };
-        match update.apply(self.update(job, &tally_key(attempt, number)), commit_values(commits)).await? {
+        let share = self.share(Usage::of_row_writes(1));
+        let values = commit_values(commits, share);
+        match update.apply(self.update(job, &tally_key(attempt, number)), values).await? {
             Written::Applied(item) => {
                 commits.iter().for_each(measure);
                 Ok(CommitAnswer::Applied(tally_of(DOING, item)?))
             }
             Written::Refused(item) => {
                 let tally = tally_of(DOING, item)?;
-                // Their replies were lost.
+                // Their replies were lost, and the write that was applied had this share.
                 let won = |commit: &&Commit| matches!(commit.refused_by(&tally), Some(Committed::WonBefore(_)));
-                commits.iter().filter(won).for_each(measure);
+                let won: Vec<&Commit> = commits.iter().filter(won).collect();
+                if won.is_empty() {
+                    self.give_back(share);
+                }
+                won.into_iter().for_each(measure);
                 Ok(CommitAnswer::Refused(tally))
             }
         }
@@ -120,16 +134,19 @@ impl Tallies for DynamoDbJobStore {
     }
 
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        self.note_on_tally(job, attempt, tally, &TOUCH, (":at", time(at))).await
+        let values = usage_values(self.share(Usage::of_row_writes(1))).into_iter().chain([(":at", time(at))]);
+        self.note_on_tally(job, attempt, tally, &TOUCH, values).await
     }
 
     async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
-        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, (":true", AttributeValue::Bool(true))).await
+        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, [(":true", AttributeValue::Bool(true))]).await
     }
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
         debug_assert!(tally.is_closed(), "an open tally may still move");
-        let values = vec![
+        // What was used since the commit that closed it, too.
+        let usage = tally.usage + self.share(Usage::of_row_writes(1));
+        let mut values = vec![
             (":at", time(tally.at)),
             (":number", number(tally.number)),
             (":numbers", AttributeValue::Ns(vec![tally.number.to_string()])),
@@ -139,6 +156,7 @@ impl Tallies for DynamoDbJobStore {
             (":skipped", number(tally.counts.skipped)),
             (":bytes", number(tally.bytes)),
         ];
+        values.extend(usage_values(usage));
         self.move_totals(job, tally.attempt, &FOLD, values).await
     }
 
@@ -162,11 +180,12 @@ fn commit_expressions(commits: &[Commit]) -> (String, String) {
         change += &format!(", #{mark} = :{mark}");
         condition += &format!(" AND attribute_not_exists(#{mark})");
     }
-    change += " ADD #done :chunks, #succeeded :succeeded, #failed :failed, #skipped :skipped, #bytes :bytes";
+    change += " ADD #done :chunks, #succeeded :succeeded, #failed :failed, #skipped :skipped, #bytes :bytes, ";
+    change += add_usage!();
     (change, condition)
 }
 
-fn commit_values(commits: &[Commit]) -> Vec<(String, AttributeValue)> {
+fn commit_values(commits: &[Commit], share: Usage) -> Vec<(String, AttributeValue)> {
     let counts = commits.iter().fold(Counts::default(), |sum, commit| sum + commit.counts);
     let sums = [
         (":at", time(commits.iter().map(|commit| commit.at).max().unwrap_or_default())),
@@ -180,7 +199,8 @@ fn commit_values(commits: &[Commit]) -> Vec<(String, AttributeValue)> {
         let name = mark_name(commit.chunk.index);
         (format!(":{name}"), binary(commit.mark.to_bytes()))
     });
-    sums.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(marks).collect()
+    let sums = sums.into_iter().chain(usage_values(share)).map(|(name, value)| (name.to_owned(), value));
+    sums.chain(marks).collect()
 }
 
 /// Counts a commit that took effect.
@@ -192,16 +212,16 @@ fn measure(Commit { counts, .. }: &Commit) {
 }
 
 impl DynamoDbJobStore {
-    /// Sets a value on a tally, if the tally exists.
+    /// Sets values on a tally, if the tally exists.
     async fn note_on_tally(
         &self,
         job: JobGuid,
         attempt: u32,
         tally: u32,
         note: &Update<'_>,
-        value: (&'static str, AttributeValue),
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)> + Send,
     ) -> Result<(), PortError> {
-        match note.apply(self.update(job, &tally_key(attempt, tally)), [value]).await {
+        match note.apply(self.update(job, &tally_key(attempt, tally)), values).await {
             // The tally does not exist.
             Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),

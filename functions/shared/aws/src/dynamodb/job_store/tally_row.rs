@@ -7,6 +7,7 @@ use rowmill_core::ports::{BoxError, PortError};
 use rowmill_core::text::Position;
 use serde::{Deserialize, Serialize};
 
+use super::usage_row::UsageRow;
 use crate::dynamodb::attributes::{Item, binary, expiry_seconds, from_item, from_millis, to_item};
 
 /// How long after a job's creation its rows other than the job row are kept: longer than any job row. The job row expires
@@ -53,6 +54,8 @@ struct TallyRow {
     failed: u64,
     skipped: u64,
     bytes: u64,
+    #[serde(flatten)]
+    usage: UsageRow,
     at: i64,
     start_offset: u64,
     start_row: u64,
@@ -78,6 +81,7 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
         failed: tally.counts.failed,
         skipped: tally.counts.skipped,
         bytes: tally.bytes,
+        usage: tally.usage.into(),
         at: tally.at.as_millisecond(),
         start_offset: tally.start.offset,
         start_row: tally.start.row,
@@ -118,6 +122,7 @@ fn tally_of_row(row: &TallyRow, marks: [Option<Mark>; CHUNKS_PER_TALLY]) -> Resu
         done: row.done,
         counts: Counts { succeeded: row.succeeded, failed: row.failed, skipped: row.skipped },
         bytes: row.bytes,
+        usage: row.usage.into(),
         at: from_millis(row.at)?,
         start: Position { offset: row.start_offset, row: row.start_row },
         stored_by: row.by,
@@ -141,6 +146,8 @@ struct TotalsRow {
     skipped: u64,
     #[serde(default)]
     bytes: u64,
+    #[serde(flatten)]
+    usage: UsageRow,
     #[serde(default, rename = "final")]
     final_tallies: Option<u32>,
     #[serde(default)]
@@ -159,6 +166,7 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
         items: row.items,
         counts: Counts { succeeded: row.succeeded, failed: row.failed, skipped: row.skipped },
         bytes: row.bytes,
+        usage: row.usage.into(),
         final_tallies: row.final_tallies,
         at: row.at.map(from_millis).transpose().map_err(|error| PortError::invalid(doing, error))?,
     })
@@ -168,6 +176,7 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
 mod tests {
     use super::*;
     use crate::dynamodb::attributes::size_of;
+    use rowmill_api::cost::Usage;
     use rowmill_core::model::tally::MarkKind;
     use uuid::Uuid;
 
@@ -176,15 +185,22 @@ mod tests {
     }
 
     fn full() -> Tally {
+        // A chunk has u32::MAX items at most.
+        let items = 64 * u64::from(u32::MAX) - 1;
         let mark = |index| Some(Mark { kind: MarkKind::HasOutputs, run: RunId::from_bytes([index; 7]) });
         Tally {
             attempt: u32::MAX,
             number: 99_999_999,
             expected: 64,
-            items: u64::MAX,
+            items,
             done: 64,
-            counts: Counts { succeeded: u64::MAX, failed: u64::MAX, skipped: u64::MAX },
+            counts: Counts { succeeded: items, failed: items, skipped: items },
             bytes: u64::MAX,
+            // More than 64 chunks can use: 900 seconds of 10 GB are 10 digits, and each chunk has a few runs.
+            usage: Usage {
+                lambda_mb_ms: 999_999_999_999_999,
+                ..Usage::NONE.zip_with(Usage::NONE, |_, _| 999_999_999_999)
+            },
             at: Timestamp::from_millisecond(99_999_999_999_999).unwrap(),
             start: Position { offset: u64::MAX, row: u64::MAX },
             stored_by: Some(RunId::from_bytes([255; 7])),
@@ -196,7 +212,7 @@ mod tests {
     #[test]
     fn the_biggest_tally_costs_one_write_unit() {
         let item = tally_item("", job(), &full()).unwrap();
-        assert_eq!(item.len(), 64 + 15);
+        assert_eq!(item.len(), 64 + 15 + 8);
         let size = size_of(&item);
         assert!(size <= 1024, "{size} bytes");
     }
@@ -207,6 +223,7 @@ mod tests {
         assert_eq!(tally_of("", tally_item("", job(), &tally).unwrap()).unwrap(), tally);
         tally.marks[63] = None;
         tally.stored_by = None;
+        tally.usage = Usage::NONE;
         tally.attempt = 1;
         tally.number = 0;
         assert_eq!(tally_of("", tally_item("", job(), &tally).unwrap()).unwrap(), tally);

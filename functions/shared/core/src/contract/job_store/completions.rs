@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::fixtures::{ROOM, created, end, guid, lease, new_job, run, running, stop};
+use super::fixtures::{ROOM, created, end, guid, lease, new_job, run, running, stop, usage};
 use crate::contract::at;
 use crate::model::job::{Job, StopCode};
 use crate::model::results::Results;
@@ -25,6 +25,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
         status: Status::Completed,
         outcome: Some(JobOutcome::Partial),
         counts: Some(Counts { succeeded: 3, failed: 2, skipped: 0 }),
+        usage: usage(7),
         results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         completions: 1,
         finished_at: Some(at(20)),

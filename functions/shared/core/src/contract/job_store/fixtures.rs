@@ -1,3 +1,4 @@
+use rowmill_api::cost::Usage;
 use uuid::Uuid;
 
 use crate::contract::at;
@@ -94,10 +95,25 @@ pub fn end(seen: Job) -> Completion {
         status: Status::Completed,
         outcome: Some(JobOutcome::Partial),
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
+        usage: usage(7),
         results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
         finished_at: at(20),
         expires_at: at(2000),
         untaken: None,
+    }
+}
+
+/// A usage with another number of each unit.
+pub const fn usage(units: u64) -> Usage {
+    Usage {
+        dynamodb_requests: units,
+        read_halves: units + 1,
+        write_halves: units + 2,
+        s3_reads: units + 3,
+        s3_writes: units + 4,
+        sqs_requests: units + 5,
+        lambda_requests: units + 6,
+        lambda_mb_ms: units + 7,
     }
 }
 

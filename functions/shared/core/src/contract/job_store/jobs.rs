@@ -1,4 +1,4 @@
-use super::fixtures::{created, guid, lease, new_job, stop};
+use super::fixtures::{created, end, guid, lease, new_job, stop};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::StopCode;
@@ -96,10 +96,7 @@ pub async fn an_expired_job_is_not_listed_but_can_be_read(store: &impl JobStore)
         let leased = store.lease(guid(number), 1, lease(1, 9), at(1)).await.unwrap();
         let Leased::Taken(seen) = leased else { panic!("refused") };
         let expires_at = if number == 2 { at(50) } else { at(51) };
-        let (counts, finished_at) = (Counts::default(), at(9));
-        let status = Status::Completed;
-        let completion =
-            Completion { seen, status, outcome: None, counts, results: None, finished_at, expires_at, untaken: None };
+        let completion = Completion { counts: Counts::default(), finished_at: at(9), expires_at, ..end(seen) };
         store.complete(&completion).await.unwrap();
     }
     assert_eq!(listed(store, &up_to(10)).await, (vec![guid(3), guid(1)], None));

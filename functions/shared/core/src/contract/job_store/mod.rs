@@ -93,6 +93,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         tallies::a_chunk_of_a_missing_tally_is_not_counted,
         tallies::concurrent_double_commits_of_64_chunks_count_each_chunk_once,
         tallies::a_tally_is_folded_once,
+        tallies::the_usage_of_closed_tallies_adds_up,
         tallies::tallies_that_are_folded_concurrently_are_all_counted,
         tallies::the_number_of_tallies_can_be_set_again,
         tallies::attempts_are_counted_separately,

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 
-use super::fixtures::{commit, commit_chunk, guid, run, tally};
+use super::fixtures::{commit, commit_chunk, guid, run, tally, usage};
 use crate::contract::at;
 use crate::model::tally::{Commit, Committed, Counts, Mark, MarkKind, Tally};
 use crate::ports::{CommitAnswer, JobStore, PortError};
@@ -142,6 +142,19 @@ pub async fn a_tally_is_folded_once(store: &impl JobStore) {
     assert_eq!(totals.closed, BTreeSet::from([0, 1]));
     assert_eq!((totals.items, totals.counts, totals.bytes), (20, counts(4), 200));
     assert_eq!(store.totals(guid(1), 1).await.unwrap(), totals);
+}
+
+pub async fn the_usage_of_closed_tallies_adds_up(store: &impl JobStore) {
+    for number in [0, 1] {
+        let put = Tally { usage: usage(number.into()), ..tally(number, 1) };
+        store.put_tally(guid(1), &put).await.unwrap();
+        let closed = commit_chunk(store, &commit(number, 0, 1)).await.unwrap().tally().clone();
+        assert_eq!(closed.usage, put.usage);
+        for _ in 0..2 {
+            store.fold(guid(1), &closed).await.unwrap();
+        }
+    }
+    assert_eq!(store.totals(guid(1), 1).await.unwrap().usage, usage(0) + usage(1));
 }
 
 pub async fn tallies_that_are_folded_concurrently_are_all_counted(store: &impl JobStore) {

@@ -76,6 +76,7 @@ impl Tallies for InMemoryJobStore {
             totals.items += tally.items;
             totals.counts += tally.counts;
             totals.bytes += tally.bytes;
+            totals.usage += tally.usage;
             totals.at = Some(tally.at);
         }
         Ok(totals.clone())

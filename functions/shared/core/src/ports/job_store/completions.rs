@@ -2,13 +2,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::job::{Job, SplitState, Stop, StopCode, outcome};
 use crate::model::results::Results;
 use crate::model::states::{JobOutcome, Status, Transition};
-use crate::model::tally::Counts;
+use crate::model::tally::{Counts, Totals};
 use crate::ports::expiry;
 
 /// Ending an attempt.
@@ -48,6 +49,8 @@ pub struct Completion {
     pub outcome: Option<JobOutcome>,
     /// The final counts.
     pub counts: Counts,
+    /// The usage of the attempt's tallies. It is added to that of the job.
+    pub usage: Usage,
     /// Where the results are, if they could be composed.
     pub results: Option<Results>,
     /// When the attempt ends.
@@ -59,16 +62,16 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// The end of a job's attempt with these counts. The status follows from the job's stop; none if the job cannot end
+    /// The end of a job's attempt with these totals. The status follows from the job's stop; none if the job cannot end
     /// from its current status.
     pub fn of(
         job: &Job,
-        attempt: Counts,
+        totals: &Totals,
         results: Option<Results>,
         finished_at: Timestamp,
         retention: Duration,
     ) -> Option<Self> {
-        let (status, counts) = (job.ending()?, job.merged(attempt));
+        let (status, counts) = (job.ending()?, job.merged(totals.counts));
         // A file that was not dispatched whole has not succeeded, even if all dispatched items did.
         let outcome = match (outcome(counts), job.unprocessed_from()) {
             (JobOutcome::Succeeded, Some(_)) => JobOutcome::Partial,
@@ -79,6 +82,7 @@ impl Completion {
             status,
             outcome: (status == Status::Completed).then_some(outcome),
             counts,
+            usage: totals.usage,
             results,
             finished_at,
             expires_at: expiry(finished_at, retention),
@@ -98,6 +102,7 @@ impl Completion {
             status,
             outcome: None,
             counts: Counts::default(),
+            usage: Usage::NONE,
             results: None,
             finished_at: stop.at,
             expires_at: expiry(stop.at, retention),
@@ -111,6 +116,7 @@ impl Completion {
             status: self.status,
             outcome: self.outcome,
             counts: Some(self.counts),
+            usage: self.seen.usage + self.usage,
             results: self.results,
             stop: self.untaken.clone().or_else(|| self.seen.stop.clone()),
             split: SplitState { done: self.seen.split.done || self.untaken.is_some(), ..self.seen.split },

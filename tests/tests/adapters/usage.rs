@@ -1,0 +1,125 @@
+//! The usage of a job: what the process has used goes into the writes that count for a job, once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rowmill_api::cost::Usage;
+use rowmill_aws::dynamodb::DynamoDbJobStore;
+use rowmill_aws::usage_shares::UsageShares;
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::Lease;
+use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
+use rowmill_core::ports::{
+    Admissions, CommitAnswer, Completion, Completions, Created, Jobs, Leased, Leases, Splits, Tallies,
+};
+use rowmill_core::text::{Chunk, ChunkMode, Position};
+
+use crate::dynamodb_server::Server;
+use crate::lost_replies::{at, lossy, new_job};
+
+const START: Position = Position { offset: 0, row: 1 };
+
+fn run(number: u8) -> RunId {
+    RunId::from_bytes([number; 7])
+}
+
+fn tally(chunks: usize) -> Tally {
+    let chunk = Chunk { offset: 0, length: 10, first_row: 1, items: 5, mode: ChunkMode::Items };
+    Tally::of(1, 0, START, &vec![chunk; chunks], at(2))
+}
+
+fn commit(index: u8, by: u8) -> Commit {
+    Commit {
+        chunk: ChunkAddress { attempt: 1, tally: 0, index },
+        mark: Mark { kind: MarkKind::Clean, run: run(by) },
+        counts: Counts { succeeded: 5, ..Counts::default() },
+        bytes: 10,
+        at: at(3),
+    }
+}
+
+async fn commit_alone(store: &DynamoDbJobStore, job: JobGuid, commit: &Commit) -> Option<Committed> {
+    match store.commit(job, std::slice::from_ref(commit)).await.unwrap() {
+        CommitAnswer::Applied(tally) => Some(Committed::Won(tally)),
+        CommitAnswer::Refused(tally) => commit.refused_by(&tally),
+    }
+}
+
+fn sends(requests: u64) -> Usage {
+    Usage::NONE.with_sends(requests)
+}
+
+#[tokio::test]
+async fn a_job_pays_for_what_was_used_between_its_writes() {
+    static COUNTED: AtomicU64 = AtomicU64::new(0);
+    static SHARES: UsageShares = UsageShares::of(|| sends(COUNTED.load(Ordering::Relaxed)));
+    let used = |requests| COUNTED.fetch_add(requests, Ordering::Relaxed);
+    let server = Server::start().await;
+    let store = server.job_store().await.metered(&SHARES);
+    let new = new_job();
+    let job = new.job.job_guid;
+    let of_job = async |job: JobGuid| store.job(job).await.unwrap().usage;
+
+    used(10);
+    assert_eq!(store.create(&new).await.unwrap(), Created::New);
+    let mut expected = sends(10) + Usage::of_transaction(6).with_sends(1);
+    assert_eq!(of_job(job).await, expected);
+
+    let Leased::Taken(_) = store.lease(job, 1, Lease { holder: run(9), until: at(50) }, at(1)).await.unwrap() else {
+        panic!("refused")
+    };
+    used(3);
+    store.count_tally(job, 1, run(9), 0, Position { offset: 20, row: 11 }, at(2)).await.unwrap();
+    expected += sends(3 - 1) + Usage::of_row_writes(1);
+    assert_eq!(of_job(job).await, expected, "one was paid ahead");
+    used(1);
+    store.finish_split(job, 1, run(9), true, at(2)).await.unwrap();
+    expected += sends(1) + Usage::of_row_writes(2);
+    assert_eq!(of_job(job).await, expected);
+
+    store.put_tally(job, &tally(2)).await.unwrap();
+    used(5);
+    let Some(Committed::Won(first)) = commit_alone(&store, job, &commit(0, 1)).await else { panic!("lost") };
+    assert_eq!(first.usage, sends(5) + Usage::of_row_writes(1));
+    used(4);
+    let Some(Committed::Lost(seen)) = commit_alone(&store, job, &commit(0, 2)).await else { panic!("counted twice") };
+    assert_eq!(seen.usage, first.usage);
+    let Some(Committed::Won(closed)) = commit_alone(&store, job, &commit(1, 2)).await else { panic!("lost") };
+    assert_eq!(closed.usage, first.usage + sends(4) + Usage::of_row_writes(2), "with what the loser had used");
+    used(1);
+    let totals = store.fold(job, &closed).await.unwrap();
+    assert_eq!(totals.usage, closed.usage + sends(1) + Usage::of_row_writes(1));
+    assert_eq!(store.fold(job, &closed).await.unwrap(), totals);
+
+    used(2);
+    let completion = Completion {
+        seen: store.job(job).await.unwrap(),
+        status: Status::Completed,
+        outcome: Some(JobOutcome::Succeeded),
+        counts: totals.counts,
+        usage: totals.usage,
+        results: None,
+        finished_at: at(5),
+        expires_at: at(500),
+        untaken: None,
+    };
+    store.complete(&completion).await.unwrap();
+    expected += totals.usage + sends(2) + Usage::of_transaction(4);
+    assert_eq!(of_job(job).await, expected);
+    store.complete(&completion).await.unwrap();
+    assert_eq!(of_job(job).await, expected, "ended once");
+}
+
+#[tokio::test]
+async fn a_share_counts_once_if_every_reply_is_lost() {
+    static SHARES: UsageShares = UsageShares::of(|| sends(7));
+    let server = Server::start().await;
+    let (jobs, admission) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission)).metered(&SHARES);
+    let job = new_job().job.job_guid;
+    store.put_tally(job, &tally(1)).await.unwrap();
+    let Some(Committed::WonBefore(closed)) = commit_alone(&store, job, &commit(0, 1)).await else { panic!("lost") };
+    assert_eq!(closed.usage, sends(7) + Usage::of_row_writes(1));
+    let totals = store.fold(job, &closed).await.unwrap();
+    assert_eq!(totals.usage, closed.usage + Usage::of_row_writes(1));
+}
