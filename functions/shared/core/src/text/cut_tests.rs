@@ -194,32 +194,3 @@ fn the_unicode_file_is_cut_into_exactly_its_items() {
     assert_eq!(end, Ok(Position { offset: file.len() as u64, row: 11_233 }));
     check_every_restart(&file, &csv(b','), limits(500, 1 << 20, 1 << 20), &[7]);
 }
-
-/// Measures the speed of the cutter. Run it in release: `cargo test --release -p rowmill-core -- --ignored --nocapture
-/// speed`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn speed_of_the_cutter() {
-    let files: [(&str, &[u8], Dialect); 4] = [
-        ("60-byte rows, LF", b"1234567,John Smith,john.smith@example.com,2024-01-31,12345\n", csv(b',')),
-        ("60-byte rows, CRLF", b"1234567,John Smith,john.smith@example.com,2024-01-31,1234\r\n", csv(b',')),
-        (
-            "60-byte rows, all quoted",
-            b"\"1234567\",\"John Smith\",\"john@example.com\",\"2024-01\",\"1234\"\n",
-            csv(b','),
-        ),
-        ("60-byte lines, JSON", b"{\"id\":1234567,\"name\":\"John Smith\",\"mail\":\"john@example.com\"}\n", jsonl()),
-    ];
-    for (name, row, dialect) in files {
-        let slice = row.repeat((8 << 20) / row.len());
-        let mut cutter = ChunkCutter::new(&dialect, limits(500, 1 << 20, 1 << 20), START);
-        let mut chunks = Vec::new();
-        let began = std::time::Instant::now();
-        for _ in 0..64 {
-            cutter.push(&slice, &mut chunks);
-        }
-        let seconds = began.elapsed().as_secs_f64();
-        println!("{name}: {:.2} GB/s", 64.0 * slice.len() as f64 / seconds / 1e9);
-        assert!(cutter.finish(&mut chunks).is_ok());
-    }
-}
