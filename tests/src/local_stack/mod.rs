@@ -293,7 +293,7 @@ impl LocalStack {
     /// All records of a dataset of the only owner.
     pub async fn records(&self, dataset: &str) -> Vec<Row> {
         let mut records = Vec::new();
-        for bucket in 0..16 {
+        for bucket in 0..256 {
             let key = AttributeValue::S(format!("local/{dataset}#{bucket}"));
             let query = self.dynamodb.query().table_name(self.output("RecordsTable")).consistent_read(true);
             let query = query

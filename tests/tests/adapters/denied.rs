@@ -24,7 +24,7 @@ use rowmill_core::ports::{
 use serde_json::{Value, json};
 
 use crate::config;
-use crate::dynamodb::upsert;
+use crate::dynamodb::{dataset, upsert};
 
 /// A service that gives every request the same answer.
 #[derive(Clone, Debug)]
@@ -89,8 +89,8 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
     assert!(is_denied(uploads.mark_ready(file, "\"e\"").await));
     assert!(is_denied(uploads.remove_unfinished(file).await));
     let records = DynamoDbRecordStore::new(client, "records".to_owned());
-    assert!(is_denied(records.page("d", 0, None, 10).await));
-    for result in records.upsert("d", &[upsert("a", json!({})), upsert("b", json!({}))]).await {
+    assert!(is_denied(records.page(&dataset(), 0, None, 10).await));
+    for result in records.upsert(&dataset(), &[upsert("a", json!({})), upsert("b", json!({}))]).await {
         assert!(is_denied(result));
     }
 }
@@ -100,7 +100,7 @@ async fn a_denied_statement_is_a_missing_permission_for_its_record() {
     let denied = json!({ "Error": { "Code": "AccessDenied", "Message": "not authorized" } });
     let answer = OneAnswer::new(200, json!({ "Responses": [denied] }));
     let records = DynamoDbRecordStore::new(answer.clients().await.dynamodb(), "records".to_owned());
-    assert!(is_denied(records.upsert("d", &[upsert("a", json!({}))]).await.remove(0)));
+    assert!(is_denied(records.upsert(&dataset(), &[upsert("a", json!({}))]).await.remove(0)));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::records::{RecordPage, RecordVersion, Upsert, Upserted};
+use rowmill_core::model::records::{Dataset, RecordPage, RecordVersion, Upsert, Upserted};
 use rowmill_core::ports::{PortError, PortResult, RecordStore};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -29,17 +29,31 @@ impl<'a> Viewed<'a> {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl RecordStore for Viewed<'_> {
-    async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
+        self.store.open(name, if_new).await
+    }
+
+    async fn opened(&self, name: &str) -> PortResult<Dataset> {
+        self.store.opened(name).await
+    }
+
+    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         self.store.upsert(dataset, upserts).await
     }
 
-    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
+    async fn page(
+        &self,
+        dataset: &Dataset,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<RecordPage> {
         self.store.page(dataset, partition, after, limit).await
     }
 }
 
 impl Records for Viewed<'_> {
-    async fn record(&self, dataset: &str, key: &str) -> Option<(String, Map<String, Value>)> {
+    async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {
         let request = self.server.client.get_item().table_name(&self.table).consistent_read(true);
         let bucket = AttributeValue::S(bucket_of(dataset, key));
         let request = request.key("bucket", bucket).key("key", AttributeValue::S(key.to_owned()));
@@ -68,6 +82,10 @@ async fn the_record_store_keeps_the_contract() {
     contract::record_store(async || Viewed::new(&server).await).await;
 }
 
+pub(crate) fn dataset() -> Dataset {
+    Dataset { name: "d".to_owned(), partitions: 256 }
+}
+
 pub(crate) fn upsert(key: &str, fields: Value) -> Upsert {
     let job_guid = JobGuid(Uuid::from_u128(1));
     let version = RecordVersion { job_created_ms: 1_750_000_000_000, job_guid, row: 1 };
@@ -86,13 +104,13 @@ async fn a_record_that_dynamodb_rejects_does_not_fail_the_others() {
         upsert("c", json!({"text": "x".repeat(500_000)})),
         upsert("d", json!({"n": 2})),
     ];
-    let results = store.upsert("d", &upserts).await;
+    let results = store.upsert(&dataset(), &upserts).await;
     assert!(matches!(results[0], Ok(Upserted::Written)), "{results:?}");
     for result in &results[1..5] {
         assert!(matches!(result, Err(PortError::Invalid { .. })), "{results:?}");
     }
     assert!(matches!(results[5], Ok(Upserted::Written)), "{results:?}");
-    assert!(store.record("d", "d").await.is_some());
+    assert!(store.record(&dataset(), "d").await.is_some());
 }
 
 #[tokio::test]
@@ -100,7 +118,7 @@ async fn many_large_records_are_written_in_several_requests() {
     let server = Server::start().await;
     let store = Viewed::new(&server).await;
     let upserts: Vec<_> = (0..40).map(|n| upsert(&n.to_string(), json!({"text": "x".repeat(300_000)}))).collect();
-    let results = store.upsert("d", &upserts).await;
+    let results = store.upsert(&dataset(), &upserts).await;
     assert!(results.iter().all(|result| matches!(result, Ok(Upserted::Written))), "{results:?}");
 }
 
@@ -108,6 +126,6 @@ async fn many_large_records_are_written_in_several_requests() {
 async fn an_unreachable_table_is_unavailable() {
     let server = Server::start().await;
     let store = DynamoDbRecordStore::new(server.client.clone(), "no-such-table".to_owned());
-    let results = store.upsert("d", &[upsert("a", json!({}))]).await;
+    let results = store.upsert(&dataset(), &[upsert("a", json!({}))]).await;
     assert!(matches!(results[..], [Err(PortError::Unavailable { .. })]), "{results:?}");
 }

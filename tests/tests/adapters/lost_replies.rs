@@ -17,7 +17,7 @@ use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::{Job, Lease, Redrive, Stop, StopCode};
-use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
+use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
@@ -80,6 +80,7 @@ pub fn new_job() -> NewJob {
         tolerance: None,
         max_concurrency: None,
         output: None,
+        new_dataset_partitions: 256,
     };
     let job = Job::waiting(&spec, at(9), at(5));
     let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
@@ -171,10 +172,12 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
 async fn a_record_is_written_or_superseded_if_the_reply_is_lost() {
     let server = Server::start().await;
     let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await);
+    let dataset = store.open("d", 256).await.unwrap();
+    assert_eq!(dataset, Dataset { name: "d".into(), partitions: 256 });
     for (row, key) in [(1, "a"), (2, "a"), (3, "b")] {
         let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)), row };
         let upsert = Upsert { key: key.into(), version, fields: serde_json::Map::new() };
-        let results = store.upsert("d", &[upsert]).await;
+        let results = store.upsert(&dataset, &[upsert]).await;
         // More than its existence cannot be known.
         assert!(matches!(results[..], [Ok(Upserted::Written | Upserted::Superseded)]), "{results:?}");
     }

@@ -299,6 +299,7 @@ impl Creator {
             tolerance: request.tolerance,
             max_concurrency: request.max_concurrency,
             output: None,
+            new_dataset_partitions: self.limits.new_dataset_partitions,
         }
     }
 

@@ -27,6 +27,8 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         tolerance,
         max_concurrency,
         output,
+        // Of importance only to a dataset that is not there yet.
+        new_dataset_partitions: _,
     } = spec;
     let file = source.file()?;
     let packing = match source {

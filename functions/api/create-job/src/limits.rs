@@ -22,6 +22,9 @@ rowmill_aws::settings! {
         pub tallies_ahead_min: u32 = 2;
         /// How many times the usual number of items a chunk may have if items take microseconds.
         pub fast_factor: u32 = 8, "FastChunkFactor";
+        /// How many partitions a dataset gets that the job is the first to write to. DynamoDB takes 1,000 records of a KB a
+        /// second in each, and an export reads each.
+        pub new_dataset_partitions: u32 = 256;
         /// How many jobs may be active at once.
         pub ceilings: Ceilings;
         /// How long the job may take.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::records::RECORD_PARTITIONS;
+use rowmill_core::model::records::Dataset;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, PortError, RecordStore};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
@@ -23,7 +23,9 @@ const PAGE_RECORDS: usize = 1000;
 pub struct DatasetCut {
     records: Arc<dyn RecordStore>,
     clock: Arc<dyn Clock>,
-    dataset: String,
+    dataset: Dataset,
+    /// What all its partitions weigh together.
+    weight: u64,
     limits: ChunkLimits,
     /// Where the next chunk begins.
     start: Position,
@@ -48,11 +50,12 @@ struct ReadRecord {
 }
 
 impl DatasetCut {
-    /// Begins after this record, which comes before this row.
+    /// Begins after this record, which comes before this row. The chunks of the whole dataset weigh `weight` together.
     pub fn new(
         records: Arc<dyn RecordStore>,
         clock: Arc<dyn Clock>,
-        dataset: String,
+        dataset: Dataset,
+        weight: u64,
         limits: ChunkLimits,
         start: Position,
         at: RecordPosition,
@@ -62,6 +65,7 @@ impl DatasetCut {
             records,
             clock,
             dataset,
+            weight,
             limits,
             start,
             at,
@@ -109,7 +113,7 @@ impl DatasetCut {
     }
 
     const fn is_read(&self) -> bool {
-        self.read_to.partition >= RECORD_PARTITIONS
+        self.read_to.partition >= self.dataset.partitions
     }
 
     async fn read_page(&mut self) -> Result<(), PortError> {
@@ -147,7 +151,12 @@ impl DatasetCut {
         self.start = Position { offset: offset + length, row: first_row + u64::from(items) };
         // A partition ends with the chunk that holds its last record.
         let done = self.read.front().map_or(self.read_to.partition, |record| record.partition);
-        stored.weights.push(u64::from(done - self.partitions_weighed));
+        stored.weights.push(self.weight_of(done) - self.weight_of(self.partitions_weighed));
         self.partitions_weighed = done;
+    }
+
+    /// What the first partitions weigh.
+    fn weight_of(&self, partitions: u32) -> u64 {
+        u64::from(partitions).saturating_mul(self.weight) / u64::from(self.dataset.partitions.max(1))
     }
 }

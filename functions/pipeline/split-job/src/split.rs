@@ -222,8 +222,9 @@ impl Splitter {
             }
             (None, Source::Dataset { dataset }) => {
                 let at = self.records_before(job, point).await?;
-                let (records, dataset) = (Arc::clone(&self.records), dataset_of(&spec.owner, dataset));
-                Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, spec.limits, start, at)))
+                let dataset = self.records.opened(&dataset_of(&spec.owner, dataset)).await?;
+                let (records, weight) = (Arc::clone(&self.records), job.data_bytes);
+                Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, weight, spec.limits, start, at)))
             }
         })
     }

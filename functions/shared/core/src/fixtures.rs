@@ -32,6 +32,7 @@ pub fn spec() -> Spec {
         tolerance: None,
         max_concurrency: None,
         output: None,
+        new_dataset_partitions: 256,
     }
 }
 

@@ -47,6 +47,7 @@ mod attributes;
 mod batch_get;
 mod breakers;
 mod change;
+mod datasets;
 mod errors;
 mod job_store;
 mod live;

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_core::model::records::{RecordPage, StoredRecord};
+use rowmill_core::model::records::{Dataset, RecordPage, StoredRecord};
 use rowmill_core::ports::PortError;
 use serde_json::{Number, Value};
 
@@ -17,12 +17,12 @@ impl DynamoDbRecordStore {
     /// Reads with eventual consistency at half the price: an export need not contain the writes of the last second.
     pub(super) async fn query(
         &self,
-        dataset: &str,
+        dataset: &Dataset,
         partition: u32,
         after: Option<&str>,
         limit: usize,
     ) -> Result<RecordPage, PortError> {
-        let bucket = bucket_name(dataset, partition.into());
+        let bucket = bucket_name(&dataset.name, partition.into());
         let start =
             after.map(|key| HashMap::from([("bucket".to_owned(), text(&bucket)), ("key".to_owned(), text(key))]));
         let request = self

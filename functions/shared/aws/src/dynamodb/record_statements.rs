@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use rowmill_core::model::records::{RECORD_PARTITIONS, Upsert};
+use rowmill_core::model::records::{Dataset, Upsert};
 use rowmill_core::ports::{BoxError, PortError};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,9 +23,9 @@ const KEY_MAX_BYTES: usize = 1024;
 const DIGITS_MAX: usize = 38;
 
 /// The partition of a record: `<dataset>#<bucket>`. The dataset is named by `dataset_of`; the bucket is XXH3 (64 bits, no
-/// seed) of the key's bytes modulo [`RECORD_PARTITIONS`]. This is part of the stored format.
-pub fn bucket_of(dataset: &str, key: &str) -> String {
-    bucket_name(dataset, xxh3_64(key.as_bytes()) % u64::from(RECORD_PARTITIONS))
+/// seed) of the key's bytes modulo the number of the dataset's partitions. This is part of the stored format.
+pub fn bucket_of(dataset: &Dataset, key: &str) -> String {
+    bucket_name(&dataset.name, xxh3_64(key.as_bytes()) % u64::from(dataset.partitions.max(1)))
 }
 
 /// The name of a partition of a dataset.
@@ -99,7 +99,7 @@ impl Record {
     ///
     /// # Errors
     /// `Invalid` if its key is empty or too long, a number has too many digits for DynamoDB, or it is over 400 KB.
-    pub fn of(dataset: &str, upsert: &Upsert) -> Result<Self, PortError> {
+    pub fn of(dataset: &Dataset, upsert: &Upsert) -> Result<Self, PortError> {
         if upsert.key.is_empty() || upsert.key.len() > KEY_MAX_BYTES {
             let error = format!("the key has {} bytes; it must have 1 to {KEY_MAX_BYTES}", upsert.key.len());
             return Err(PortError::invalid(DOING, error));
@@ -221,13 +221,24 @@ mod tests {
     #[test]
     fn the_bucket_of_a_key_never_changes() {
         // Stored records are found by these: a change here loses them.
-        let buckets: Vec<_> = ["", "U+0041", "a", "ключ"].map(|key| bucket_of("unicode", key)).into();
-        assert_eq!(buckets, EXPECTED_BUCKETS);
-        let used: std::collections::BTreeSet<_> = (0..1000).map(|n| bucket_of("d", &n.to_string())).collect();
-        assert_eq!(used.len(), 16, "a thousand keys are in all buckets");
+        let of = |partitions, key: &str| bucket_of(&dataset("unicode", partitions), key);
+        for (partitions, expected) in EXPECTED_BUCKETS {
+            assert_eq!(["", "U+0041", "a", "ключ"].map(|key| of(partitions, key)), expected);
+        }
+        for partitions in [16, 256] {
+            let used: std::collections::BTreeSet<_> = (0..10_000).map(|n| of(partitions, &n.to_string())).collect();
+            assert_eq!(used.len(), partitions as usize, "ten thousand keys are in all buckets");
+        }
     }
 
-    const EXPECTED_BUCKETS: [&str; 4] = ["unicode#2", "unicode#3", "unicode#15", "unicode#14"];
+    const EXPECTED_BUCKETS: [(u32, [&str; 4]); 2] = [
+        (16, ["unicode#2", "unicode#3", "unicode#15", "unicode#14"]),
+        (256, ["unicode#194", "unicode#83", "unicode#31", "unicode#222"]),
+    ];
+
+    fn dataset(name: &str, partitions: u32) -> Dataset {
+        Dataset { name: name.to_owned(), partitions }
+    }
 
     #[test]
     fn numbers_keep_their_digits_or_are_rejected() {
@@ -252,7 +263,7 @@ mod tests {
         let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
         let of = |text: String| {
             let fields = json!({ "text": text }).as_object().cloned().unwrap();
-            Record::of("d", &Upsert { key: "k".into(), version, fields })
+            Record::of(&dataset("d", 256), &Upsert { key: "k".into(), version, fields })
         };
         assert!(of("x".repeat(400 * 1024 - 200)).is_ok());
         assert!(matches!(of("x".repeat(400 * 1024)), Err(PortError::Invalid { .. })));

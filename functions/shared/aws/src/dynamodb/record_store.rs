@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
 use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
-use rowmill_core::model::records::{RecordPage, Upsert, Upserted};
+use rowmill_core::model::records::{Dataset, RecordPage, Upsert, Upserted};
 use rowmill_core::ports::{PortError, PortResult, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
@@ -138,7 +138,15 @@ impl Step {
 
 #[async_trait]
 impl RecordStore for DynamoDbRecordStore {
-    async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
+        self.open_dataset(name, if_new).await
+    }
+
+    async fn opened(&self, name: &str) -> PortResult<Dataset> {
+        self.opened_dataset(name).await
+    }
+
+    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         let kind = if self.records_exist.load(Ordering::Relaxed) { Kind::Update } else { Kind::Insert };
         let mut settled: Vec<Option<Result<Upserted, PortError>>> = upserts.iter().map(|_| None).collect();
         let mut steps = Vec::with_capacity(upserts.len());
@@ -175,7 +183,13 @@ impl RecordStore for DynamoDbRecordStore {
         settled.into_iter().map(|result| result.unwrap_or_else(unsettled)).collect()
     }
 
-    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
+    async fn page(
+        &self,
+        dataset: &Dataset,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<RecordPage> {
         self.query(dataset, partition, after, limit).await
     }
 }

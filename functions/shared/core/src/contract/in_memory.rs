@@ -11,12 +11,13 @@ use crate::in_memory::{
     InMemoryRecordStore, InMemoryUploadStore,
 };
 use crate::model::messages::ChunkMessage;
+use crate::model::records::Dataset;
 use crate::ports::{Block, Objects, PresignedRequest};
 use rowmill_api::blocks::Principal;
 
 impl Records for InMemoryRecordStore {
-    async fn record(&self, dataset: &str, key: &str) -> Option<(String, Map<String, Value>)> {
-        let record = self.dataset(dataset).into_iter().find(|record| record.key == key)?;
+    async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {
+        let record = self.dataset(&dataset.name).into_iter().find(|record| record.key == key)?;
         Some((record.version.to_string(), record.fields))
     }
 }

@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use super::run_checks;
 use crate::model::ids::JobGuid;
-use crate::model::records::{RECORD_PARTITIONS, RecordVersion, StoredRecord, Upsert, Upserted};
+use crate::model::records::{Dataset, RecordVersion, StoredRecord, UNRECORDED_PARTITIONS, Upsert, Upserted};
 use crate::ports::RecordStore;
 
 /// Reads single records, which the port does not offer.
 pub trait Records: RecordStore {
     /// The stored version and the fields of the record with this key, if it exists.
-    fn record(&self, dataset: &str, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
+    fn record(&self, dataset: &Dataset, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
 }
 
 /// Checks a [`RecordStore`].
@@ -34,7 +34,15 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
         concurrent_writes_leave_the_latest_version,
         writing_no_records_does_nothing,
         every_record_is_on_one_page_of_its_partition,
+        the_first_that_opens_a_dataset_decides_how_many_partitions_it_has,
+        all_that_open_a_dataset_at_once_get_the_same_partitions,
+        a_dataset_with_records_that_nobody_opened_keeps_its_partitions,
     );
+}
+
+/// A dataset that is opened in no store.
+fn dataset(name: &str) -> Dataset {
+    Dataset { name: name.to_owned(), partitions: UNRECORDED_PARTITIONS }
 }
 
 fn version(job: u8, row: u64) -> RecordVersion {
@@ -52,17 +60,17 @@ fn upsert(key: impl Into<String>, job: u8, row: u64) -> Upsert {
 
 /// Writes one record.
 async fn write(store: &impl Records, key: &str, job: u8, row: u64) -> Upserted {
-    let results = store.upsert("d", &[upsert(key, job, row)]).await;
+    let results = store.upsert(&dataset("d"), &[upsert(key, job, row)]).await;
     let [Ok(result)] = results[..] else { panic!("{results:?}") };
     result
 }
 
 async fn written(store: &impl Records, upserts: &[Upsert]) -> Vec<Upserted> {
-    store.upsert("d", upserts).await.into_iter().map(|result| result.expect("settled")).collect()
+    store.upsert(&dataset("d"), upserts).await.into_iter().map(|result| result.expect("settled")).collect()
 }
 
 async fn row_of(store: &impl Records, key: &str) -> Option<u64> {
-    let (_, fields) = store.record("d", key).await?;
+    let (_, fields) = store.record(&dataset("d"), key).await?;
     fields.get("row").and_then(Value::as_u64)
 }
 
@@ -74,7 +82,7 @@ async fn a_record_reads_back_as_it_was_written(store: &impl Records) {
     let Value::Object(fields) = fields else { unreachable!() };
     let upsert = Upsert { key: "U+0041 '\"".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
-    assert_eq!(store.record("d", &upsert.key).await, Some((version(1, 1).to_string(), fields)));
+    assert_eq!(store.record(&dataset("d"), &upsert.key).await, Some((version(1, 1).to_string(), fields)));
 }
 
 /// As many digits as DynamoDB keeps.
@@ -86,8 +94,8 @@ async fn numbers_read_back_with_every_digit(store: &impl Records) {
     let upsert = Upsert { key: "k".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
     let mut found = Vec::new();
-    for partition in 0..RECORD_PARTITIONS {
-        found.extend(store.page("d", partition, None, 10).await.expect("a page").records);
+    for partition in 0..UNRECORDED_PARTITIONS {
+        found.extend(store.page(&dataset("d"), partition, None, 10).await.expect("a page").records);
     }
     assert_eq!(found, [StoredRecord { key: "k".into(), fields }]);
 }
@@ -146,9 +154,9 @@ async fn calls_may_change_between_new_and_known_records(store: &impl Records) {
 }
 
 async fn datasets_and_keys_are_separate(store: &impl Records) {
-    store.upsert("one", &[upsert("k", 1, 1)]).await;
-    store.upsert("two", &[upsert("k", 1, 2), upsert("K", 1, 3)]).await;
-    let version = async |dataset, key| store.record(dataset, key).await.map(|(version, _)| version);
+    store.upsert(&dataset("one"), &[upsert("k", 1, 1)]).await;
+    store.upsert(&dataset("two"), &[upsert("k", 1, 2), upsert("K", 1, 3)]).await;
+    let version = async |name, key| store.record(&dataset(name), key).await.map(|(version, _)| version);
     assert_eq!(version("one", "k").await, Some(self::version(1, 1).to_string()));
     assert_eq!(version("two", "k").await, Some(self::version(1, 2).to_string()));
     assert_eq!(version("two", "K").await, Some(self::version(1, 3).to_string()));
@@ -167,7 +175,8 @@ async fn results_are_in_the_order_of_the_upserts(store: &impl Records) {
 async fn concurrent_writes_leave_the_latest_version(store: &impl Records) {
     let batches: Vec<Vec<Upsert>> =
         (1..=12).map(|row| (0..30).map(|n| upsert(n.to_string(), 1, row)).collect()).collect();
-    let results = join_all(batches.iter().map(|batch| store.upsert("d", batch))).await;
+    let dataset = dataset("d");
+    let results = join_all(batches.iter().map(|batch| store.upsert(&dataset, batch))).await;
     assert!(results.iter().flatten().all(Result::is_ok));
     assert!(results[11].iter().all(|result| matches!(result, Ok(Upserted::Written))), "the latest is never superseded");
     for n in 0..30 {
@@ -176,18 +185,29 @@ async fn concurrent_writes_leave_the_latest_version(store: &impl Records) {
 }
 
 async fn writing_no_records_does_nothing(store: &impl Records) {
-    assert!(store.upsert("d", &[]).await.is_empty());
+    assert!(store.upsert(&dataset("d"), &[]).await.is_empty());
 }
 
 async fn every_record_is_on_one_page_of_its_partition(store: &impl Records) {
-    let upserts: Vec<Upsert> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
-    written(store, &upserts).await;
-    store.upsert("other", &[upsert("x", 1, 1)]).await;
+    for (dataset, partitions) in [(dataset("d"), UNRECORDED_PARTITIONS), (store.open("e", 256).await.unwrap(), 256)] {
+        assert_eq!(dataset.partitions, partitions);
+        let upserts: Vec<Upsert> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
+        store.upsert(&dataset, &upserts).await.into_iter().for_each(|written| assert!(written.is_ok()));
+        store.upsert(&Dataset { name: "other".into(), ..dataset.clone() }, &[upsert("x", 1, 1)]).await;
+        let mut found = records_of(store, &dataset).await;
+        found.sort_by_key(|record| record.fields["row"].as_u64());
+        let expected = |upsert: &Upsert| StoredRecord { key: upsert.key.clone(), fields: upsert.fields.clone() };
+        assert_eq!(found, upserts.iter().map(expected).collect::<Vec<_>>());
+    }
+}
+
+/// The records of all pages.
+async fn records_of(store: &impl Records, dataset: &Dataset) -> Vec<StoredRecord> {
     let mut found: Vec<StoredRecord> = Vec::new();
-    for partition in 0..RECORD_PARTITIONS {
+    for partition in 0..dataset.partitions {
         let (mut after, mut keys): (Option<String>, Vec<String>) = (None, Vec::new());
         loop {
-            let page = store.page("d", partition, after.as_deref(), 3).await.unwrap();
+            let page = store.page(dataset, partition, after.as_deref(), 3).await.unwrap();
             assert!(page.records.len() <= 3);
             keys.extend(page.records.iter().map(|record| record.key.clone()));
             found.extend(page.records);
@@ -198,7 +218,30 @@ async fn every_record_is_on_one_page_of_its_partition(store: &impl Records) {
         }
         assert!(keys.is_sorted(), "{keys:?}");
     }
-    found.sort_by_key(|record| record.fields["row"].as_u64());
-    let expected = |upsert: &Upsert| StoredRecord { key: upsert.key.clone(), fields: upsert.fields.clone() };
-    assert_eq!(found, upserts.iter().map(expected).collect::<Vec<_>>());
+    found
+}
+
+async fn the_first_that_opens_a_dataset_decides_how_many_partitions_it_has(store: &impl Records) {
+    let opened = Dataset { name: "d".into(), partitions: 256 };
+    assert_eq!(store.opened("d").await.unwrap(), dataset("d"), "nobody has opened it");
+    assert_eq!(store.open("d", 256).await.unwrap(), opened);
+    assert_eq!(store.open("d", 8).await.unwrap(), opened);
+    assert_eq!(store.opened("d").await.unwrap(), opened);
+    assert_eq!(store.open("e", 8).await.unwrap().partitions, 8, "each dataset has its own number");
+    assert!(records_of(store, &opened).await.is_empty(), "an opened dataset has no records yet");
+}
+
+async fn all_that_open_a_dataset_at_once_get_the_same_partitions(store: &impl Records) {
+    let opened = join_all((1..=12).map(|partitions| store.open("d", partitions))).await;
+    let opened: Vec<Dataset> = opened.into_iter().map(|dataset| dataset.expect("opened")).collect();
+    assert!(opened.iter().all(|dataset| *dataset == opened[0]), "{opened:?}");
+    assert_eq!(store.opened("d").await.unwrap(), opened[0]);
+}
+
+async fn a_dataset_with_records_that_nobody_opened_keeps_its_partitions(store: &impl Records) {
+    assert_eq!(write(store, "k", 1, 1).await, Upserted::Written);
+    assert_eq!(store.open("d", 256).await.unwrap(), dataset("d"));
+    assert_eq!(store.open("e", 256).await.unwrap().partitions, 256);
+    assert_eq!(write(store, "k", 1, 2).await, Upserted::Written);
+    assert_eq!(records_of(store, &dataset("d")).await.len(), 1, "the record was found and replaced");
 }

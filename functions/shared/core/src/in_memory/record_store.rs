@@ -4,27 +4,57 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::model::records::{RECORD_PARTITIONS, RecordPage, StoredRecord, Upsert, Upserted};
+use crate::model::records::{Dataset, RecordPage, StoredRecord, UNRECORDED_PARTITIONS, Upsert, Upserted};
 use crate::ports::{PortError, PortResult, RecordStore};
 
 /// The records table in memory.
 #[derive(Debug, Default)]
-pub struct InMemoryRecordStore(Mutex<BTreeMap<(String, String), Upsert>>);
+pub struct InMemoryRecordStore(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// The numbers of partitions that are recorded.
+    partitions: BTreeMap<String, u32>,
+    /// By dataset, partition and key.
+    records: BTreeMap<(String, u32, String), Upsert>,
+}
 
 impl InMemoryRecordStore {
     /// The records of a dataset, by key.
-    pub fn dataset(&self, dataset: &str) -> Vec<Upsert> {
-        let records = lock(&self.0);
-        records.iter().filter(|((of, _), _)| of == dataset).map(|(_, record)| record.clone()).collect()
+    pub fn dataset(&self, name: &str) -> Vec<Upsert> {
+        let table = lock(&self.0);
+        let mut records: Vec<_> =
+            table.records.iter().filter(|((of, ..), _)| of == name).map(|(_, record)| record.clone()).collect();
+        records.sort_by(|a, b| a.key.cmp(&b.key));
+        records
+    }
+}
+
+impl Table {
+    fn dataset(&self, name: &str) -> Dataset {
+        let partitions = self.partitions.get(name).copied().unwrap_or(UNRECORDED_PARTITIONS);
+        Dataset { name: name.to_owned(), partitions }
     }
 }
 
 #[async_trait]
 impl RecordStore for InMemoryRecordStore {
-    async fn upsert(&self, dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
-        let mut records = lock(&self.0);
+    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
+        let mut table = lock(&self.0);
+        let has_records = table.records.keys().any(|(of, ..)| of == name);
+        let number = if has_records { UNRECORDED_PARTITIONS } else { if_new };
+        table.partitions.entry(name.to_owned()).or_insert(number);
+        Ok(table.dataset(name))
+    }
+
+    async fn opened(&self, name: &str) -> PortResult<Dataset> {
+        Ok(lock(&self.0).dataset(name))
+    }
+
+    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+        let records = &mut lock(&self.0).records;
         let mut write = |upsert: &Upsert| {
-            let place = (dataset.to_owned(), upsert.key.clone());
+            let place = (dataset.name.clone(), partition_of(dataset, &upsert.key), upsert.key.clone());
             if records.get(&place).is_some_and(|there| there.version >= upsert.version) {
                 return Upserted::Superseded;
             }
@@ -34,10 +64,17 @@ impl RecordStore for InMemoryRecordStore {
         upserts.iter().map(|upsert| Ok(write(upsert))).collect()
     }
 
-    async fn page(&self, dataset: &str, partition: u32, after: Option<&str>, limit: usize) -> PortResult<RecordPage> {
-        let records = lock(&self.0);
-        let wanted = |key: &str| partition_of(key) == partition && after.is_none_or(|after| key > after);
-        let mut found = records.iter().filter(|((of, key), _)| of == dataset && wanted(key));
+    async fn page(
+        &self,
+        dataset: &Dataset,
+        partition: u32,
+        after: Option<&str>,
+        limit: usize,
+    ) -> PortResult<RecordPage> {
+        let records = &lock(&self.0).records;
+        let from = (dataset.name.clone(), partition, after.unwrap_or_default().to_owned());
+        let of_partition = records.range(from..).take_while(|((of, at, _), _)| (of, *at) == (&dataset.name, partition));
+        let mut found = of_partition.filter(|((.., key), _)| after.is_none_or(|after| key.as_str() > after));
         let stored = |record: &Upsert| StoredRecord { key: record.key.clone(), fields: record.fields.clone() };
         let page: Vec<StoredRecord> = found.by_ref().take(limit).map(|(_, record)| stored(record)).collect();
         let next = found.next().and(page.last()).map(|last| last.key.clone());
@@ -46,6 +83,6 @@ impl RecordStore for InMemoryRecordStore {
 }
 
 /// Any even spread will do.
-fn partition_of(key: &str) -> u32 {
-    key.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % RECORD_PARTITIONS
+fn partition_of(dataset: &Dataset, key: &str) -> u32 {
+    key.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % dataset.partitions
 }

@@ -5,14 +5,14 @@
 //! replaces an older version. `docs/decisions/` has the cost per row.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::validate::{check, compile_schema};
-use crate::model::records::{RecordVersion, Upsert, Upserted, dataset_of};
+use crate::model::records::{Dataset, RecordVersion, Upsert, Upserted, dataset_of};
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, RecordStore, begin_item};
@@ -61,6 +61,8 @@ impl JobType for Import {
         Ok(Arc::new(RowImport {
             records: self.records.clone(),
             dataset: dataset_of(&spec.owner, &dataset(spec)?),
+            partitions_if_new: spec.new_dataset_partitions,
+            opened: OnceLock::new(),
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
             job_created_at: spec.created_at,
@@ -112,6 +114,9 @@ fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
 struct RowImport {
     records: Option<Arc<dyn RecordStore>>,
     dataset: String,
+    partitions_if_new: u32,
+    /// The dataset, opened before the first write of this process.
+    opened: OnceLock<Dataset>,
     key: Vec<String>,
     schema: RowSchema,
     job_created_at: Timestamp,
@@ -203,7 +208,17 @@ impl RowImport {
             let error = ItemError::transient("no_records", "this process has no records table");
             return vec![Err(error); upserts.len()];
         };
-        let written = records.upsert(&self.dataset, upserts).await;
+        let dataset = match self.opened.get() {
+            Some(dataset) => dataset,
+            None => match records.open(&self.dataset, self.partitions_if_new).await {
+                Ok(dataset) => self.opened.get_or_init(|| dataset),
+                Err(error) => {
+                    let error = ItemError::transient("records_unavailable", error.to_string());
+                    return vec![Err(error); upserts.len()];
+                }
+            },
+        };
+        let written = records.upsert(dataset, upserts).await;
         written.into_iter().map(|result| result.map(ItemOutcome::from).map_err(|error| item_error(&error))).collect()
     }
 }

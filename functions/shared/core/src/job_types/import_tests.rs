@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Import;
 use super::test_spec::spec;
-use crate::model::records::{RecordPage, Upsert, Upserted};
+use crate::model::records::{Dataset, RecordPage, Upsert, Upserted};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
 use crate::ports::{PortError, RecordStore};
 use crate::text::{Format, Record};
@@ -16,7 +16,15 @@ struct Recording(Mutex<Vec<Value>>);
 
 #[async_trait]
 impl RecordStore for Recording {
-    async fn upsert(&self, _dataset: &str, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+    async fn open(&self, name: &str, if_new: u32) -> Result<Dataset, PortError> {
+        Ok(Dataset { name: name.to_owned(), partitions: if_new })
+    }
+
+    async fn opened(&self, name: &str) -> Result<Dataset, PortError> {
+        self.open(name, 1).await
+    }
+
+    async fn upsert(&self, _dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         let answer = |upsert: &Upsert| {
             self.0.lock().unwrap().push(upsert.fields["n"].clone());
             match upsert.fields["then"].as_str() {
@@ -28,7 +36,7 @@ impl RecordStore for Recording {
         upserts.iter().map(answer).collect()
     }
 
-    async fn page(&self, _: &str, _: u32, _: Option<&str>, _: usize) -> Result<RecordPage, PortError> {
+    async fn page(&self, _: &Dataset, _: u32, _: Option<&str>, _: usize) -> Result<RecordPage, PortError> {
         Ok(RecordPage::default())
     }
 }

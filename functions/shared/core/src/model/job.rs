@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::model::breaker::BreakerPause;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::model::records::RECORD_PARTITIONS;
+use crate::model::records::DATASET_WEIGHT;
 use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
 use crate::model::states::{JobOutcome, Status, Transition};
@@ -110,7 +110,7 @@ impl Job {
         let data_bytes = match &spec.source {
             Source::File(file) => file.size.saturating_sub(data_start),
             Source::Packed { file, .. } => file.size,
-            Source::Dataset { .. } => RECORD_PARTITIONS.into(),
+            Source::Dataset { .. } => DATASET_WEIGHT,
         };
         Self {
             job_guid: spec.job_guid,

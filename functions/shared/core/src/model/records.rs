@@ -14,8 +14,25 @@ pub fn dataset_of(owner: &Owner, name: &str) -> String {
     format!("{owner}/{name}")
 }
 
-/// How many partitions the records of a dataset are spread over, to spread the load.
-pub const RECORD_PARTITIONS: u32 = 16;
+/// How many partitions a dataset has that does not say it: those of earlier versions of Rowmill. This is part of the stored
+/// format.
+pub const UNRECORDED_PARTITIONS: u32 = 16;
+
+/// The most partitions that a dataset may have: an export reads each of them.
+pub const PARTITIONS_MAX: u32 = 4096;
+
+/// What a dataset weighs in the percent of a job that reads it. Its partitions share it.
+pub const DATASET_WEIGHT: u64 = PARTITIONS_MAX as u64;
+
+/// A dataset, opened to read or to write it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dataset {
+    /// Its stored name, see [`dataset_of`].
+    pub name: String,
+    /// How many partitions its records are spread over, to spread the load. It never changes: a record is found by the hash
+    /// of its key modulo this number.
+    pub partitions: u32,
+}
 
 /// Records of a partition, in the order of their keys.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -61,6 +61,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
             header: Some("a;b".into()),
             gzip: true,
         }),
+        new_dataset_partitions: 64,
     };
     let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
     let job = Job { metadata, ..Job::waiting(&spec, at(14_400), at(900)) };
