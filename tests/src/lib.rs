@@ -44,6 +44,7 @@
 
 #![warn(missing_docs)]
 
+pub mod capacity;
 pub mod copies;
 pub mod fault_proxy;
 pub mod faults;

@@ -10,9 +10,11 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use dynoxide::Database;
+use rowmill_aws::clients::Clients;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::config;
 
@@ -30,6 +32,37 @@ pub struct ContendedServer {
     held: Arc<Mutex<HashSet<String>>>,
     conflicts: Arc<Mutex<HashMap<String, u32>>>,
     calls: Arc<AtomicU32>,
+    throttled_until: Arc<Mutex<Option<Instant>>>,
+    keys: Arc<Mutex<Keys>>,
+}
+
+/// The partition keys of the tables, if they are limited.
+#[derive(Debug, Default)]
+struct Keys {
+    /// Writes a second that each takes, if they are limited.
+    writes_per_second: Option<f64>,
+    /// When each has used up what it was granted.
+    free_at: HashMap<String, Instant>,
+    /// How many writes were refused.
+    throttled: u32,
+    /// How many were not.
+    written: u32,
+}
+
+impl Keys {
+    /// Whether a key takes one more write. It takes the writes of a tenth of a second at once.
+    fn take(&mut self, key: &str) -> bool {
+        let Some(rate) = self.writes_per_second else { return true };
+        let now = Instant::now();
+        let free_at = self.free_at.entry(key.to_owned()).or_insert(now);
+        if *free_at > now + Duration::from_millis(100) {
+            self.throttled += 1;
+            return false;
+        }
+        self.written += 1;
+        *free_at = (*free_at).max(now) + Duration::from_secs_f64(1.0 / rate);
+        true
+    }
 }
 
 impl std::fmt::Debug for ContendedServer {
@@ -41,13 +74,14 @@ impl std::fmt::Debug for ContendedServer {
 impl ContendedServer {
     pub fn start() -> Self {
         let database = Arc::new(Database::memory().unwrap());
-        Self { database, held: Arc::default(), conflicts: Arc::default(), calls: Arc::default() }
+        let (held, conflicts, calls) = (Arc::default(), Arc::default(), Arc::default());
+        Self { database, held, conflicts, calls, throttled_until: Arc::default(), keys: Arc::default() }
     }
 
     pub async fn client(&self) -> Client {
         let connector = SharedHttpConnector::new(self.clone());
         let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        Client::new(&config("http://127.0.0.1:9", http).await)
+        Clients::new(config("http://127.0.0.1:9", http).await).dynamodb()
     }
 
     /// How many writes were refused because a transaction held one of their items, by item.
@@ -60,12 +94,36 @@ impl ContendedServer {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// Throttles every request for this time, as DynamoDB does for a key that gets too many.
+    pub fn throttle(&self, time: Duration) {
+        *self.throttled_until.lock().unwrap() = Some(Instant::now() + time);
+    }
+
+    /// Limits the writes of each partition key from now on.
+    pub fn limit_keys(&self, writes_per_second: f64) {
+        *self.keys.lock().unwrap() = Keys { writes_per_second: Some(writes_per_second), ..Keys::default() };
+    }
+
+    /// How many single writes were refused because their partition key had too many, and how many were not.
+    pub fn throttled(&self) -> (u32, u32) {
+        let keys = self.keys.lock().unwrap();
+        (keys.throttled, keys.written)
+    }
+
+    fn is_throttled(&self) -> bool {
+        self.throttled_until.lock().unwrap().is_some_and(|until| Instant::now() < until)
+    }
+
     async fn answer(&self, operation: &str, body: &str) -> (u16, String) {
         let request: Value = serde_json::from_str(body).unwrap();
+        if self.is_throttled() {
+            return throttled(operation, &request);
+        }
         match operation {
             "TransactWriteItems" => self.transact(&request, body).await,
             "UpdateItem" | "PutItem" | "DeleteItem" => match self.conflicts_of(&[item_of(&request)]).contains(&true) {
                 true => refusal("TransactionConflictException", json!({})),
+                false if !self.keys.lock().unwrap().take(&key_of(&request)) => throttled(operation, &request),
                 false => self.apply(operation, body),
             },
             _ => self.apply(operation, body),
@@ -118,6 +176,8 @@ impl ContendedServer {
             "BatchGetItem" => call(body, |request| database.batch_get_item(request)),
             "UpdateItem" => call(body, |request| database.update_item(request)),
             "PutItem" => call(body, |request| database.put_item(request)),
+            "Query" => call(body, |request| database.query(request)),
+            "BatchExecuteStatement" => call(body, |request| database.batch_execute_statement(request)),
             "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),
             other => panic!("{other} is not asked for"),
         }
@@ -129,6 +189,26 @@ fn item_of(action: &Value) -> String {
     let attributes = action.get("Key").or_else(|| action.get("Item")).unwrap();
     let key: Vec<&str> = ["jobId", "row", "scope"].iter().filter_map(|name| attributes[name]["S"].as_str()).collect();
     key.join(" ")
+}
+
+/// The partition key that a write is about, with its table.
+fn key_of(action: &Value) -> String {
+    let attributes = action.get("Key").or_else(|| action.get("Item")).unwrap();
+    let key = ["jobId", "scope", "bucket"].iter().find_map(|name| attributes[name]["S"].as_str());
+    format!("{} {}", action["TableName"], key.unwrap_or_default())
+}
+
+fn throttled(operation: &str, request: &Value) -> (u16, String) {
+    let of_batch = match operation {
+        "BatchExecuteStatement" => {
+            let error = json!({ "Error": { "Code": "ThrottlingError", "Message": "made up" } });
+            let statements = request["Statements"].as_array().unwrap();
+            json!({ "Responses": vec![error; statements.len()] })
+        }
+        "BatchGetItem" => json!({ "Responses": {}, "UnprocessedKeys": request["RequestItems"] }),
+        _ => return refusal("ProvisionedThroughputExceededException", json!({})),
+    };
+    (200, of_batch.to_string())
 }
 
 fn refusal(code: &str, more: Value) -> (u16, String) {

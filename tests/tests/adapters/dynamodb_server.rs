@@ -82,7 +82,7 @@ pub async fn create_job_tables(client: &Client, number: u32) -> (String, String)
     (jobs, admission)
 }
 
-async fn create_table(client: &Client, name: &str, keys: &[&str]) {
+pub async fn create_table(client: &Client, name: &str, keys: &[&str]) {
     let mut request = client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
     for (key, of) in keys.iter().zip([KeyType::Hash, KeyType::Range]) {
         request = request.key_schema(element(key, of)).attribute_definitions(text(key));

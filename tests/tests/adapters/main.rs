@@ -7,6 +7,7 @@ mod denied;
 mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
+mod hot_key;
 mod lambda;
 mod live;
 mod lost_replies;
@@ -14,6 +15,7 @@ mod quotas;
 mod s3;
 mod s3_server;
 mod sqs;
+mod throttled;
 mod usage;
 
 use std::time::Duration;

@@ -24,6 +24,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::metrics::{self, Metric};
+use crate::patience;
 use crate::thread_priority::ThreadPriority;
 
 /// A batch that is still running is looked at so often within the item timeout, or more often.
@@ -62,8 +63,9 @@ impl BatchRunner for BatchThreads {
         let _abandon = AbandonOnDrop(Arc::clone(&watch));
         let (handle, observer) = (Handle::current(), Arc::clone(&watch));
         let (answer, answered) = oneshot::channel();
+        let patience = patience::current();
         let thread = std::thread::Builder::new().name("batch".to_owned()).spawn(move || {
-            let run = || handle.block_on(watched(&observer, batch.results()));
+            let run = || handle.block_on(watched(&observer, patience::of(patience, batch.results())));
             let results = {
                 // Before the answer, so that whoever has it finds no thread that is still at work.
                 let _end = EndOnDrop(Arc::clone(&observer));

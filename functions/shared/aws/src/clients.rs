@@ -11,6 +11,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 
 use crate::api_gateway;
 use crate::meter::{Meter, Service};
+use crate::patience::Patience;
 
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -85,7 +86,9 @@ impl Clients {
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let build = || {
             let config = aws_sdk_dynamodb::config::Builder::from(&self.config);
-            aws_sdk_dynamodb::Client::from_conf(config.interceptor(Meter(Service::DynamoDb)).build())
+            aws_sdk_dynamodb::Client::from_conf(
+                config.interceptor(Meter(Service::DynamoDb)).interceptor(Patience).build(),
+            )
         };
         self.dynamodb.get_or_init(build).clone()
     }
@@ -111,7 +114,7 @@ impl Clients {
             let endpoint_of_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3");
             let force_path_style = self.config.endpoint_url().is_some() || endpoint_of_s3.is_some();
             let config = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(force_path_style);
-            aws_sdk_s3::Client::from_conf(config.interceptor(Meter(Service::S3)).build())
+            aws_sdk_s3::Client::from_conf(config.interceptor(Meter(Service::S3)).interceptor(Patience).build())
         };
         self.s3.get_or_init(build).clone()
     }
@@ -125,7 +128,7 @@ impl Clients {
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
         let build = || {
             let config = aws_sdk_sqs::config::Builder::from(&self.config);
-            aws_sdk_sqs::Client::from_conf(config.interceptor(Meter(Service::Sqs)).build())
+            aws_sdk_sqs::Client::from_conf(config.interceptor(Meter(Service::Sqs)).interceptor(Patience).build())
         };
         self.sqs.get_or_init(build).clone()
     }

@@ -22,6 +22,7 @@
 //! | [`lambda`] | functions as targets of job types |
 //! | [`batch_threads`] | the threads that run items |
 //! | [`clients`], [`meter`] | the SDK's clients, and the count of their requests |
+//! | [`patience`] | for how long throttled requests are repeated |
 //! | [`usage_shares`] | which job pays for what was counted |
 //! | [`metrics`] | CloudWatch metrics |
 //! | [`trace`] | the trace of each job, in the log and in messages |
@@ -43,6 +44,7 @@ pub mod lambda;
 pub mod live_events;
 pub mod meter;
 pub mod metrics;
+pub mod patience;
 pub mod runtime;
 pub mod s3;
 pub mod secrets_manager;

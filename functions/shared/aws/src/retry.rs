@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::patience;
+
 /// Pauses between retries after a transient refusal. Each is random between zero and a limit that doubles, so that callers
 /// that collided do not collide again.
 #[derive(Debug)]
@@ -38,14 +40,17 @@ impl Pauses {
         Self { longest: Duration::from_millis(500), ..Self::new(24, FIRST) }
     }
 
-    /// Waits for the next retry. Returns `false` at once if none is left.
+    /// Waits for the next retry. Returns `false` at once if none is left, unless the invocation still has
+    /// [patience](patience::is_left).
     pub async fn wait(&mut self) -> bool {
-        if self.tries_left == 0 || self.budget.is_zero() {
+        let has_tries = self.tries_left > 0 && !self.budget.is_zero();
+        if !has_tries && !patience::is_left() {
             return false;
         }
-        self.tries_left -= 1;
-        let pause = self.limit.mul_f64(fastrand::f64()).min(self.budget);
-        self.budget -= pause;
+        self.tries_left = self.tries_left.saturating_sub(1);
+        let longest = if has_tries { self.budget } else { self.longest };
+        let pause = self.limit.mul_f64(fastrand::f64()).min(longest);
+        self.budget = self.budget.saturating_sub(pause);
         self.limit = (self.limit * 2).min(self.longest);
         tokio::time::sleep(pause).await;
         true

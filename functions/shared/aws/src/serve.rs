@@ -20,6 +20,7 @@ use crate::batch_threads::end_process_if_held;
 use crate::dynamodb::RowChange;
 use crate::invocation::Invocation;
 use crate::metrics::{self, Metric};
+use crate::patience;
 use crate::trace::{self, TraceId};
 
 /// Messages delivered together.
@@ -115,7 +116,8 @@ fn serve_queue(
     let service = service_fn(move |event: LambdaEvent<SqsEvent>| {
         let invocation = Invocation::begin(function_name, Some(event.context.request_id.clone()));
         let trace = event.context.xray_trace_id.as_deref().and_then(TraceId::of_xray);
-        let work = trace::within(trace, handler((event.payload, deadline(event.context.deadline))));
+        let deadline = deadline(event.context.deadline);
+        let work = patience::until(deadline, trace::within(trace, handler((event.payload, deadline))));
         async move {
             let response = work.await;
             invocation.finish();

@@ -1,0 +1,137 @@
+//! What a job is and what it runs on.
+
+use serde::Serialize;
+
+use super::limits::{NETWORK_BYTES, PROCESSOR, TABLE_WRITES};
+
+/// The most tallies of a job, `TALLIES_MAX` of `split-job`.
+pub const TALLIES_MAX: u64 = 65_536;
+
+/// Chunks of a tally.
+pub const CHUNKS_PER_TALLY: u64 = 64;
+
+/// How many times as many chunks as run at once are sent ahead.
+const AHEAD: u64 = 2;
+
+/// What is done with the rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Microseconds of computing for each row.
+    Validate,
+    /// A record for each row.
+    Import,
+    /// 20 ms of waiting for each row.
+    Slow,
+}
+
+impl Work {
+    /// Seconds of a processor for a row. An assumption.
+    pub(super) const fn computing(self) -> f64 {
+        match self {
+            Self::Validate => 4e-6,
+            Self::Import => 30e-6,
+            Self::Slow => 10e-6,
+        }
+    }
+
+    /// Seconds of waiting for a row.
+    pub(super) const fn waiting(self) -> f64 {
+        match self {
+            Self::Validate | Self::Import => 0.0,
+            Self::Slow => 0.02,
+        }
+    }
+}
+
+/// The order in which a queue delivers its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// As they were sent.
+    Sent,
+    /// Any order.
+    Shuffled,
+}
+
+/// A job and the stack that it runs on.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Scenario {
+    /// Rows of 60 bytes.
+    pub rows: u64,
+    /// What is done with them.
+    pub work: Work,
+    /// `ItemsMaximumConcurrency`.
+    pub workers: u64,
+    /// `ChunksPerInvocation`.
+    pub chunks_per_invocation: u64,
+    /// The fewest items of a chunk, if the job has as many.
+    pub chunk_min: u64,
+    /// The most items of a chunk. A chunk grows while each worker has eight.
+    pub chunk_max: u64,
+    /// How many chunks of one tally are committed by one write.
+    pub chunks_per_commit: u64,
+    /// Over how many partition keys the tallies are spread.
+    pub tally_keys: usize,
+    /// Over how many partition keys the records of the dataset are spread.
+    pub buckets: u64,
+    /// Whether the records table has taken its quota before.
+    pub warm_table: bool,
+    /// The quota of the records table, in write units a second.
+    pub table_writes: f64,
+    /// The order of the messages.
+    pub order: Order,
+    /// What the shuffling begins from.
+    pub seed: u64,
+    /// Bytes a second that the splitter cuts.
+    pub split_bytes: f64,
+}
+
+impl Scenario {
+    /// A job with the default settings, and one write for each commit.
+    pub const fn new(rows: u64, work: Work) -> Self {
+        Self {
+            rows,
+            work,
+            workers: 50,
+            chunks_per_invocation: 10,
+            chunk_min: 500,
+            chunk_max: 500,
+            chunks_per_commit: 1,
+            tally_keys: 1,
+            buckets: 256,
+            warm_table: false,
+            table_writes: TABLE_WRITES,
+            order: Order::Sent,
+            seed: 1,
+            split_bytes: NETWORK_BYTES,
+        }
+    }
+
+    /// Items of a chunk.
+    pub fn chunk_items(&self) -> u64 {
+        (self.rows / (self.workers.max(1) * 8)).clamp(self.chunk_min, self.chunk_max.max(self.chunk_min))
+    }
+
+    /// Chunks of the job.
+    pub fn chunks(&self) -> u64 {
+        self.rows.div_ceil(self.chunk_items())
+    }
+
+    /// Tallies of the job.
+    pub fn tallies(&self) -> u64 {
+        self.chunks().div_ceil(CHUNKS_PER_TALLY)
+    }
+
+    /// How many tallies are sent ahead.
+    pub fn tallies_ahead(&self) -> u64 {
+        (self.workers * self.chunks_per_invocation * AHEAD).div_ceil(CHUNKS_PER_TALLY).max(2)
+    }
+
+    /// Seconds that the chunks of an invocation take, but for what is limited: they share its processor, and wait side by side.
+    pub(super) fn processing(&self, items: &[u64]) -> f64 {
+        let all: u64 = items.iter().sum();
+        let longest = items.iter().copied().max().unwrap_or_default();
+        all as f64 * self.work.computing() / PROCESSOR + longest as f64 * self.work.waiting()
+    }
+}
