@@ -1,176 +1,167 @@
-//! The cells of one CSV record.
+//! The cells of a CSV record.
 
+use std::fmt;
 use std::sync::Arc;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-
 /// The cells of a record with the names of their columns. There are as many cells as columns.
-#[derive(Clone, PartialEq, Eq, Debug)]
+///
+/// Records that are read together share their memory, so a clone is cheap.
+#[derive(Clone)]
 pub struct Cells {
+    group: Arc<RowGroup>,
+    place: RowPlace,
+}
+
+/// Records that are read together.
+#[derive(Default)]
+pub(super) struct RowGroup {
     columns: Arc<[String]>,
-    /// All cells, concatenated.
     text: String,
-    /// The end of each cell in `text`, always on a character boundary.
-    ends: Box<[usize]>,
+    /// Of each record the end of each cell, counted from the start of the record's text. Always on a character boundary.
+    ends: Vec<u32>,
+}
+
+/// Where a record is in its [`RowGroup`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RowPlace {
+    text_start: usize,
+    ends_start: usize,
+    form: RowForm,
+}
+
+/// How the text of a record is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RowForm {
+    /// As in the file: a delimiter after each cell but the last one, and quotes around each cell that begins with a
+    /// quote. But a quote within a cell is written once.
+    AsInFile,
+    /// The contents of its cells, without anything between them.
+    Contents,
+}
+
+impl RowGroup {
+    /// A group without records, with room for that many bytes of text and that many cells.
+    pub(super) fn new(columns: &Arc<[String]>, bytes: usize, cells: usize) -> Self {
+        Self { columns: Arc::clone(columns), text: String::with_capacity(bytes), ends: Vec::with_capacity(cells) }
+    }
+
+    /// The bytes of text and the cells so far.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.text.len(), self.ends.len())
+    }
+
+    /// Adds the end of a cell to the record that is being read.
+    pub(super) fn push_end(&mut self, end: u32) {
+        self.ends.push(end);
+    }
+
+    /// Drops the ends of a record that is not added after all.
+    pub(super) fn drop_ends(&mut self, from: usize) {
+        self.ends.truncate(from);
+    }
+
+    /// Adds the record with the ends from here on. `text` is as in the file, but the bytes at these indices are left out.
+    /// They must be ASCII.
+    #[inline]
+    pub(super) fn add_without(&mut self, ends_start: usize, text: &str, left_out: &[usize]) -> RowPlace {
+        let (text_start, mut from) = (self.text.len(), 0);
+        for &index in left_out {
+            self.text.push_str(&text[from..index]);
+            from = index + 1;
+        }
+        self.text.push_str(&text[from..]);
+        RowPlace { text_start, ends_start, form: RowForm::AsInFile }
+    }
+
+    /// Adds the record with the ends from here on. `text` is the contents of its cells, without anything between them.
+    pub(super) fn add_contents(&mut self, ends_start: usize, text: &str) -> RowPlace {
+        let text_start = self.text.len();
+        self.text.push_str(text);
+        RowPlace { text_start, ends_start, form: RowForm::Contents }
+    }
+
+    /// The group, complete. It may be kept for long, so it holds no memory in reserve.
+    pub(super) fn shared(mut self) -> Arc<Self> {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        Arc::new(self)
+    }
 }
 
 impl Cells {
+    pub(super) fn new(group: &Arc<RowGroup>, place: RowPlace) -> Self {
+        Self { group: Arc::clone(group), place }
+    }
+
     /// The names of the columns, shared by all records of a file.
     pub fn columns(&self) -> &Arc<[String]> {
-        &self.columns
+        &self.group.columns
     }
 
     /// How many cells there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.group.columns.len()
     }
 
     /// Whether there are no cells.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.group.columns.is_empty()
     }
 
     /// The cell at this 0-based index.
     pub fn at(&self, index: usize) -> Option<&str> {
-        let end = *self.ends.get(index)?;
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(&self.text[start..end])
+        let ends = self.ends();
+        let end = *ends.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.after(ends[before]));
+        Some(self.cell(start, end))
     }
 
     /// The cell in this column.
     pub fn get(&self, column: &str) -> Option<&str> {
-        let index = self.columns.iter().position(|name| name == column)?;
+        let index = self.group.columns.iter().position(|name| name == column)?;
         self.at(index)
     }
 
     /// The column names with their cells, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut start = 0;
-        self.columns.iter().zip(&self.ends).map(move |(column, &end)| {
-            let cell = &self.text[start..end];
-            start = end;
+        self.group.columns.iter().zip(self.ends()).map(move |(column, &end)| {
+            let cell = self.cell(start, end);
+            start = self.after(end);
             (column.as_str(), cell)
         })
     }
-}
 
-/// A cell that is not UTF-8.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct BadCell {
-    /// The 0-based number of the cell.
-    pub index: usize,
-    /// The 0-based position of its first invalid byte, in the cell without its quotes.
-    pub byte: usize,
-}
-
-/// Splits one record into its cells. `raw` is the record without its terminator. Invalid UTF-8 is replaced by U+FFFD.
-pub fn split_cells(raw: &[u8], delimiter: u8) -> Vec<String> {
-    if raw.is_empty() {
-        return Vec::new();
-    }
-    let mut reader = CellReader::new(delimiter);
-    reader.read(raw);
-    reader.each().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
-}
-
-/// Splits records into cells, one at a time.
-pub(super) struct CellReader {
-    reader: Reader,
-    text: Vec<u8>,
-    ends: Vec<usize>,
-    text_length: usize,
-    cells: usize,
-}
-
-impl CellReader {
-    pub(super) fn new(delimiter: u8) -> Self {
-        let mut reader = Self {
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
-            text: vec![0; 1024],
-            ends: vec![0; 64],
-            text_length: 0,
-            cells: 0,
-        };
-        reader.restart();
-        reader
+    fn ends(&self) -> &[u32] {
+        let from = self.place.ends_start;
+        &self.group.ends[from..from + self.len()]
     }
 
-    /// Reads the record at the start of `input` and returns its length in bytes, without its terminator.
-    ///
-    /// `input` must start with the first byte of the record, so not with a line end.
-    pub(super) fn read(&mut self, input: &[u8]) -> usize {
-        (self.text_length, self.cells) = (0, 0);
-        let mut consumed = 0;
-        loop {
-            let rest = &input[consumed..];
-            let (result, read, written, ended) =
-                self.reader.read_record(rest, &mut self.text[self.text_length..], &mut self.ends[self.cells..]);
-            consumed += read;
-            self.text_length += written;
-            self.cells += ended;
-            match result {
-                // The next call passes the empty rest. That tells csv-core that the input ends, and it returns the last
-                // record.
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
-                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
-                ReadRecordResult::Record if rest.is_empty() => {
-                    self.restart();
-                    return consumed;
-                }
-                ReadRecordResult::Record => return consumed - 1,
-                ReadRecordResult::End => {
-                    self.restart();
-                    return consumed;
-                }
-            }
+    /// Where the cell after one with this end starts.
+    fn after(&self, end: u32) -> u32 {
+        end + u32::from(self.place.form == RowForm::AsInFile)
+    }
+
+    fn cell(&self, start: u32, end: u32) -> &str {
+        let from = self.place.text_start;
+        let cell = &self.group.text[from + start as usize..from + end as usize];
+        match self.place.form {
+            RowForm::AsInFile => cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')).unwrap_or(cell),
+            RowForm::Contents => cell,
         }
     }
+}
 
-    /// How many cells the record has.
-    pub(super) fn count(&self) -> usize {
-        self.cells
+impl PartialEq for Cells {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns() == other.columns() && self.iter().eq(other.iter())
     }
+}
 
-    /// The record with the names of its columns. There must be as many columns as cells.
-    pub(super) fn cells(&self, columns: &Arc<[String]>) -> Result<Cells, BadCell> {
-        let ends = &self.ends[..self.cells];
-        match std::str::from_utf8(&self.text[..self.text_length]) {
-            // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two
-            // cells.
-            Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => {
-                Ok(Cells { columns: Arc::clone(columns), text: text.to_owned(), ends: ends.into() })
-            }
-            _ => Err(self.first_bad_cell()),
-        }
-    }
+impl Eq for Cells {}
 
-    /// The cells of the record as separate strings.
-    pub(super) fn texts(&self) -> Result<Vec<String>, BadCell> {
-        let texts = self.each().enumerate().map(|(index, cell)| match std::str::from_utf8(cell) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(error) => Err(BadCell { index, byte: error.valid_up_to() }),
-        });
-        texts.collect()
-    }
-
-    fn each(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.ends[..self.cells].iter().map(move |&end| {
-            let cell = &self.text[start..end];
-            start = end;
-            cell
-        })
-    }
-
-    fn first_bad_cell(&self) -> BadCell {
-        self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })
-    }
-
-    /// Resets the reader. csv-core drops a byte-order mark at the start of its first input, but in the middle of a file
-    /// those bytes are content. So the first input is a line end, which yields nothing.
-    fn restart(&mut self) {
-        self.reader.reset();
-        let _ = self.reader.read_record(b"\n", &mut self.text, &mut self.ends);
+impl fmt::Debug for Cells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::UTF8_MARK;
-use super::cells::CellReader;
+use super::cell_reader::CellReader;
 use super::columns::unique_names;
 use super::format::{Dialect, Format};
 pub use super::head_error::HeadError;

@@ -1,16 +1,16 @@
 //! Reads the items of one chunk.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memchr;
 use serde_json::Value;
 
-use super::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
-use super::cells::CellReader;
+use super::bad_record::{BadRecord, INVALID_UTF8};
 pub use super::cells::Cells;
+use super::csv_records::{CsvRecords, too_long};
 use super::cut::{Chunk, ChunkMode};
 use super::format::{Dialect, Format};
-use super::head::shortened;
 use super::json_line;
 use super::likely_charset::likely_charset;
 use super::scan::is_blank;
@@ -45,9 +45,7 @@ pub enum Record {
 pub fn read_items<'a>(chunk: &Chunk, bytes: &'a [u8], dialect: &Dialect, columns: &Arc<[String]>) -> Items<'a> {
     let reading = match (chunk.mode, dialect.format) {
         (ChunkMode::TooLong, _) => Reading::TooLong { length: Some(chunk.length) },
-        (ChunkMode::Items, Format::Csv) => {
-            Reading::Csv { reader: Box::new(CellReader::new(dialect.delimiter)), columns: Arc::clone(columns) }
-        }
+        (ChunkMode::Items, Format::Csv) => Reading::Csv(Box::new(CsvRecords::new(bytes, dialect.delimiter, columns))),
         (ChunkMode::Items, Format::Jsonl) => Reading::Jsonl,
     };
     let (hint, likely) = (CharsetHint::None, None);
@@ -68,10 +66,11 @@ pub enum CharsetHint {
 /// The items of a chunk, from [`read_items`].
 pub struct Items<'a> {
     bytes: &'a [u8],
+    /// The end of the last line, of JSON Lines.
     at: usize,
     chunk_offset: u64,
     row: u64,
-    reading: Reading,
+    reading: Reading<'a>,
     hint: CharsetHint,
     /// The likely charset of the chunk, once it is needed.
     likely: Option<Option<&'static str>>,
@@ -101,8 +100,8 @@ impl Items<'_> {
     }
 }
 
-enum Reading {
-    Csv { reader: Box<CellReader>, columns: Arc<[String]> },
+enum Reading<'a> {
+    Csv(Box<CsvRecords<'a>>),
     Jsonl,
     TooLong { length: Option<u64> },
 }
@@ -111,67 +110,34 @@ impl<'a> Iterator for Items<'a> {
     type Item = RawItem<'a>;
 
     fn next(&mut self) -> Option<RawItem<'a>> {
-        let rest = &self.bytes[self.at..];
-        let (skipped, raw, mut record) = match &mut self.reading {
-            Reading::Csv { reader, columns } => next_cells(rest, reader, columns)?,
-            Reading::Jsonl => next_line(rest)?,
-            Reading::TooLong { length } => (0, rest, Err(too_long(length.take()?))),
+        let (range, mut record) = match &mut self.reading {
+            Reading::Csv(records) => {
+                let (range, cells) = records.next()?;
+                (range, cells.map(Record::Cells))
+            }
+            Reading::Jsonl => {
+                let (range, record) = next_line(self.bytes, self.at)?;
+                self.at = range.end;
+                (range, record)
+            }
+            Reading::TooLong { length } => (0..self.bytes.len(), Err(too_long(length.take()?))),
         };
         if let Err(bad) = &mut record
             && bad.code == INVALID_UTF8
         {
             self.add_hint(bad);
         }
-        let start = self.at + skipped;
-        self.at = start + raw.len();
-        let item = RawItem { row: self.row, offset: self.chunk_offset + start as u64, raw, record };
+        let offset = self.chunk_offset + range.start as u64;
+        let item = RawItem { row: self.row, offset, raw: &self.bytes[range], record };
         self.row += 1;
         Some(item)
     }
 }
 
-/// The number of bytes before the next record, the bytes of the record, and its content.
-type NextRecord<'a> = (usize, &'a [u8], Result<Record, BadRecord>);
-
-fn next_cells<'a>(rest: &'a [u8], reader: &mut CellReader, columns: &Arc<[String]>) -> Option<NextRecord<'a>> {
-    let skipped = rest.iter().position(|byte| !matches!(byte, b'\n' | b'\r'))?;
-    let rest = &rest[skipped..];
-    let raw = &rest[..reader.read(rest)];
-    Some((skipped, raw, named_cells(reader, columns)))
-}
-
-fn named_cells(reader: &CellReader, columns: &Arc<[String]>) -> Result<Record, BadRecord> {
-    let (expected, found) = (columns.len(), reader.count());
-    if found != expected {
-        return Err(BadRecord {
-            code: RAGGED_ROW,
-            column: None,
-            message: format!(
-                "The row has {}, but the file has {}.",
-                counted(found, "cell"),
-                counted(expected, "column")
-            ),
-        });
-    }
-    reader.cells(columns).map(Record::Cells).map_err(|bad| BadRecord {
-        code: INVALID_UTF8,
-        column: Some(columns[bad.index].clone()),
-        message: format!(
-            "The cell in column `{}` is not valid UTF-8: byte {} of the cell is invalid.",
-            shortened(&columns[bad.index]),
-            bad.byte + 1
-        ),
-    })
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-fn next_line(rest: &[u8]) -> Option<NextRecord<'_>> {
-    let mut start = 0;
+/// The first line from here on that is not blank.
+fn next_line(bytes: &[u8], mut start: usize) -> Option<(Range<usize>, Result<Record, BadRecord>)> {
     loop {
-        let line = rest.get(start..).filter(|line| !line.is_empty())?;
+        let line = bytes.get(start..).filter(|line| !line.is_empty())?;
         let end = memchr(b'\n', line);
         let content = &line[..end.unwrap_or(line.len())];
         if content.iter().all(|&byte| is_blank(byte)) {
@@ -187,14 +153,6 @@ fn next_line(rest: &[u8]) -> Option<NextRecord<'_>> {
                 message: format!("The line is not valid UTF-8: byte {} is invalid.", error.valid_up_to() + 1),
             }),
         };
-        return Some((start, raw, record));
-    }
-}
-
-fn too_long(length: u64) -> BadRecord {
-    BadRecord {
-        code: ROW_TOO_LONG,
-        column: None,
-        message: format!("The row is about {length} bytes long and exceeds the maximum length of a row."),
+        return Some((start..start + raw.len(), record));
     }
 }

@@ -7,7 +7,7 @@
 //! 3. [`read_items`] reads the records of one chunk.
 //! 4. [`RowSchema`] turns a record into a checked object.
 //!
-//! The cutter (with `memchr`) and the item reader (with `csv-core`) find record boundaries independently of each other.
+//! The cutter and the item reader find record boundaries independently of each other.
 //! This is intended: if they disagree on the number of items in a chunk, the file has changed.
 
 pub mod bad_record;
@@ -17,12 +17,15 @@ pub mod head;
 pub mod items;
 pub mod schema;
 
+mod cell_reader;
 mod cells;
 mod coerce;
 mod columns;
+mod csv_records;
 mod formula;
 mod guess;
 mod head_error;
+mod hits;
 mod json_line;
 mod json_size;
 mod likely_charset;
@@ -33,7 +36,8 @@ mod schema_error;
 mod sniff;
 
 pub use bad_record::BadRecord;
-pub use cells::{Cells, split_cells};
+pub use cell_reader::split_cells;
+pub use cells::Cells;
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use format::{Dialect, Format};
 pub use formula::{escape_formula, unescape_formula};

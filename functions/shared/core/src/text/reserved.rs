@@ -4,7 +4,7 @@
 //! it parses again, with a nesting limit of its own. A client that sends one could make a stored value unreadable, or have a
 //! short text recurse without bound. So JSON from outside is searched for such names before it is read.
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memchr2};
 
 /// How the names begin.
 pub const RESERVED_NAMES: &str = "$serde_json::private::";
@@ -12,6 +12,10 @@ pub const RESERVED_NAMES: &str = "$serde_json::private::";
 /// Whether a string of this JSON begins like a reserved name, written plainly or with escapes. It errs on the safe side: it
 /// does not tell a value from a name, nor the end of a string from its beginning.
 pub fn has_reserved_name(json: &[u8]) -> bool {
+    // Nearly all JSON has neither of the characters with which such a name can begin.
+    if memchr2(b'$', b'\\', json).is_none() {
+        return false;
+    }
     memchr_iter(b'"', json).any(|quote| begins_reserved(&json[quote + 1..]))
 }
 

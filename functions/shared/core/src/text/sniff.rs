@@ -4,7 +4,7 @@ use memchr::memchr;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::cells::CellReader;
+use super::cell_reader::CellReader;
 use super::format::{Dialect, Format};
 use super::reserved::has_reserved_name;
 use super::scan::RecordScanner;
