@@ -182,4 +182,15 @@ mod schema {
             }
         });
     }
+
+    /// As `validate` does: the row is only checked.
+    #[divan::bench(args = [Rows::Plain, Rows::Json])]
+    fn validate(bencher: Bencher<'_, '_>, rows: Rows) {
+        let (schema, records) = (five_properties(), records(rows));
+        bencher.counter(ItemsCount::of_iter(&records)).bench(|| {
+            for record in &records {
+                schema.validate(black_box(record)).expect("a valid row");
+            }
+        });
+    }
 }

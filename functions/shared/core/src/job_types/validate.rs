@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{RowSchema, SchemaError};
+use crate::text::{RowSchema, SchemaError, SchemaViolation};
 
 /// The job type `validate`.
 ///
@@ -38,7 +38,7 @@ struct RowCheck {
 impl ItemProcessor for RowCheck {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         if self.has_schema {
-            check(&self.schema, item)?;
+            self.schema.validate(&item.record).map_err(violation)?;
         }
         Ok(ItemOutcome::Succeeded)
     }
@@ -68,8 +68,9 @@ pub(super) fn unusable_schema(field: &str, error: &SchemaError) -> ParamsError {
 
 /// Checks the row and returns it as an object with typed values.
 pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value>, ItemError> {
-    schema.check(item.record.clone()).map_err(|violation| ItemError {
-        column: violation.column,
-        ..ItemError::permanent("schema_violation", violation.message)
-    })
+    schema.check(item.record.clone()).map_err(violation)
+}
+
+fn violation(violation: SchemaViolation) -> ItemError {
+    ItemError { column: violation.column, ..ItemError::permanent("schema_violation", violation.message) }
 }

@@ -6,19 +6,24 @@ use serde_json::{Map, Number, Value};
 
 /// A set of JSON types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Types(u8);
+pub(super) struct Types(u8);
 
 impl Types {
-    const NULL: Self = Self(1);
-    const BOOLEAN: Self = Self(2);
-    const INTEGER: Self = Self(4);
+    pub(super) const NULL: Self = Self(1);
+    pub(super) const BOOLEAN: Self = Self(2);
+    pub(super) const INTEGER: Self = Self(4);
     /// Includes integers, because they are numbers too.
-    const NUMBER: Self = Self(8 | 4);
-    const STRING: Self = Self(16);
+    pub(super) const NUMBER: Self = Self(8 | 4);
+    pub(super) const STRING: Self = Self(16);
     /// Arrays and objects. No cell can be one.
     const OTHER: Self = Self(32);
-    const ANY: Self = Self(63);
-    const NONE: Self = Self(0);
+    pub(super) const ANY: Self = Self(63);
+    pub(super) const NONE: Self = Self(0);
+
+    /// The types that a schema of a single value declares.
+    pub(super) fn declared_by(schema: &Value) -> Self {
+        Survey { root: schema, steps_left: Survey::STEPS }.types_of(schema, Survey::DEPTH)
+    }
 
     fn named(name: &str) -> Self {
         match name {
@@ -41,15 +46,15 @@ impl Types {
         }
     }
 
-    fn allows(self, other: Self) -> bool {
+    pub(super) fn allows(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    fn or(self, other: Self) -> Self {
+    pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
@@ -79,8 +84,9 @@ impl ColumnTypes {
         types
     }
 
-    pub(super) fn coerce(&self, column: &str, cell: &str) -> Coerced {
-        coerce(cell, self.declared.get(column).copied().unwrap_or(self.others))
+    /// The types of a column.
+    pub(super) fn of_column(&self, column: &str) -> Types {
+        self.declared.get(column).copied().unwrap_or(self.others)
     }
 }
 
@@ -169,7 +175,7 @@ fn subschemas<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] 
 ///
 /// If the types include string and others, a cell is converted to another type only if it is written exactly as JSON
 /// would write the value: `007` stays a string.
-fn coerce(cell: &str, types: Types) -> Coerced {
+pub(super) fn coerce(cell: &str, types: Types) -> Coerced {
     let text_allowed = types.allows(Types::STRING);
     if types == Types::ANY || types == Types::STRING {
         return Coerced::Value(cell.into());
@@ -244,6 +250,9 @@ fn number(text: &str) -> Option<Value> {
         && (integer != 0 || !text.starts_with('-'))
     {
         return Some(Value::Number(integer.into()));
+    }
+    if let Ok(number) = text.parse() {
+        return Some(Value::Number(number));
     }
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),

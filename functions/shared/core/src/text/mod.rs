@@ -18,10 +18,12 @@ pub mod items;
 pub mod schema;
 
 mod cell_reader;
+mod cell_rule;
 mod cells;
 mod coerce;
 mod columns;
 mod csv_records;
+mod flat_schema;
 mod formula;
 mod guess;
 mod head_error;
@@ -29,6 +31,7 @@ mod hits;
 mod json_line;
 mod json_size;
 mod likely_charset;
+mod plain_number;
 mod reserved;
 mod scan;
 mod schema_bounds;
@@ -54,6 +57,8 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod cut_tests;
+#[cfg(test)]
+mod flat_schema_tests;
 #[cfg(test)]
 mod head_tests;
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! Checks rows against the JSON Schema of a job.
 
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
+use super::cell_rule::Patterns;
 use super::cells::Cells;
-use super::coerce::{Coerced, ColumnTypes};
+use super::coerce::{Coerced, ColumnTypes, Types, coerce};
+use super::flat_schema::{CellChecks, FlatSchema};
 use super::head::shortened;
 use super::items::Record;
 use super::json_size::json_bytes;
@@ -13,10 +18,17 @@ use super::schema_bounds::{Bounded, check_bounds};
 pub use super::schema_error::SchemaError;
 
 /// What a compiled schema takes in memory for each byte of its JSON, patterns apart. An estimate.
-const HELD_PER_BYTE: usize = 50;
+const HELD_PER_BYTE: usize = 60;
 
 /// What any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
 const MIN_BYTES: usize = 64 * 1024;
+
+/// How much the patterns of a schema may take, compiled to automata, for its rows to be checked quickly: they are compiled
+/// twice then.
+const QUICK_COMPILED_BYTES: usize = 256 * 1024;
+
+/// What such a pattern may take when it is used, in bytes. Enough for most; others take longer.
+const QUICK_CACHE_BYTES: usize = 128 * 1024;
 
 /// The longest message of a violation, in characters. The validator names all values of an `enum`.
 const MESSAGE_MAX_CHARS: usize = 500;
@@ -36,7 +48,18 @@ pub struct RowSchema {
 struct Checks {
     validator: Validator,
     types: ColumnTypes,
+    flat: Option<FlatSchema>,
+    /// For the columns of the first row. All rows of a job have the same ones.
+    plan: OnceLock<Plan>,
     held_bytes: usize,
+}
+
+/// What is done with rows of certain columns.
+#[derive(Debug)]
+struct Plan {
+    columns: Arc<[String]>,
+    types: Vec<Types>,
+    checks: Option<CellChecks>,
 }
 
 /// Why a row violates the schema. This fails the item. The message does not quote the content.
@@ -62,18 +85,14 @@ impl RowSchema {
         if !schema.is_object() {
             return Err(SchemaError::NotAnObject);
         }
-        let Bounded { compiled_bytes, cache_bytes, held_bytes } = check_bounds(schema)?;
-        // The limits hold for each pattern; a compiled pattern takes about four times the size of its automaton.
-        let patterns = PatternOptions::regex().size_limit(4 * compiled_bytes + MIN_BYTES).dfa_size_limit(cache_bytes);
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .offline()
-            // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
-            .with_pattern_options(patterns)
-            .build(schema)
-            .map_err(|error| SchemaError::from(&error))?;
-        let held_bytes = held_bytes + HELD_PER_BYTE * json_bytes(schema);
-        Ok(Self { checks: Some(Checks { validator, types: ColumnTypes::of(schema), held_bytes }) })
+        let bounded = check_bounds(schema)?;
+        let validator = validator(schema, bounded).map_err(|error| SchemaError::from(&error))?;
+        let types = ColumnTypes::of(schema);
+        let quick = Bounded { cache_bytes: bounded.cache_bytes.min(QUICK_CACHE_BYTES), ..bounded };
+        let flat = FlatSchema::of(schema, &types, &mut QuickPatterns { bounded: quick, compiled: HashMap::new() });
+        let quick_bytes = flat.as_ref().map_or(0, |_| quick.held_bytes());
+        let held_bytes = bounded.held_bytes() + quick_bytes + HELD_PER_BYTE * json_bytes(schema);
+        Ok(Self { checks: Some(Checks { validator, types, flat, plan: OnceLock::new(), held_bytes }) })
     }
 
     /// What it takes in memory at most, in bytes. An estimate.
@@ -89,36 +108,122 @@ impl RowSchema {
     pub fn check(&self, record: Record) -> Result<Map<String, Value>, SchemaViolation> {
         let cells = match record {
             Record::Cells(cells) => cells,
-            Record::Json(row) => return self.check_json(row),
+            Record::Json(row) => {
+                self.validate_json(&row)?;
+                return Ok(into_object(row));
+            }
         };
         let Some(checks) = &self.checks else {
             return Ok(cells.iter().map(|(column, cell)| (column.to_owned(), cell.into())).collect());
         };
         let row = Value::Object(checks.object_of(&cells));
-        if let Err(error) = checks.validator.validate(&row) {
-            return Err(violation(&error, "the cell", Some(&cells)));
+        if !checks.is_surely_valid(&cells) {
+            checks.validate(&row, &cells)?;
         }
         Ok(into_object(row))
     }
 
-    fn check_json(&self, row: Value) -> Result<Map<String, Value>, SchemaViolation> {
+    /// Checks a record as [`check`](Self::check) does, but makes no object of it. That is faster.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SchemaViolation`] that is found; the item fails.
+    pub fn validate(&self, record: &Record) -> Result<(), SchemaViolation> {
+        match (record, &self.checks) {
+            (Record::Json(row), _) => self.validate_json(row),
+            (Record::Cells(cells), Some(checks)) if !checks.is_surely_valid(cells) => {
+                checks.validate(&Value::Object(checks.object_of(cells)), cells)
+            }
+            (Record::Cells(_), _) => Ok(()),
+        }
+    }
+
+    /// Whether the quick check accepts the row.
+    #[cfg(test)]
+    pub(super) fn is_surely_valid(&self, cells: &Cells) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.is_surely_valid(cells))
+    }
+
+    /// Checks a row without the quick check.
+    #[cfg(test)]
+    pub(super) fn validate_in_full(&self, cells: &Cells) -> Result<(), SchemaViolation> {
+        let Some(checks) = &self.checks else { return Ok(()) };
+        checks.validate(&Value::Object(checks.object_of(cells)), cells)
+    }
+
+    fn validate_json(&self, row: &Value) -> Result<(), SchemaViolation> {
         if !row.is_object() {
             return Err(SchemaViolation { column: None, message: "The row is not an object.".to_owned() });
         }
-        if let Some(checks) = &self.checks
-            && let Err(error) = checks.validator.validate(&row)
-        {
-            return Err(violation(&error, "the value", None));
+        let Some(checks) = &self.checks else { return Ok(()) };
+        checks.validator.validate(row).map_err(|error| violation(&error, "the value", None))
+    }
+}
+
+/// Compiles a schema with these bounds.
+fn validator(schema: &Value, bounded: Bounded) -> Result<Validator, ValidationError<'static>> {
+    // The limits hold for each pattern; a compiled pattern takes about four times the size of its automaton.
+    let patterns =
+        PatternOptions::regex().size_limit(4 * bounded.compiled_bytes + MIN_BYTES).dfa_size_limit(bounded.cache_bytes);
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .offline()
+        // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
+        .with_pattern_options(patterns)
+        .build(schema)
+}
+
+/// The patterns of a flat schema, each compiled once.
+struct QuickPatterns {
+    bounded: Bounded,
+    compiled: HashMap<String, Arc<Validator>>,
+}
+
+impl Patterns for QuickPatterns {
+    fn compile(&mut self, pattern: &str) -> Option<Arc<Validator>> {
+        if self.bounded.compiled_bytes > QUICK_COMPILED_BYTES {
+            return None;
         }
-        Ok(into_object(row))
+        if let Some(known) = self.compiled.get(pattern) {
+            return Some(Arc::clone(known));
+        }
+        let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
+        let validator = Arc::new(validator(&schema, self.bounded).ok()?);
+        self.compiled.insert(pattern.to_owned(), Arc::clone(&validator));
+        Some(validator)
     }
 }
 
 impl Checks {
+    /// Whether the row is known to be valid without a look at it as an object.
+    fn is_surely_valid(&self, cells: &Cells) -> bool {
+        let Some(flat) = &self.flat else { return false };
+        let checks = self.plan(cells).and_then(|plan| plan.checks.as_ref());
+        checks.is_some_and(|checks| flat.accepts(cells, checks))
+    }
+
+    /// The plan for the columns of this row, unless it is for others.
+    fn plan(&self, cells: &Cells) -> Option<&Plan> {
+        let columns = cells.columns();
+        let plan = self.plan.get_or_init(|| Plan {
+            columns: Arc::clone(columns),
+            types: columns.iter().map(|column| self.types.of_column(column)).collect(),
+            checks: self.flat.as_ref().and_then(|flat| flat.checks(columns)),
+        });
+        (Arc::ptr_eq(&plan.columns, columns) || plan.columns == *columns).then_some(plan)
+    }
+
+    /// Validates the object of these cells.
+    fn validate(&self, row: &Value, cells: &Cells) -> Result<(), SchemaViolation> {
+        self.validator.validate(row).map_err(|error| violation(&error, "the cell", Some(cells)))
+    }
+
     fn object_of(&self, cells: &Cells) -> Map<String, Value> {
+        let plan = self.plan(cells);
         let mut row = Map::new();
-        for (column, cell) in cells.iter() {
-            match self.types.coerce(column, cell) {
+        for (index, (column, cell)) in cells.iter().enumerate() {
+            let types = plan.map_or_else(|| self.types.of_column(column), |plan| plan.types[index]);
+            match coerce(cell, types) {
                 Coerced::Value(value) => {
                     row.insert(column.to_owned(), value);
                 }

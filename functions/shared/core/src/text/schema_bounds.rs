@@ -49,8 +49,15 @@ pub(super) struct Bounded {
     pub compiled_bytes: usize,
     /// The bound of a pattern's cache, in bytes.
     pub cache_bytes: usize,
+    /// How many different patterns it has.
+    pub patterns: usize,
+}
+
+impl Bounded {
     /// What its patterns take in memory at most, in bytes.
-    pub held_bytes: usize,
+    pub(super) fn held_bytes(&self) -> usize {
+        4 * self.compiled_bytes + 2 * self.cache_bytes * self.patterns
+    }
 }
 
 /// Checks the bounds of a schema.
@@ -66,8 +73,7 @@ pub(super) fn check_bounds(schema: &Value) -> Result<Bounded, SchemaError> {
     }
     let compiled_bytes = compiled_bytes(&found.patterns)?;
     let cache_bytes = (CACHES_MAX_BYTES / found.patterns.len().max(1)).min(1024 * 1024);
-    let held_bytes = 4 * compiled_bytes + 2 * cache_bytes * found.patterns.len();
-    Ok(Bounded { compiled_bytes, cache_bytes, held_bytes })
+    Ok(Bounded { compiled_bytes, cache_bytes, patterns: found.patterns.len() })
 }
 
 /// Checks the dialect that a subschema declares, if it declares one.
