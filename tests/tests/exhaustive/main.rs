@@ -9,6 +9,7 @@
 //! | `rows` | the rows, and each write under its condition |
 //! | `tasks` | the steps of the functions, each named after its row of 0001; messages and invocations |
 //! | `programs` | the order of the steps, depending on what each step finds |
+//! | `commits` | the steps of a commit, and those that follow it |
 //! | `resends` | the steps that follow a resume |
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
@@ -24,6 +25,7 @@
 //! reaches a state in which nothing moves. In that state the job must have ended, after at most one sweep per dead
 //! invocation and per lease that expired while its holder was alive.
 
+mod commits;
 mod model;
 mod programs;
 mod properties;

@@ -15,6 +15,7 @@ use crate::model::records::DATASET_WEIGHT;
 use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
 use crate::model::states::{JobOutcome, Status, Transition};
+pub use crate::model::stop::Stop;
 use crate::model::tally::Counts;
 use crate::model::warnings;
 use crate::text::Position;
@@ -312,78 +313,6 @@ pub struct Lease {
 /// How much longer a lease lasts than the invocation that takes it can run. So no other run works on the job before that
 /// invocation is over, even if the clocks of the two differ.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
-
-/// Why a job must stop. Set once and never changed within an attempt.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Stop {
-    /// What happened.
-    pub code: StopCode,
-    /// What happened, in words for a person.
-    pub message: String,
-    /// The row that caused it, if one did.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub row: Option<u64>,
-    /// The byte offset in the file where it happened, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub offset: Option<u64>,
-    /// When it was set.
-    pub at: Timestamp,
-}
-
-impl Stop {
-    /// A stop that no particular row caused.
-    pub fn because(code: StopCode, message: impl Into<String>, at: Timestamp) -> Self {
-        Self { code, message: message.into(), row: None, offset: None, at }
-    }
-
-    /// The job's deadline has passed.
-    pub fn deadline_exceeded(at: Timestamp) -> Self {
-        Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
-    }
-
-    /// The deadline of this job has passed. If none of its chunks has begun, it lacked capacity and not time.
-    pub fn overdue(job: &Job, at: Timestamp) -> Self {
-        match job.first_chunk_at {
-            Some(_) => Self::deadline_exceeded(at),
-            None => {
-                let message = "the job's deadline passed before any of its rows was processed; the system was busy with \
-                               other jobs, so try again later, or with a longer deadline";
-                Self::because(StopCode::CapacityExceeded, message, at)
-            }
-        }
-    }
-
-    /// More items failed than the job's tolerance allows.
-    pub fn tolerance_exceeded(counts: Counts, at: Timestamp) -> Self {
-        let Counts { succeeded, failed, .. } = counts;
-        let message = format!("{failed} of {} items failed, more than the job's tolerance allows", succeeded + failed);
-        Self::because(StopCode::ToleranceExceeded, message, at)
-    }
-
-    /// The item of this row held its thread for longer than this.
-    pub fn item_timeout(row: u64, timeout: Duration, at: Timestamp) -> Self {
-        let seconds = timeout.as_secs();
-        let message = format!(
-            "processing row {row} took longer than the {seconds} s that an item may take without a pause; simplify the \
-             schema's references and patterns, or remove or shorten the row, and create a new job"
-        );
-        Self { row: Some(row), ..Self::because(StopCode::ItemTimeout, message, at) }
-    }
-
-    /// The job's file changed after the job was created. `how` says how, `place` where it was noticed.
-    pub fn source_changed(how: &str, place: Option<Position>, at: Timestamp) -> Self {
-        Self {
-            code: StopCode::SourceChanged,
-            message: format!(
-                "the uploaded file {how} while the job was reading it; upload it again and create a new job"
-            ),
-            row: place.map(|place| place.row),
-            offset: place.map(|place| place.offset),
-            at,
-        }
-    }
-}
 
 /// The outcome of a completed job with these counts.
 pub const fn outcome(counts: Counts) -> JobOutcome {

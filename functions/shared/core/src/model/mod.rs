@@ -19,6 +19,7 @@ pub mod results;
 pub mod run_output;
 pub mod spec;
 pub mod states;
+pub mod stop;
 pub mod tally;
 pub mod upload;
 pub mod warnings;
