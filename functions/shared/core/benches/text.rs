@@ -23,6 +23,8 @@ enum Rows {
     Quoted,
     /// Every cell in quotes, and one of them has an escaped quote.
     Escaped,
+    /// A cell without quotes around it has one in it, for inches.
+    Stray,
     /// One cell has a thousand bytes.
     Long,
     /// JSON Lines.
@@ -35,8 +37,8 @@ const CITIES: [&str; 4] = ["Rome, Via Appia 7", "Llanfairpwllgwyngyll", "Bern", 
 const KINDS: [&str; 4] = ["private", "business", "school", "other"];
 
 impl Rows {
-    const CSV: [Self; 5] = [Self::Plain, Self::Crlf, Self::Quoted, Self::Escaped, Self::Long];
-    const ALL: [Self; 6] = [Self::Plain, Self::Crlf, Self::Quoted, Self::Escaped, Self::Long, Self::Json];
+    const CSV: [Self; 6] = [Self::Plain, Self::Crlf, Self::Quoted, Self::Escaped, Self::Stray, Self::Long];
+    const ALL: [Self; 7] = [Self::Plain, Self::Crlf, Self::Quoted, Self::Escaped, Self::Stray, Self::Long, Self::Json];
 
     fn dialect(self) -> Dialect {
         let format = if matches!(self, Self::Json) { Format::Jsonl } else { Format::Csv };
@@ -48,12 +50,13 @@ impl Rows {
         let name = format!("{} of {}", NAMES[row % 7], CITIES[row * 13 % 11 % 4]);
         let kind = KINDS[row * 7 % 13 % 4];
         let amount = format!("{}.{:02}", row * 7919 % 9973, row % 100);
-        let active = row % 3 == 0;
+        let active = row.is_multiple_of(3);
         *text += &match self {
             Self::Plain => format!("{id};{name};{kind};{amount};{active}\n"),
             Self::Crlf => format!("{id};{name};{kind};{amount};{active}\r\n"),
             Self::Quoted => format!("\"{id}\";\"{name}\";\"{kind}\";\"{amount}\";\"{active}\"\n"),
             Self::Escaped => format!("\"{id}\";\"The \"\"{name}\"\"\";\"{kind}\";\"{amount}\";\"{active}\"\n"),
+            Self::Stray => format!("{id};{name} 5\";{kind};{amount};{active}\n"),
             Self::Long => format!("{id};{name}{};{kind};{amount};{active}\n", " and many others".repeat(60)),
             Self::Json => format!(
                 "{{\"id\":{id},\"name\":\"{name}\",\"kind\":\"{kind}\",\"amount\":{amount},\"active\":{active}}}\n"

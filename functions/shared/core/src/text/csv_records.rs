@@ -114,15 +114,16 @@ impl<'a> CsvRecords<'a> {
             let byte = self.bytes.get(at);
             if byte == Some(&b'"') {
                 // Elsewhere than at the start of a cell it is a character like any other.
-                while at == cell_start {
-                    let quote = hits.find(|&at| self.bytes[at] == b'"')?;
-                    match self.bytes.get(quote + 1) {
-                        Some(b'"') => {
-                            hits.next();
-                            self.doubled.push(quote - start);
+                if at == cell_start {
+                    loop {
+                        let quote = hits.find(|&at| self.bytes[at] == b'"')?;
+                        match self.bytes.get(quote + 1) {
+                            Some(b'"') => self.doubled.push(quote - start),
+                            Some(&next) if next != self.delimiter && !matches!(next, b'\n' | b'\r') => return None,
+                            _ => break,
                         }
-                        Some(&next) if next != self.delimiter && !matches!(next, b'\n' | b'\r') => return None,
-                        _ => break,
+                        // The second one of the two.
+                        hits.next();
                     }
                 }
                 continue;

@@ -23,6 +23,7 @@ mod cells;
 mod coerce;
 mod columns;
 mod csv_records;
+mod csv_scan;
 mod flat_schema;
 mod formula;
 mod guess;

@@ -1,11 +1,11 @@
-//! Finds record boundaries in a stream of bytes, in constant memory. It skips most bytes with `memchr` instead of
-//! examining them one by one.
+//! Finds record boundaries in a stream of bytes, in constant memory.
 //!
 //! A scanner stores no bytes, only the start of the current record and its state. So the result does not depend on how
 //! the stream is divided into slices.
 
-use memchr::{memchr, memchr3};
+use memchr::memchr;
 
+use super::csv_scan::CsvScanner;
 use super::format::{Dialect, Format};
 
 /// The position of one record in the file.
@@ -63,9 +63,7 @@ impl RecordScanner {
     /// The start of the current record; between records, the earliest possible start of the next one.
     pub(super) fn record_start(&self) -> u64 {
         match self {
-            Self::Csv(CsvScanner { state: CsvState::Between, offset, .. }) => *offset,
-            Self::Csv(CsvScanner { state: CsvState::AfterCr(record), .. }) => record.start,
-            Self::Csv(scanner) => scanner.record_start,
+            Self::Csv(scanner) => scanner.record_start(),
             Self::Jsonl(scanner) => scanner.line_start,
         }
     }
@@ -73,148 +71,8 @@ impl RecordScanner {
     /// The offset of the next byte to scan.
     pub(super) fn offset(&self) -> u64 {
         match self {
-            Self::Csv(scanner) => scanner.offset,
+            Self::Csv(scanner) => scanner.offset(),
             Self::Jsonl(scanner) => scanner.offset,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CsvState {
-    /// Before a record. Line ends here are blank lines.
-    Between,
-    /// After a CR that ended a record. A following LF belongs to that record.
-    AfterCr(Span),
-    /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
-    /// opens.
-    Plain { cell_start: bool },
-    /// Inside quotes.
-    Quoted,
-    /// After a quote inside quotes: it is the closing quote or the first half of an escaped quote.
-    QuoteSeen,
-}
-
-/// Finds the same records as the `csv` crate with its default settings.
-#[derive(Debug)]
-pub(super) struct CsvScanner {
-    delimiter: u8,
-    offset: u64,
-    state: CsvState,
-    record_start: u64,
-    quote_offset: u64,
-}
-
-impl CsvScanner {
-    fn new(delimiter: u8, offset: u64) -> Self {
-        Self { delimiter, offset, state: CsvState::Between, record_start: offset, quote_offset: offset }
-    }
-
-    fn scan(&mut self, bytes: &[u8], mut found: impl FnMut(Span)) {
-        let mut at = 0;
-        while at < bytes.len() {
-            at = match self.state {
-                CsvState::Between => self.skip_blank(bytes, at),
-                CsvState::AfterCr(mut record) => {
-                    let line_feed = bytes[at] == b'\n';
-                    record.end += u64::from(line_feed);
-                    found(record);
-                    self.state = CsvState::Between;
-                    at + usize::from(line_feed)
-                }
-                CsvState::Plain { cell_start: true } if bytes[at] == b'"' => self.open_quote(at),
-                CsvState::Plain { .. } => self.scan_plain(bytes, at, &mut found),
-                CsvState::Quoted => self.scan_quoted(bytes, at),
-                CsvState::QuoteSeen if bytes[at] == b'"' => {
-                    self.state = CsvState::Quoted;
-                    at + 1
-                }
-                CsvState::QuoteSeen => {
-                    self.state = CsvState::Plain { cell_start: false };
-                    at
-                }
-            };
-        }
-        self.offset += bytes.len() as u64;
-    }
-
-    #[inline]
-    fn skip_blank(&mut self, bytes: &[u8], at: usize) -> usize {
-        match bytes[at..].iter().position(|byte| !matches!(byte, b'\n' | b'\r')) {
-            Some(blank) => {
-                self.record_start = self.offset + (at + blank) as u64;
-                self.state = CsvState::Plain { cell_start: true };
-                at + blank
-            }
-            None => bytes.len(),
-        }
-    }
-
-    #[inline]
-    fn open_quote(&mut self, at: usize) -> usize {
-        self.quote_offset = self.offset + at as u64;
-        self.state = CsvState::Quoted;
-        at + 1
-    }
-
-    /// Scans the inside of a quoted cell up to the next quote. Returns the index where it stopped.
-    #[inline]
-    fn scan_quoted(&mut self, bytes: &[u8], from: usize) -> usize {
-        let mut at = from;
-        while let Some(distance) = memchr(b'"', &bytes[at..]) {
-            let after = at + distance + 1;
-            // Continue directly if a quoted cell follows. Files with all cells quoted are common, and this halves the
-            // number of searches in them.
-            match bytes[after..] {
-                [delimiter, b'"', ..] if delimiter == self.delimiter && delimiter != b'"' => {
-                    at = self.open_quote(after + 1);
-                }
-                _ => {
-                    self.state = CsvState::QuoteSeen;
-                    return after;
-                }
-            }
-        }
-        bytes.len()
-    }
-
-    /// Scans up to the end of the record, the next opening quote or the end of the bytes. `from` must be outside quotes
-    /// and not an opening quote. Returns the index where it stopped.
-    #[inline]
-    fn scan_plain(&mut self, bytes: &[u8], from: usize, found: &mut impl FnMut(Span)) -> usize {
-        let mut at = from;
-        while let Some(distance) = memchr3(b'\n', b'"', b'\r', &bytes[at..]) {
-            let hit = at + distance;
-            match bytes[hit] {
-                // Every byte since `from` is outside quotes, so a delimiter here really separates cells.
-                b'"' if hit > from && bytes[hit - 1] == self.delimiter => {
-                    return self.open_quote(hit);
-                }
-                b'"' => at = hit + 1,
-                end => {
-                    let content_end = self.offset + hit as u64;
-                    let record = Span { start: self.record_start, content_end, end: content_end + 1 };
-                    if end == b'\r' {
-                        self.state = CsvState::AfterCr(record);
-                    } else {
-                        found(record);
-                        self.state = CsvState::Between;
-                    }
-                    return hit + 1;
-                }
-            }
-        }
-        self.state = CsvState::Plain { cell_start: bytes[bytes.len() - 1] == self.delimiter };
-        bytes.len()
-    }
-
-    fn finish(&mut self) -> Result<Option<Span>, OpenQuote> {
-        match std::mem::replace(&mut self.state, CsvState::Between) {
-            CsvState::Between => Ok(None),
-            CsvState::AfterCr(record) => Ok(Some(record)),
-            CsvState::Plain { .. } | CsvState::QuoteSeen => {
-                Ok(Some(Span { start: self.record_start, content_end: self.offset, end: self.offset }))
-            }
-            CsvState::Quoted => Err(OpenQuote { record_start: self.record_start, offset: self.quote_offset }),
         }
     }
 }
