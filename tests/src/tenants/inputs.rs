@@ -156,6 +156,7 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
         change("/resume"),
         change("/redrive"),
         post("/api/jobs", &on_foreign_file),
+        post("/api/jobs/estimate", &on_foreign_file),
     ];
     let flood = request(Method::POST, "/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/cancel", JSON, "");
     vec![

@@ -106,6 +106,8 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post(format!("/api/uploads/{file}/preview"), "", ""),
         Case::json(format!("/api/uploads/{file}/preview"), &json!({ "rows": 0 })),
         repeated(file),
+        Case::json("/api/jobs/estimate", &json!({ "jobType": "validate", "fileGuid": file })),
+        Case::json("/api/jobs/estimate", &json!({ "jobType": "validate" })),
         Case::post("/api/jobs", "application/json", "{"),
         Case::get("/api/jobs?limit=1&status=completed&after=00000000-0000-7000-8000-000000000000"),
         Case::get("/api/jobs?limit=0"),

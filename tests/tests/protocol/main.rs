@@ -6,6 +6,7 @@ mod audits;
 mod breakers;
 mod dead_letters;
 mod dedupes;
+mod estimates;
 mod holds;
 mod inputs;
 mod isolation;

@@ -13,7 +13,7 @@ use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_api::request::DedupeBy;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::{Job, Priority};
+use rowmill_core::model::job::{Job, JobWarning, Priority};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
@@ -33,7 +33,7 @@ pub use crate::error::CreateJobError;
 use crate::items;
 pub use crate::limits::CreateLimits;
 use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
-use crate::source::{self, DetectedSource, SourceDetector};
+use crate::source::{self, DetectedSource, FirstText, SourceDetector};
 use crate::tallies_ahead;
 
 /// The use case and the ports it works through.
@@ -89,6 +89,15 @@ enum Prepared {
     New(Box<NewJob>),
     /// This job does the same.
     Same(Box<Job>),
+}
+
+/// What a request asks for.
+pub(crate) struct Specified {
+    pub spec: Spec,
+    /// The text that the head of its input was read from.
+    pub first: FirstText,
+    /// What the owner should know about it, apart from the names of the columns.
+    pub warnings: Vec<JobWarning>,
 }
 
 /// What a dedupe key says.
@@ -187,23 +196,8 @@ impl Creator {
             self.refuse_if_full(owner, request).await?;
         }
         let now = self.clock.now();
-        let job_guid = self.entropy.job_guid(now);
-        let DetectedSource { source, head, warnings: found, first, .. } = match (job_type.input(), &request.items) {
-            (InputKind::File, None) => self.detector(now).file(owner, request).await?,
-            (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
-            (InputKind::Dataset, _) => source::dataset(request)?,
-            (InputKind::None, _) => {
-                source::refuse_input(request, "has no input")?;
-                source::text(keys::items(job_guid), items::text_of_none())
-            }
-        };
-        let mut spec = self.spec(job_guid, owner, request, source, head, now);
-        let processor = job_type.prepare(&spec)?;
-        spec.output = processor.output();
-        // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
-        if processor.is_fast() && spec.output.is_none() {
-            spec.limits = chunk_size::of_fast_items(&self.limits, &spec.source, &first);
-        }
+        let Specified { mut spec, first, warnings: found } =
+            self.specified(owner, request, &**job_type, self.entropy.job_guid(now), now).await?;
         let dedupe = match request.dedupe.and_then(|DedupeBy::File| dedupe::key(&spec, request)) {
             None => None,
             Some(key) => match self.deduped(owner, key, now).await? {
@@ -230,6 +224,34 @@ impl Creator {
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
     }
 
+    /// The spec of the request's job, with the beginning of its text. Writes nothing.
+    pub(crate) async fn specified(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        job_type: &dyn JobType,
+        job_guid: JobGuid,
+        now: Timestamp,
+    ) -> Result<Specified, CreateJobError> {
+        let DetectedSource { source, head, warnings, first, .. } = match (job_type.input(), &request.items) {
+            (InputKind::File, None) => self.detector(now).file(owner, request).await?,
+            (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
+            (InputKind::Dataset, _) => source::dataset(request)?,
+            (InputKind::None, _) => {
+                source::refuse_input(request, "has no input")?;
+                source::text(keys::items(job_guid), items::text_of_none())
+            }
+        };
+        let mut spec = self.spec(job_guid, owner, request, source, head, now);
+        let processor = job_type.prepare(&spec)?;
+        spec.output = processor.output();
+        // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
+        if processor.is_fast() && spec.output.is_none() {
+            spec.limits = chunk_size::of_fast_items(&self.limits, &spec.source, &first);
+        }
+        Ok(Specified { spec, first, warnings })
+    }
+
     /// The job that has this dedupe key, if it is of use, or else what takes its place.
     async fn deduped(&self, owner: &Owner, key: String, now: Timestamp) -> Result<Deduped, PortError> {
         let known = self.jobs.deduped(owner, &key, now).await?;
@@ -246,7 +268,7 @@ impl Creator {
     }
 
     /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may use.
-    fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
+    pub(crate) fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
         let highest = self.owner_priorities.highest(owner);
         match request.priority {
             None => Ok(Priority::default().at_most(highest)),

@@ -13,13 +13,14 @@ use rowmill_core::progress::job_view;
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
-/// Answers `POST /api/jobs` and `POST /api/uploads/{fileGuid}/preview`.
+/// Answers `POST /api/jobs`, `POST /api/jobs/estimate` and `POST /api/uploads/{fileGuid}/preview`.
 ///
 /// # Errors
 /// The problem to answer.
 pub async fn handle(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, call).await,
+        Operation::EstimateJob => estimate(creator, call).await,
         Operation::PreviewUpload => preview(creator, call).await,
         _ => Err(Problem::no_such_route()),
     }
@@ -37,6 +38,12 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
         response.headers_mut().insert("location", location);
     }
     Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+}
+
+async fn estimate(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+    let body: CreateJobRequest = read_json_up_to(&call.request, JSON_MAX_BYTES + ITEMS_MAX_BYTES)?;
+    let estimate = creator.estimate(call.owner()?, &body).await.map_err(|error| problem(error, creator))?;
+    Ok(json_response(200, &estimate))
 }
 
 async fn preview(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {

@@ -10,6 +10,7 @@ pub mod chunk_size;
 pub mod create;
 pub mod dedupe;
 pub mod error;
+pub mod estimate;
 pub mod handler;
 pub mod items;
 pub mod limits;

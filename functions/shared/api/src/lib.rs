@@ -17,6 +17,7 @@ pub mod cost;
 pub mod dead_letter;
 pub mod document;
 pub mod entries;
+pub mod estimate;
 pub mod ids;
 pub mod item;
 pub mod job;

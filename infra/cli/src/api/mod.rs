@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 use rowmill_api::audit::AuditView;
 use rowmill_api::dead_letter::{self, DeadLetterList};
+use rowmill_api::estimate::EstimateView;
 use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::item::{FailedItem, FailedItemPage};
 use rowmill_api::job::{JobPage, JobView};
@@ -204,6 +205,11 @@ impl ApiClient {
         call.idempotency_key = Some(idempotency_key);
         let answer = self.tried(call).await.1?;
         Ok((answer.body, answer.status == StatusCode::OK))
+    }
+
+    /// What a job would cost and take. Creates none.
+    pub async fn estimate_job(&self, job: &CreateJobRequest) -> Result<Shown<EstimateView>, ApiError> {
+        self.answer(self.call("estimate job", Operation::EstimateJob, "").json(job)).await
     }
 
     /// The job as it is now.

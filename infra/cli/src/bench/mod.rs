@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rowmill_api::cost::JobCost;
 use rowmill_api::job::JobView;
 use rowmill_api::request::CreateJobRequest;
 use rowmill_api::status::Status;
@@ -85,8 +86,19 @@ pub struct Measurement {
     pub upload: Duration,
     /// From the job's creation to its end, by the API's clock.
     pub job: Duration,
+    /// What the API expected the job to use, and what the job says that it has used.
+    pub said: Said,
     /// What the functions used. `None` without access to their logs.
     pub usage: Option<FunctionUsage>,
+}
+
+/// The cost of a job, before and after it.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// The estimate. `None` if an older API has none.
+    pub estimate: Option<JobCost>,
+    /// The cost of the ended job.
+    pub truth: Option<JobCost>,
 }
 
 /// Logs and memory sizes of the functions.
@@ -115,15 +127,16 @@ pub async fn measure(
     let begun = Instant::now();
     let stored = store(api, file, None, &silent).await?;
     let upload = begun.elapsed();
-    let unreadable = |source| BenchError::File { what: "the functions' logs", source };
-    let mark =
-        function_logs.map(|function_logs| LogPosition::now(function_logs.logs)).transpose().map_err(unreadable)?;
     let new_job = CreateJobRequest {
         job_type: bench_type.word().to_owned(),
         file_guid: Some(stored.upload.file_guid),
         params: bench_type.params(),
         ..CreateJobRequest::default()
     };
+    let estimate = api.estimate_job(&new_job).await.ok().and_then(|estimate| estimate.cost.clone());
+    let unreadable = |source| BenchError::File { what: "the functions' logs", source };
+    let mark =
+        function_logs.map(|function_logs| LogPosition::now(function_logs.logs)).transpose().map_err(unreadable)?;
     let begun = Instant::now();
     let job = api.create_job(&new_job, Uuid::new_v4()).await?;
     let job = follow(api, job, &Patience { listens: is_watched, ..Patience::default() }, observer).await?;
@@ -139,7 +152,8 @@ pub async fn measure(
         }
         _ => None,
     };
-    Ok(Measurement { upload, job: took(&job).unwrap_or(seen), usage })
+    let said = Said { estimate, truth: job.cost.clone() };
+    Ok(Measurement { upload, job: took(&job).unwrap_or(seen), said, usage })
 }
 
 /// S3 write requests of an upload. A multipart upload needs two more, to start and to complete it.

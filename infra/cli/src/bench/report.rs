@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rowmill_api::cost::PriceList;
+use rowmill_api::cost::{JobCost, PriceList};
 use serde_json::{Value, json};
 
 use super::cost::FunctionUsage;
-use super::{BenchType, Measurement};
+use super::{BenchType, Measurement, Said};
 use crate::terminal::{bytes, count, span, table};
 
 /// The runs of a benchmark, summarized by medians.
@@ -70,8 +70,10 @@ impl Report<'_> {
         }
         text += &table(&lines, &[]);
         match self.usage() {
-            Some(usage) => text + &self.requests(usage) + &self.memory(usage) + &self.cost(usage),
-            None => text + "The functions' logs are not available: requests and cost are not known.\n",
+            Some(usage) => text + &self.requests(usage) + &self.memory(usage) + &self.cost(usage) + &self.said(),
+            None => {
+                text + "The functions' logs are not available: requests by function are not known.\n" + &self.said()
+            }
         }
     }
 
@@ -125,6 +127,34 @@ impl Report<'_> {
         text + &format!("  {region} since {since}, arm64, no free tier; Lambda time as on this machine\n")
     }
 
+    /// Estimate and truth of the run that took the median time, side by side.
+    fn said(&self) -> String {
+        let median = self.job();
+        let said = self.runs.iter().find(|run| run.job == median).map(|run| &run.said);
+        let Some(Said { estimate: Some(estimate), truth: Some(truth) }) = said else { return String::new() };
+        let line = |name: &str, of: fn(&JobCost) -> f64, digits: usize| {
+            let (before, after) = (of(estimate), of(truth));
+            let off = match after > 0.0 {
+                true => format!("{:+.0} %", (before / after - 1.0) * 100.0),
+                false => String::new(),
+            };
+            vec![format!("  {name}"), format!("{before:.digits$}"), format!("{after:.digits$}"), off]
+        };
+        let rows = [
+            ["  the job", "estimate", "truth", "off"].map(str::to_owned).to_vec(),
+            line("dollars", |cost| cost.usd, 9),
+            line("requests", |cost| cost.requests as f64, 0),
+            line("DynamoDB units written", |cost| cost.write_units, 1),
+            line("DynamoDB units read", |cost| cost.read_units, 1),
+            line("S3 reads", |cost| cost.s3_reads as f64, 0),
+            line("S3 writes", |cost| cost.s3_writes as f64, 0),
+            line("SQS requests", |cost| cost.sqs_requests as f64, 0),
+            line("Lambda requests", |cost| cost.lambda_requests as f64, 0),
+            line("Lambda GB-seconds", |cost| cost.lambda_gb_seconds, 3),
+        ];
+        format!("\nEstimate and truth, as the API says them\n{}", table(&rows, &[1, 2, 3]))
+    }
+
     /// The result as JSON, including every run.
     pub fn to_json(&self) -> Value {
         let usage = self.usage();
@@ -143,6 +173,8 @@ impl Report<'_> {
             "runs": self.runs.iter().map(|run| json!({
                 "jobSeconds": seconds(run.job),
                 "uploadSeconds": seconds(run.upload),
+                "estimate": run.said.estimate,
+                "cost": run.said.truth,
                 "peakRssBytes": run.usage.as_ref().map(peaks),
             })).collect::<Vec<_>>(),
         })
@@ -173,7 +205,9 @@ mod tests {
             peak_rss_bytes: [("process-items".to_owned(), 30 << 20)].into(),
             ..FunctionUsage::default()
         };
-        Measurement { upload: Duration::from_millis(500), job: Duration::from_secs(seconds), usage: Some(usage) }
+        let of = |write_halves| Some(JobCost::of(&rowmill_api::cost::Usage { write_halves, ..Default::default() }));
+        let said = Said { estimate: of(440), truth: of(400) };
+        Measurement { upload: Duration::from_millis(500), job: Duration::from_secs(seconds), said, usage: Some(usage) }
     }
 
     fn report(runs: &[Measurement]) -> Report<'_> {
@@ -194,6 +228,7 @@ mod tests {
             "DynamoDB units: 0.0 read, 200.0 written\n",
             "  process-items  30.00 MiB\n",
             "  DynamoDB                    $0.0013\n",
+            "  DynamoDB units written        220.0        200.0  +10 %\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
@@ -204,7 +239,7 @@ mod tests {
         let runs = [Measurement { usage: None, ..run(5, 0) }];
         let text = report(&runs).to_text();
         assert!(text.starts_with("validate, 100,000 rows: 20,000 rows/s end to end\n"), "{text}");
-        assert!(text.ends_with("cost are not known.\n"));
+        assert!(text.contains("by function are not known.\n\nEstimate and truth"), "{text}");
         assert_eq!(report(&runs).to_json()["usage"], Value::Null);
     }
 

@@ -4,19 +4,22 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use std::{fs, io};
 
+use rowmill_api::estimate::EstimateView;
 use rowmill_api::ids::FileGuid;
 use rowmill_api::request::{CreateJobRequest, DedupeBy};
 use serde_json::{Map, Value};
 
-use super::CommandError;
 use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
+use super::{CommandError, print, print_json};
 use crate::download::Folder;
 use crate::follow::Reporter;
+use crate::terminal::{count, dollars, escape_controls, span, table};
 use crate::upload::{RememberedUploads, SourceFile, store};
 
 /// The longest name of a file that goes into the metadata of its job, in bytes.
@@ -58,6 +61,9 @@ pub struct RunArgs {
     /// How the job is run.
     #[command(flatten)]
     pub lifecycle: LifecycleArgs,
+    /// Print what the job would cost and take, and create none
+    #[arg(long, conflicts_with = "results")]
+    pub estimate: bool,
     /// Print progress as JSON lines; the last one is the job
     #[arg(long)]
     pub json: bool,
@@ -161,6 +167,15 @@ async fn run(
         priority: args.lifecycle.priority.priority,
         metadata: source.metadata(),
     };
+    if args.estimate {
+        drop(reporter);
+        let estimate = connection.api.estimate_job(&new_job).await?;
+        match args.json {
+            true => print_json(&estimate)?,
+            false => print(&estimated(&estimate))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
     let job = job_run.create_and_follow(&new_job, &mut reporter).await?;
     let fetched = match &args.results {
@@ -173,9 +188,32 @@ async fn run(
     job_run.conclude(&job, fetched).await
 }
 
+/// An estimate as lines of text.
+fn estimated(estimate: &EstimateView) -> String {
+    let (Some(items), Some(chunks), Some(cost)) = (estimate.items, estimate.chunks, &estimate.cost) else {
+        return "The beginning of the input does not tell how long it is, so nothing can be estimated.\n".to_owned();
+    };
+    let about = if estimate.items_final { "" } else { "about " };
+    let region = escape_controls(&cost.price_region);
+    let mut rows = vec![
+        ("items", format!("{about}{}", count(items))),
+        ("chunks", count(chunks)),
+        ("requests", count(cost.requests)),
+        ("cost", format!("{}, list price of {region}", dollars(cost.usd))),
+    ];
+    if let Some(seconds) = estimate.seconds_at_least {
+        let least = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        rows.push(("takes", format!("{} at least, with all workers of AWS", span(least))));
+    }
+    let rows: Vec<_> = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]).collect();
+    "Estimate; no job was created\n".to_owned() + &table(&rows, &[])
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+
+    use rowmill_api::routes::Body as _;
 
     use super::*;
 
@@ -184,6 +222,18 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
         let items = read_items(file.path()).map_err(|error| error.explain())?;
         Ok(serde_json::to_string(&items).unwrap())
+    }
+
+    #[test]
+    fn an_estimate_is_shown_as_far_as_it_is_known() {
+        let mut estimate = EstimateView::example();
+        let expected = "Estimate; no job was created\n  items     about 11,000\n  chunks    22\n  requests  133\n  \
+                        cost      $0.000183, list price of us-east-1\n  takes     1.5 s at least, with all workers of AWS\n";
+        assert_eq!(estimated(&estimate), expected);
+        (estimate.items_final, estimate.seconds_at_least) = (true, Some(1e300));
+        assert!(estimated(&estimate).contains("items     11,000\n"));
+        estimate.items = None;
+        assert!(estimated(&estimate).contains("nothing can be estimated"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::cost::{JobCost, Usage};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
 use crate::document::OpenApiDocument;
+use crate::estimate::EstimateView;
 use crate::ids::{FileGuid, JobGuid};
 use crate::item::{FailedItem, FailedItemPage, ItemTable, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning};
@@ -47,6 +48,7 @@ examples! {
     RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
     UploadView => upload(),
     SignPartsRequest => SignPartsRequest { from: Some(58) },
+    EstimateView => estimate(),
     PreviewRequest => preview_request(),
     PreviewView => preview(),
     JobView => job(),
@@ -131,6 +133,16 @@ fn cost() -> JobCost {
         lambda_requests: 6,
         lambda_mb_ms: 4_587_520,
     })
+}
+
+fn estimate() -> EstimateView {
+    EstimateView {
+        items: Some(11_000),
+        items_final: false,
+        chunks: Some(22),
+        cost: Some(cost()),
+        seconds_at_least: Some(1.5),
+    }
 }
 
 /// An announced upload that is sent with one presigned request.

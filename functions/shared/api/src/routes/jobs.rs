@@ -7,6 +7,7 @@ use super::{
 use crate::audit::AuditView;
 use crate::dead_letter::DeadLetterList;
 use crate::document::OpenApiDocument;
+use crate::estimate::EstimateView;
 use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
@@ -60,6 +61,36 @@ routes!(
             (429, OwnerFull),
             (503, JobTypeFull),
             (503, SystemFull),
+        ],
+        guarded: true,
+    },
+    Route {
+        operation: EstimateJob,
+        method: "POST",
+        path: "/api/jobs/estimate",
+        function: "create-job",
+        summary: "Estimate what a job costs",
+        description: "Says what a job of this request would cost and how long it would take at least. Reads the beginning of its \
+                      file, and creates nothing. It takes no slot, so limits of active jobs do not matter.",
+        parameters: &[],
+        body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), files: &[] }),
+        answers: &[Answer {
+            status: 200,
+            description: "The estimate.",
+            json: &[Json::of::<EstimateView>()],
+            headers: &[],
+        }],
+        problems: &[
+            (403, PriorityNotAllowed),
+            (404, NotFound),
+            (409, UploadIncomplete),
+            (409, Changed),
+            (422, InvalidParams),
+            (422, UnknownJobType),
+            (422, UnknownUpload),
+            (422, UploadSizeMismatch),
+            (422, UploadChanged),
+            (422, UnreadableFile),
         ],
         guarded: true,
     },

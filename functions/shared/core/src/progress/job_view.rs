@@ -150,3 +150,31 @@ fn message(job: &Job, percent: u8) -> String {
         (Status::Failed, None) => "Job failed".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use crate::model::tally::{Tally, Totals};
+    use crate::text::Position;
+
+    fn sends(requests: u64) -> Usage {
+        Usage::NONE.with_sends(requests)
+    }
+
+    #[test]
+    fn the_cost_of_a_job_has_each_tally_once() {
+        let open = Tally::of(1, 1, Position { offset: 0, row: 1 }, &[], fixtures::job().created_at);
+        let counters = Counters {
+            totals: Totals { usage: sends(20), ..Totals::default() },
+            open: vec![Tally { usage: sends(300), ..open }],
+        };
+        let cost = |status, usage| {
+            let job = Job { status, usage, ..fixtures::job() };
+            of(&job, Some(&counters)).cost.map(|cost| cost.sqs_requests)
+        };
+        assert_eq!(cost(Status::Running, sends(1)), Some(321));
+        assert_eq!(cost(Status::Failed, sends(321)), Some(321), "the row of an ended job includes its tallies");
+        assert_eq!(cost(Status::Failed, Usage::NONE), None, "a job of a version that did not count");
+    }
+}

@@ -1,0 +1,97 @@
+//! What a job would cost and take. Nothing is created.
+//!
+//! It is part of this function for the same reason as the preview: it must detect the same source and find the same refusals as a new
+//! job. The input is counted where all of it is at hand, and else judged by its beginning.
+
+mod model;
+
+use rowmill_api::cost::JobCost;
+use rowmill_api::estimate::EstimateView;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::packing::Packing;
+use rowmill_core::model::spec::{Source, Spec};
+use rowmill_core::text::{ChunkCutter, Position};
+use rowmill_formats::decode_prefix;
+
+use crate::create::{Creator, Specified};
+use crate::error::CreateJobError;
+use crate::estimate::model::Size;
+use crate::request::{CreateJobRequest, check};
+use crate::source::FirstText;
+
+/// The most text of a packed file that is decoded to find out how much text there is, in bytes.
+const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+impl Creator {
+    /// What a job of this request would cost and take.
+    ///
+    /// # Errors
+    /// See [`CreateJobError`]: those of the job, except that limits of active jobs do not matter.
+    pub async fn estimate(&self, owner: &Owner, request: &CreateJobRequest) -> Result<EstimateView, CreateJobError> {
+        check(request, self.limits.deadlines.maximum_seconds)?;
+        let job_type = self.job_type(request)?;
+        self.priority(owner, request)?;
+        let now = self.clock.now();
+        let Specified { spec, first, .. } =
+            self.specified(owner, request, &**job_type, self.entropy.job_guid(now), now).await?;
+        let Some(size) = self.size(&spec, &first).await? else {
+            return Ok(EstimateView {
+                items: None,
+                items_final: false,
+                chunks: None,
+                cost: None,
+                seconds_at_least: None,
+            });
+        };
+        let workers = u64::from(self.limits.workers) * u64::from(self.limits.chunks_per_invocation);
+        let at_once = request.max_concurrency.map_or(workers, |width| workers.min(width.into()));
+        let estimate = model::of(&spec, size, at_once);
+        Ok(EstimateView {
+            items: Some(size.items),
+            items_final: first.whole,
+            chunks: Some(estimate.chunks),
+            cost: Some(JobCost::of(&estimate.usage)),
+            seconds_at_least: Some(estimate.seconds_at_least),
+        })
+    }
+
+    /// How large the input is, if its beginning tells.
+    async fn size(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
+        let text_bytes = match &spec.source {
+            _ if first.whole => first.bytes.len() as u64,
+            Source::File(file) => file.size,
+            Source::Packed { file, packing: Packing::Text { compression, charset } } => {
+                let length = self.limits.header_max_bytes.min(file.size);
+                let prefix = self.objects.read_range(&file.key, &file.etag, 0..length).await?;
+                let (text, _) = decode_prefix(*compression, *charset, &prefix, false, DECODED_MAX_BYTES)?;
+                let bytes = u128::from(file.size) * text.len() as u128 / u128::from(length.max(1));
+                u64::try_from(bytes).unwrap_or(u64::MAX)
+            }
+            Source::Packed { .. } | Source::Dataset { .. } => return Ok(None),
+        };
+        Ok(size_of(spec, first, text_bytes))
+    }
+}
+
+/// How large a text of so many bytes is that begins like this. None if not even one record ends in it.
+fn size_of(spec: &Spec, first: &FirstText, text_bytes: u64) -> Option<Size> {
+    let start = Position { offset: spec.head.data_start, row: 1 };
+    let data = usize::try_from(start.offset).ok().and_then(|start| first.bytes.get(start..)).unwrap_or_default();
+    let mut cutter = ChunkCutter::new(&spec.head.dialect, spec.limits, start);
+    let mut chunks = Vec::new();
+    cutter.push(data, &mut chunks);
+    // A quote that is never closed is found by the job.
+    cutter.finish(&mut chunks).ok();
+    let mut seen: u64 = chunks.iter().map(|chunk| u64::from(chunk.items)).sum();
+    if first.whole {
+        return Some(Size { items: seen, bytes: data.len() as u64 });
+    }
+    // The last record goes on behind this text.
+    let (mut bytes, last_line) = (data.len(), data.iter().rposition(|byte| *byte == b'\n'));
+    if let Some(end) = last_line.filter(|end| end + 1 < data.len()) {
+        (seen, bytes) = (seen.saturating_sub(1), end + 1);
+    }
+    let all = text_bytes.saturating_sub(start.offset);
+    let items = u128::from(seen) * u128::from(all) / (bytes as u128).max(1);
+    Some(Size { items: u64::try_from(items).unwrap_or(u64::MAX), bytes: all }).filter(|_| seen > 0)
+}

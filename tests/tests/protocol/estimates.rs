@@ -1,0 +1,101 @@
+//! What a job would cost: near what it comes to, and nothing is created.
+
+use acceptance::files;
+use acceptance::use_cases::Limits;
+use acceptance::world::World;
+use create_job::create::CreateJobError;
+use rowmill_api::estimate::EstimateView;
+use rowmill_core::ports::{JobFilter, Jobs as _};
+use rowmill_core::text::ChunkLimits;
+use serde_json::{Value, json};
+
+/// Limits of chunks as in a deployment. Rows of a `validate` stay in chunks of 500.
+fn limits() -> Limits {
+    Limits {
+        chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
+        ..Limits::default()
+    }
+}
+
+async fn try_estimate(world: &World, request: Value) -> Result<EstimateView, CreateJobError> {
+    let request = serde_json::from_value(request).expect("a request");
+    let estimate = world.creator.estimate(&World::owner(), &request).await?;
+    let filter = JobFilter { limit: 10, ..JobFilter::default() };
+    let created = world.jobs.jobs(&World::owner(), &filter, world.creator.clock.now()).await.unwrap();
+    assert_eq!(created.jobs, [], "an estimate creates nothing");
+    Ok(estimate)
+}
+
+async fn estimate_of(content_type: &str, bytes: impl Into<bytes::Bytes>) -> EstimateView {
+    let world = World::new(limits());
+    let file = world.store(content_type, bytes).await;
+    try_estimate(&world, json!({ "jobType": "validate", "fileGuid": file })).await.unwrap()
+}
+
+/// So many rows. Every third one has a line break in a cell, and all are of different lengths.
+fn rows(count: usize) -> String {
+    let row =
+        |n: usize| format!("{n},\"{}{}\"\n", if n.is_multiple_of(3) { "a\nb" } else { "c" }, "x".repeat(n * 7 % 23));
+    "id,text\n".to_owned() + &(1..=count).map(row).collect::<String>()
+}
+
+#[tokio::test]
+async fn the_items_of_a_short_input_are_counted() {
+    let estimate = estimate_of("text/csv", rows(700)).await;
+    assert_eq!((estimate.items, estimate.items_final, estimate.chunks), (Some(700), true, Some(2)));
+    let world = World::new(limits());
+    let of_items = try_estimate(&world, json!({ "jobType": "validate", "items": [{"a": 1}, {"a": 2}] })).await.unwrap();
+    assert_eq!((of_items.items, of_items.items_final, of_items.chunks), (Some(2), true, Some(1)));
+    let none = estimate_of("text/csv", "id\n").await;
+    assert_eq!((none.items, none.chunks), (Some(0), Some(0)));
+    assert!(none.cost.is_some_and(|cost| cost.usd > 0.0), "a job without items costs its rows");
+}
+
+#[tokio::test]
+async fn the_items_of_a_long_file_are_judged_by_its_beginning() {
+    let near = |estimate: &EstimateView, actual: u64, percent: u64| {
+        let items = estimate.items.expect("known");
+        assert!(items.abs_diff(actual) * 100 <= actual * percent, "{items} of {actual}");
+        assert!(!estimate.items_final);
+    };
+    let plain = rows(100_000);
+    let estimate = estimate_of("text/csv", plain.clone()).await;
+    near(&estimate, 100_000, 8);
+    let less = estimate_of("text/csv", rows(10_000)).await;
+    near(&less, 10_000, 8);
+    let cost = |estimate: &EstimateView| estimate.cost.as_ref().expect("known").usd;
+    assert!(cost(&estimate) > 2.0 * cost(&less) && cost(&estimate) < 10.0 * cost(&less));
+    near(&estimate_of("application/gzip", files::gzip(plain.as_bytes())).await, 100_000, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_of_unknown_length_has_no_estimate() {
+    let workbook = estimate_of("application/octet-stream", files::data("unicode.xlsx")).await;
+    let unknown = EstimateView { items: None, items_final: false, chunks: None, cost: None, seconds_at_least: None };
+    assert!(workbook.items_final || workbook == unknown, "{workbook:?}");
+    let world = World::new(limits());
+    let export = try_estimate(&world, json!({ "jobType": "export", "params": { "dataset": "d" } })).await.unwrap();
+    assert_eq!(export, unknown);
+}
+
+#[tokio::test]
+async fn a_bomb_is_judged_within_bounds() {
+    let mut bomb = b"a,b\n".to_vec();
+    bomb.resize(64 << 20, b'\n');
+    let bomb = estimate_of("application/gzip", files::gzip(&bomb)).await;
+    assert!(!bomb.items_final, "{bomb:?}");
+}
+
+#[tokio::test]
+async fn what_a_job_is_refused_for_its_estimate_is_refused_for() {
+    let world = World::new(limits());
+    let unknown = try_estimate(&world, json!({ "jobType": "nothing" })).await;
+    assert!(matches!(unknown, Err(CreateJobError::UnknownJobType { .. })));
+    let file = "00000000-0000-4000-8000-000000000000";
+    let of_nobody = try_estimate(&world, json!({ "jobType": "validate", "fileGuid": file })).await;
+    assert!(matches!(of_nobody, Err(CreateJobError::UnknownUpload(_))));
+    let file = world.store("text/csv", "a\n1\n").await;
+    let params = json!({ "schema": { "type": 7 } });
+    let wrong = try_estimate(&world, json!({ "jobType": "validate", "fileGuid": file, "params": params })).await;
+    assert!(matches!(wrong, Err(CreateJobError::Params(_))));
+}
