@@ -10,6 +10,7 @@ mod holds;
 mod inputs;
 mod isolation;
 mod lanes;
+mod neighbours;
 mod owner_priorities;
 mod pauses;
 mod previews;

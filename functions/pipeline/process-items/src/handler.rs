@@ -8,6 +8,7 @@ use rowmill_aws::metrics::{self, Metric};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::messages::ChunkMessage;
 
+use crate::neighbours::Neighbours;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
 use crate::watch::JobWatch;
@@ -17,7 +18,8 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
-    let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE);
+    let watch = JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), WATCH_MAX_AGE)
+        .with_neighbours(Neighbours::of(&batch.deliveries));
     let time_left = batch.deadline.duration_since(processor.clock.now());
     let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);

@@ -25,6 +25,7 @@ use rowmill_core::progress::stop::stop_overdue;
 use rowmill_core::text::Chunk;
 
 use crate::good_runs::GoodRuns;
+use crate::neighbours::{SharedObjects, SharedRead};
 use crate::prepared::{Prepared, PreparedJobs};
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
@@ -94,6 +95,8 @@ pub(crate) struct Delivery<'a> {
     pub watch: &'a JobWatch,
     /// The chunk's checkpoint; blank if it has none, or if the message is its first delivery.
     pub checkpoint: Checkpoint,
+    /// The read that the chunk shares with its neighbours.
+    pub shared: Option<Arc<SharedRead>>,
 }
 
 impl ChunkProcessor {
@@ -108,6 +111,7 @@ impl ChunkProcessor {
         deadline: Timestamp,
         watch: &JobWatch,
     ) -> Result<ChunkEnd, RunError> {
+        let shared = watch.neighbours.take(message);
         let job = match watch.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(ChunkEnd::Past),
             job => job?,
@@ -124,7 +128,7 @@ impl ChunkProcessor {
             checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);
         }
         let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
-        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, checkpoint };
+        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, checkpoint, shared };
         if job.stop.is_some() {
             return self.skip(&delivery).await;
         }
@@ -206,7 +210,8 @@ impl ChunkProcessor {
         delivery: &Delivery<'_>,
         prepared: &Prepared,
     ) -> Result<(Vec<InputItem>, Progress), RunError> {
-        let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
+        let objects = SharedObjects { objects: &*self.objects, shared: delivery.shared.as_deref() };
+        let items = read_input(&objects, &prepared.spec, &prepared.columns, delivery.message).await?;
         let run_output =
             run_output::of_checkpoint(&*self.objects, delivery.message.job_guid, &delivery.checkpoint).await?;
         Ok((items, Progress::of(&delivery.checkpoint, run_output)))

@@ -10,6 +10,8 @@ use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Clock, JobStore, PortError};
 use tokio::sync::Mutex;
 
+use crate::neighbours::Neighbours;
+
 /// The jobs of one batch of deliveries. It is created after the batch was received, so no read is older than a
 /// delivery.
 pub struct JobWatch {
@@ -17,6 +19,7 @@ pub struct JobWatch {
     clock: Arc<dyn Clock>,
     max_age: Duration,
     seen: Mutex<HashMap<JobGuid, Seen>>,
+    pub(crate) neighbours: Neighbours,
 }
 
 struct Seen {
@@ -27,7 +30,12 @@ struct Seen {
 impl JobWatch {
     /// A watch that reads a job again if its last read is older than `max_age`.
     pub fn new(jobs: Arc<dyn JobStore>, clock: Arc<dyn Clock>, max_age: Duration) -> Self {
-        Self { jobs, clock, max_age, seen: Mutex::default() }
+        Self { jobs, clock, max_age, seen: Mutex::default(), neighbours: Neighbours::default() }
+    }
+
+    /// With the neighbours among the deliveries: their chunks share reads.
+    pub fn with_neighbours(self, neighbours: Neighbours) -> Self {
+        Self { neighbours, ..self }
     }
 
     /// The job, as it was at most `max_age` ago.
