@@ -252,8 +252,8 @@ impl Run {
             deliveries.extend(others.into_iter().map(|(delivery, _)| delivery));
         }
         self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
-            let messages = chunks.iter().map(|(message, _)| message);
-            let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, messages);
+            let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
+            let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);
             let runs = chunks.iter().map(async |(message, redelivered)| {
                 reply(match message.lane {
                     Some(_) => processor.process_on_lane(&receipt, message, *redelivered, deadline, &invocation).await,

@@ -43,13 +43,13 @@ impl World {
     /// # Errors
     /// If the process crashes, or the chunk fails.
     pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
-        let invocation = Invocation::new(&self.processor, Duration::ZERO, [message]);
+        let invocation = Invocation::new(&self.processor, Duration::ZERO, [(message, redelivered)]);
         self.processor.process(message, redelivered, self.deadline(), &invocation).await
     }
 
     /// Delivers chunks to one invocation, each with whether it was delivered before.
     pub async fn try_process_together(&self, messages: &[(ChunkMessage, bool)]) -> Vec<Result<ChunkEnd, RunError>> {
-        let received = messages.iter().map(|(message, _)| message);
+        let received = messages.iter().map(|(message, redelivered)| (message, *redelivered));
         let invocation = Invocation::new(&self.processor, WATCH_MAX_AGE, received);
         let runs = messages
             .iter()

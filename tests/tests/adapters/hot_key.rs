@@ -181,29 +181,41 @@ impl World {
     }
 }
 
-async fn run(workers: usize, chunks_per_invocation: usize) -> (u32, Duration) {
+/// What DynamoDB answered to a job.
+struct Run {
+    time: Duration,
+    written: u32,
+    throttled: u32,
+}
+
+async fn run(workers: usize, chunks_per_invocation: usize) -> Run {
     let world = world(chunks_per_invocation).await;
     let job = world.job().await;
     world.server.limit_keys(KEY_WRITES);
     let time = world.run(workers).await;
     let (throttled, written) = world.server.throttled();
     let most_deliveries = *world.most_deliveries.lock().unwrap();
-    println!("{workers} workers: {CHUNKS} chunks in {time:?}, {written} writes, {throttled} throttled attempts");
+    println!(
+        "{workers} workers, {chunks_per_invocation} chunks an invocation: {CHUNKS} chunks in {time:?}, {written} writes, \
+         {throttled} throttled attempts"
+    );
     let totals = world.store.totals(job, 1).await.unwrap();
     assert_eq!(totals.counts, Counts { succeeded: ITEMS, failed: 0, skipped: 0 });
     assert_eq!(most_deliveries, 1, "no message is given back because of throttling");
-    (throttled, time)
+    Run { time, written, throttled }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_writes_too_fast_is_throttled_and_no_message_is_delivered_twice() {
-    let (throttled, time) = run(100, 10).await;
-    assert!(throttled > 0, "the key takes all that 100 workers commit");
-    // Every chunk is a write of the key, if its tally has no commit for several.
-    assert!(time < Duration::from_secs(60), "{time:?}");
+    let alone = run(100, 1).await;
+    assert!(alone.throttled > 0, "the key takes all that 100 workers commit");
+    assert!(alone.time < Duration::from_secs(60), "{:?}", alone.time);
+    // A joint commit is one write of the key.
+    let together = run(100, 10).await;
+    assert!(together.written * 4 < alone.written && together.throttled < alone.throttled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_writes_slowly_is_not_throttled() {
-    assert_eq!(run(1, 1).await.0, 0);
+    assert_eq!(run(1, 1).await.throttled, 0);
 }

@@ -89,7 +89,7 @@ async fn a_lane_is_held_until_the_invocation_has_ended_and_longer_if_it_fails() 
     world.validate_csv(csv(2)).await;
     world.split().await;
     let deadline = world.deadline_in(Duration::from_secs(90));
-    let invocation = |message| Invocation::new(&world.processor, Duration::ZERO, [message]);
+    let invocation = |message| Invocation::new(&world.processor, Duration::ZERO, [(message, false)]);
     let messages = world.lanes.take();
     let end = world.processor.process_on_lane("r1", &messages[0], false, deadline, &invocation(&messages[0])).await;
     assert_eq!(end.unwrap(), ChunkEnd::Committed(one()));

@@ -12,6 +12,7 @@ mod inputs;
 mod isolation;
 mod joint_commits;
 mod lanes;
+mod neighbours;
 mod owner_priorities;
 mod pauses;
 mod previews;

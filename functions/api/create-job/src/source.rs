@@ -166,7 +166,7 @@ impl SourceDetector<'_> {
         packing: &Packing,
         max_bytes: usize,
     ) -> Result<FirstText, CreateJobError> {
-        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::of_beginning());
+        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::of_beginning(), 1);
         let mut text = Vec::new();
         while text.len() < max_bytes {
             match stream.next().await {

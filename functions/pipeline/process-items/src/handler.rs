@@ -16,8 +16,8 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
-    let messages = batch.deliveries.iter().map(|delivery| &delivery.message);
-    let invocation = Invocation::new(processor, WATCH_MAX_AGE, messages);
+    let received = batch.deliveries.iter().map(|delivery| (&delivery.message, delivery.receive_count > 1));
+    let invocation = Invocation::new(processor, WATCH_MAX_AGE, received);
     let time_left = batch.deadline.duration_since(processor.clock.now());
     let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::progress::joint_commits::JointCommits;
 
+use crate::neighbours::Neighbours;
 use crate::process::ChunkProcessor;
 use crate::watch::JobWatch;
 
@@ -15,18 +16,25 @@ pub struct Invocation {
     pub watch: JobWatch,
     /// Commits chunks of the same tally together.
     pub commits: JointCommits,
+    /// Chunks that share a read.
+    pub neighbours: Neighbours,
 }
 
 impl Invocation {
-    /// The invocation that received these messages. It reads a job again if its last read is older than `max_age`.
+    /// The invocation that received these messages, each with whether it was delivered before. It reads a job again if its
+    /// last read is older than `max_age`.
     pub fn new<'m>(
         processor: &ChunkProcessor,
         max_age: Duration,
-        messages: impl IntoIterator<Item = &'m ChunkMessage>,
+        received: impl IntoIterator<Item = (&'m ChunkMessage, bool)>,
     ) -> Self {
+        let received: Vec<_> = received.into_iter().collect();
+        let messages = received.iter().map(|(message, _)| *message);
+        let first_deliveries = received.iter().filter(|(_, redelivered)| !redelivered).map(|(message, _)| *message);
         Self {
             watch: JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), max_age),
             commits: JointCommits::new(&processor.steps.committer, messages),
+            neighbours: Neighbours::of(first_deliveries),
         }
     }
 }

@@ -27,6 +27,7 @@ use rowmill_core::text::Chunk;
 
 use crate::good_runs::GoodRuns;
 use crate::invocation::Invocation;
+use crate::neighbours::{SharedObjects, SharedRead};
 use crate::prepared::{Prepared, PreparedJobs};
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 use crate::watch::JobWatch;
@@ -98,6 +99,8 @@ pub(crate) struct Delivery<'a> {
     pub seat: Seat<'a>,
     /// The chunk's checkpoint; blank if it has none, or if the message is its first delivery.
     pub checkpoint: Checkpoint,
+    /// The read that the chunk shares with its neighbours.
+    pub shared: Option<Arc<SharedRead>>,
 }
 
 impl ChunkProcessor {
@@ -113,6 +116,7 @@ impl ChunkProcessor {
         invocation: &Invocation,
     ) -> Result<ChunkEnd, RunError> {
         let (watch, seat) = (&invocation.watch, invocation.commits.seat(message));
+        let shared = invocation.neighbours.take(message);
         let job = match watch.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(ChunkEnd::Past),
             job => job?,
@@ -129,7 +133,8 @@ impl ChunkProcessor {
             checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?.unwrap_or(checkpoint);
         }
         let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
-        let delivery = Delivery { message, run, began: self.clock.now(), time_limit, watch, seat, checkpoint };
+        let began = self.clock.now();
+        let delivery = Delivery { message, run, began, time_limit, watch, seat, checkpoint, shared };
         if job.stop.is_some() {
             return self.skip(&delivery).await;
         }
@@ -211,7 +216,8 @@ impl ChunkProcessor {
         delivery: &Delivery<'_>,
         prepared: &Prepared,
     ) -> Result<(Vec<InputItem>, Progress), RunError> {
-        let items = read_input(&*self.objects, &prepared.spec, &prepared.columns, delivery.message).await?;
+        let objects = SharedObjects { objects: &*self.objects, shared: delivery.shared.as_deref() };
+        let items = read_input(&objects, &prepared.spec, &prepared.columns, delivery.message).await?;
         let run_output =
             run_output::of_checkpoint(&*self.objects, delivery.message.job_guid, &delivery.checkpoint).await?;
         Ok((items, Progress::of(&delivery.checkpoint, run_output)))

@@ -11,8 +11,7 @@ use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote, Utf8Watch};
-
-use crate::source::SourceReader;
+use rowmill_formats::{ReadAhead, SourceReader};
 
 /// The most bytes of stored text in a tally; they are held in memory. A tally ends with the chunk that reaches this.
 pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
@@ -71,11 +70,11 @@ impl FileCut {
         spec: &Spec,
         file: &SourceFile,
         start: Position,
-        range_bytes: u64,
+        ahead: ReadAhead,
     ) -> Self {
         Self {
             clock,
-            reader: SourceReader::new(objects, file.clone(), start.offset, range_bytes),
+            reader: SourceReader::new(objects, file.clone(), start.offset, ahead),
             cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
             utf8: Utf8Watch::from(start.offset),
             ready: Vec::new(),

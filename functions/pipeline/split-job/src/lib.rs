@@ -1,6 +1,6 @@
 //! `split-job`: reads a job's file once, cuts it into chunks on record borders and sends one message per chunk.
 //!
-//! Reads the jobs queue. [`split`] is the use case; [`dispatch`] puts a tally and sends its messages; [`mod@cut`] cuts the file, which [`source`] streams in ranges,
+//! Reads the jobs queue. [`split`] is the use case; [`dispatch`] puts a tally and sends its messages; [`mod@cut`] cuts the file,
 //! [`packed`] the text of a packed file, [`dataset`] the records of a dataset, [`redrive`] the items that had failed;
 //! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
@@ -14,6 +14,5 @@ pub mod limits;
 pub mod packed;
 pub mod redrive;
 mod resend;
-pub mod source;
 pub mod split;
 pub mod start;

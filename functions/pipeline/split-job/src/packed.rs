@@ -45,18 +45,18 @@ pub struct PackedCut {
 }
 
 impl PackedCut {
-    /// Begins at this border of the text.
+    /// Begins at this border of the text. Up to so many ranges of the upload are read at once.
     pub fn new(
         objects: Arc<dyn Objects>,
         clock: Arc<dyn Clock>,
         spec: &Spec,
         (file, packing): (&SourceFile, &Packing),
         start: Position,
-        limits: Limits,
+        (limits, reads): (Limits, usize),
     ) -> Self {
         Self {
             clock,
-            text: TextStream::open(objects, file, packing, limits),
+            text: TextStream::open(objects, file, packing, limits, reads),
             cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
             utf8: matches!(packing, Packing::Text { charset: None, .. }).then(|| Utf8Watch::from(start.offset)),
             max_record_bytes: spec.limits.max_record_bytes,

@@ -214,10 +214,11 @@ impl Splitter {
                 Cut::Redrive(Box::new(cut))
             }
             (None, Source::File(file)) => {
-                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.range_bytes)))
+                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.read_ahead())))
             }
             (None, Source::Packed { file, packing }) => {
-                let (source, limits) = ((file, packing), self.limits.packed.into());
+                let source = (file, packing);
+                let limits = (self.limits.packed.into(), self.limits.reads_in_flight);
                 Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
             }
             (None, Source::Dataset { dataset }) => {

@@ -5,6 +5,8 @@
 //! - [`decode_file`] decodes a workbook or a Parquet file, which needs random access.
 //! - [`decode_prefix`] decodes the start of a file, so that its head can be read.
 //!
+//! [`TextStream`] does it for an object of the bucket; [`SourceReader`] reads such an object.
+//!
 //! Files are untrusted, so no declared size is believed. [`Limits`] and a few fixed buffers bound all memory, and
 //! everything is counted while it is decompressed. A file that is damaged, hostile or too large ends in a
 //! [`DecodeError`] that says so.
@@ -27,6 +29,9 @@ mod names;
 mod object;
 mod parquet;
 mod source;
+mod source_reader;
+#[cfg(test)]
+mod source_reader_tests;
 mod stream;
 mod watch;
 mod xlsx;
@@ -39,4 +44,5 @@ pub use format_error::FormatError;
 pub use limits::Limits;
 pub use names::{text_content_type, text_file_name, text_format};
 pub use object::{TextBlock, TextStream, port_error};
+pub use source_reader::{ReadAhead, SourceReader};
 pub use stream::{Decoded, decode_prefix, decode_stream};

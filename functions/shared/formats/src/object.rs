@@ -14,9 +14,9 @@ use rowmill_core::ports::{Objects, PortError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::{DecodeError, Decoded, Limits, decode_file, decode_stream};
+use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file, decode_stream};
 
-/// Size of a range read of the object, in bytes. One range is held in memory.
+/// Size of a range read of the object, in bytes.
 const RANGE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Capacity of the channel, in blocks.
@@ -44,10 +44,11 @@ pub struct TextBlock {
 }
 
 impl TextStream {
-    /// Starts to decode this upload. Must be called within a tokio runtime.
-    pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits) -> Self {
+    /// Starts to decode this upload, of which up to `reads` ranges of 2 MiB are read at once. Must be called within a tokio
+    /// runtime.
+    pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits, reads: usize) -> Self {
         let (sender, pieces) = mpsc::channel(BLOCKS_WAITING);
-        let (object, packing) = (ObjectReader::new(objects, file.clone(), Handle::current()), packing.clone());
+        let (object, packing) = (ObjectReader::new(objects, file.clone(), reads), packing.clone());
         tokio::task::spawn_blocking(move || {
             let sink = |block: crate::Block<'_>| {
                 let block = TextBlock { bytes: Bytes::copy_from_slice(block.bytes), consumed: block.consumed };
@@ -105,15 +106,20 @@ pub fn port_error(error: DecodeError) -> Result<PortError, DecodeError> {
 struct ObjectReader {
     objects: Arc<dyn Objects>,
     file: SourceFile,
+    ahead: ReadAhead,
     runtime: Handle,
     at: u64,
     /// The last range read: its offset and its bytes.
     range: (u64, Bytes),
+    /// Reads on behind it.
+    reader: SourceReader,
 }
 
 impl ObjectReader {
-    const fn new(objects: Arc<dyn Objects>, file: SourceFile, runtime: Handle) -> Self {
-        Self { objects, file, runtime, at: 0, range: (0, Bytes::new()) }
+    fn new(objects: Arc<dyn Objects>, file: SourceFile, reads: usize) -> Self {
+        let ahead = ReadAhead { range_bytes: RANGE_BYTES, reads };
+        let reader = SourceReader::careful(Arc::clone(&objects), file.clone(), 0, ahead);
+        Self { objects, file, ahead, runtime: Handle::current(), at: 0, range: (0, Bytes::new()), reader }
     }
 
     /// The bytes in memory from the current position on.
@@ -130,15 +136,15 @@ impl Read for ObjectReader {
             return Ok(0);
         }
         if self.buffered().is_empty() {
-            let end = self.at.saturating_add(RANGE_BYTES).min(self.file.size);
-            let wanted = self.at..end;
-            let read = self.objects.read_range(&self.file.key, &self.file.etag, wanted.clone());
-            let bytes = self.runtime.block_on(read).map_err(io::Error::other)?;
-            if bytes.len() as u64 != wanted.end - wanted.start {
-                // The object is shorter than its pinned version, so it was replaced.
-                return Err(io::Error::other(PortError::Changed));
+            // Not held beside the next ranges.
+            self.range = (0, Bytes::new());
+            if self.reader.offset() != self.at {
+                // A workbook or a Parquet file is read here and there: what was read ahead of another place is of no use.
+                let (objects, file) = (Arc::clone(&self.objects), self.file.clone());
+                self.reader = SourceReader::careful(objects, file, self.at, self.ahead);
             }
-            self.range = (self.at, bytes);
+            let bytes = self.runtime.block_on(self.reader.next()).map_err(io::Error::other)?;
+            self.range = (self.at, bytes.unwrap_or_default());
         }
         let buffered = self.buffered();
         let count = buffered.len().min(buffer.len());

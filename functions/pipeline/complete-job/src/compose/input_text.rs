@@ -12,10 +12,10 @@ use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::ports::{Objects, PortError};
 use rowmill_core::text::read_items;
-use rowmill_formats::{DecodeError, Limits, TextStream, port_error};
+use rowmill_formats::{DecodeError, Limits, ReadAhead, SourceReader, TextStream, port_error};
 
-/// How many bytes of the upload are read at once.
-const RANGE_BYTES: u64 = 4 * 1024 * 1024;
+/// How far ahead the upload is read while what was read is sent.
+const AHEAD: ReadAhead = ReadAhead { range_bytes: 4 * 1024 * 1024, reads: 2 };
 
 /// The text of a job's upload.
 pub struct InputText<'a> {
@@ -92,20 +92,15 @@ fn file_text(
     file: &SourceFile,
     range: Range<u64>,
 ) -> BoxStream<'static, Result<Bytes, TextError>> {
-    let (key, etag) = (file.key.clone(), file.etag.clone());
-    let next = move |at: u64| {
-        let (objects, key, etag, end) = (Arc::clone(&objects), key.clone(), etag.clone(), range.end);
-        async move {
-            if at >= end {
-                return None;
-            }
-            let next = (at + RANGE_BYTES).min(end);
-            let read = objects.read_range(&key, &etag, at..next).await.map_err(TextError::Port);
-            let failed = read.is_err();
-            Some((read, if failed { end } else { next }))
-        }
+    let file = SourceFile { size: file.size.min(range.end), ..file.clone() };
+    let reader = SourceReader::new(objects, file, range.start, AHEAD);
+    let next = |reader: Option<SourceReader>| async move {
+        let mut reader = reader?;
+        let read = reader.next().await.map_err(TextError::Port).transpose()?;
+        let rest = read.is_ok().then_some(reader);
+        Some((read, rest))
     };
-    stream::unfold(range.start, next).boxed()
+    stream::unfold(Some(reader), next).boxed()
 }
 
 fn packed_text(
@@ -115,7 +110,7 @@ fn packed_text(
     limits: Limits,
     range: Range<u64>,
 ) -> BoxStream<'static, Result<Bytes, TextError>> {
-    let text = TextStream::open(objects, file, packing, limits);
+    let text = TextStream::open(objects, file, packing, limits, AHEAD.reads);
     let next = move |(mut text, at): (TextStream, u64)| {
         let (start, end) = (range.start, range.end);
         async move {

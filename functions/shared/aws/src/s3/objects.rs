@@ -3,9 +3,10 @@ use std::ops::Range;
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
+use aws_smithy_types::byte_stream::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 
 use super::errors::{is_beyond_the_end, port_error};
@@ -41,14 +42,24 @@ impl S3Objects {
                 Err(error) if is_beyond_the_end(&error) => return Ok(Bytes::new()),
                 output => output.map_err(|error| port_error(doing, error))?,
             };
-            match output.body.collect().await {
-                Ok(body) => return Ok(body.into_bytes()),
+            let length = output.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+            match collect(output.body, length).await {
+                Ok(bytes) => return Ok(bytes),
                 Err(error) if read == BODY_READS => return Err(PortError::unavailable(doing, error)),
                 Err(error) => tracing::debug!(%error, "body broke off"),
             }
         }
         unreachable!("the last read returns")
     }
+}
+
+/// Collects a body of this length in one buffer. `ByteStream::collect` holds it twice at the end: in pieces and as a whole.
+async fn collect(mut body: ByteStream, length: usize) -> Result<Bytes, Error> {
+    let mut bytes = BytesMut::with_capacity(length);
+    while let Some(piece) = body.try_next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes.freeze())
 }
 
 /// A SHA-256 as S3 headers encode it.

@@ -1,0 +1,139 @@
+//! One read for chunks that are neighbours in a file.
+//!
+//! An invocation gets up to ten messages, and most of the time their chunks follow each other in the file. Then one ranged GET
+//! serves all of them. It is made when the first of these chunks needs its bytes, so nothing is read for chunks that are done
+//! or whose job was stopped. If it fails, each chunk makes a read of its own, so it gets the answer that it would have
+//! got without neighbours.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::tally::ChunkAddress;
+use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
+use rowmill_core::text::ChunkMode;
+use tokio::sync::OnceCell;
+
+/// The most bytes of a shared read. They stay in memory until the last of its chunks has ended. All chunks of an invocation
+/// begin together, so their bytes are in memory at the same time in any case; this bounds how long a chunk waits for the bytes
+/// of its neighbours: about 0.1 seconds at the rate of one connection to S3.
+pub const SHARED_READ_MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The longest gap between two chunks of a shared read, in bytes. Between them may be blank lines, or a short chunk that another
+/// invocation has got. Reading so much takes less time than another request.
+const GAP_MAX_BYTES: u64 = 64 * 1024;
+
+/// The chunks of an invocation that share reads.
+#[derive(Default)]
+pub struct Neighbours(Mutex<HashMap<(JobGuid, ChunkAddress), Arc<SharedRead>>>);
+
+/// A range of a file with the bytes of several chunks.
+pub(crate) struct SharedRead {
+    range: Range<u64>,
+    /// Its bytes; `None` if they could not be read.
+    bytes: OnceCell<Option<Bytes>>,
+}
+
+impl Neighbours {
+    /// Finds the neighbours among these messages, which are delivered for the first time.
+    pub fn of<'m>(messages: impl IntoIterator<Item = &'m ChunkMessage>) -> Self {
+        let mut chunks: Vec<_> = messages.into_iter().filter(|message| may_share(message)).collect();
+        chunks.sort_by_key(|message| (message.job_guid, message.chunk.offset));
+        let mut shared = HashMap::new();
+        for group in chunks.chunk_by(|before, next| follows(before, next)) {
+            let mut group = group.to_vec();
+            while let Some(first) = group.first() {
+                let start = first.chunk.offset;
+                let fit = group.iter().take_while(|message| end(message) - start <= SHARED_READ_MAX_BYTES).count();
+                let rest = group.split_off(fit.max(1));
+                if let [.., last] = &group[1..] {
+                    let read = Arc::new(SharedRead { range: start..end(last), bytes: OnceCell::new() });
+                    shared.extend(group.iter().map(|message| (place(message), Arc::clone(&read))));
+                }
+                group = rest;
+            }
+        }
+        Self(Mutex::new(shared))
+    }
+
+    /// The read that this chunk shares with others. Each message gets it once: its bytes are freed when all who have
+    /// got it have ended.
+    pub(crate) fn take(&self, message: &ChunkMessage) -> Option<Arc<SharedRead>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&place(message))
+    }
+}
+
+/// Whether the chunk's bytes are a range of the upload, and will very likely be read.
+fn may_share(message: &ChunkMessage) -> bool {
+    message.delivery_mode == DeliveryMode::Fresh
+        && message.address.attempt == 1
+        && message.stored.is_none()
+        && message.chunk.mode == ChunkMode::Items
+}
+
+/// Whether a chunk follows another one, or begins a little behind it.
+fn follows(before: &ChunkMessage, next: &ChunkMessage) -> bool {
+    let gap = next.chunk.offset.checked_sub(end(before));
+    before.job_guid == next.job_guid && gap.is_some_and(|gap| gap <= GAP_MAX_BYTES)
+}
+
+/// The byte after a chunk.
+const fn end(message: &ChunkMessage) -> u64 {
+    message.chunk.offset.saturating_add(message.chunk.length)
+}
+
+const fn place(message: &ChunkMessage) -> (JobGuid, ChunkAddress) {
+    (message.job_guid, message.address)
+}
+
+impl SharedRead {
+    /// A range of the shared one, which is read now if it has not been. `None` if that failed.
+    async fn bytes(&self, objects: &dyn Objects, key: &str, etag: &str, range: &Range<u64>) -> Option<Bytes> {
+        let start = usize::try_from(range.start.checked_sub(self.range.start)?).ok()?;
+        let end = usize::try_from(range.end.checked_sub(self.range.start)?).ok()?;
+        // If the chunk that reads is given up, the next one reads in its place.
+        let bytes = self.bytes.get_or_init(|| async {
+            let read = objects.read_range(key, etag, self.range.clone()).await;
+            // A shorter object was replaced: each chunk finds that out by itself.
+            let whole = |bytes: &Bytes| bytes.len() as u64 == self.range.end - self.range.start;
+            read.inspect_err(|error| tracing::debug!(%error, "shared read failed")).ok().filter(whole)
+        });
+        let bytes = bytes.await.as_ref()?;
+        (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
+    }
+}
+
+/// The bucket as a chunk sees it: ranges come from the read that it shares with its neighbours, if there is one.
+pub(crate) struct SharedObjects<'a> {
+    pub objects: &'a dyn Objects,
+    pub shared: Option<&'a SharedRead>,
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Objects for SharedObjects<'_> {
+    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
+        self.objects.head(key).await
+    }
+
+    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
+        if let Some(shared) = self.shared
+            && let Some(bytes) = shared.bytes(self.objects, key, etag, &range).await
+        {
+            return Ok(bytes);
+        }
+        self.objects.read_range(key, etag, range).await
+    }
+
+    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
+        self.objects.read(key).await
+    }
+
+    async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
+        self.objects.put(key, content_type, bytes, sha256).await
+    }
+}
