@@ -168,10 +168,10 @@ async fn a_chunk_that_may_be_done_or_is_no_range_of_the_file_reads_for_itself() 
         let (bucket, mut messages) = (Bucket::of_tens(5), tens(5));
         let changed = messages.iter_mut().find(|message| message.address.index == 4).unwrap();
         change(changed);
-        let message = changed.clone();
+        let changed = changed.clone();
         let neighbours = Neighbours::of(&messages);
-        assert!(neighbours.take(&message).is_none(), "{what}");
-        for message in messages.iter().filter(|message| message != message) {
+        assert!(neighbours.take(&changed).is_none(), "{what}");
+        for message in messages.iter().filter(|message| *message != changed) {
             bucket.read(&neighbours, message).await.unwrap();
         }
         assert_eq!(bucket.reads(), [0..40], "{what}");
