@@ -168,14 +168,14 @@ async fn a_chunk_that_takes_long_is_not_waited_for() {
     let (world, job, chunks) = split(5).await;
     world.process(&chunks[4], false).await;
     let jobs = world.jobs.clone();
-    // The calls are: the read of the job, those of the two chunks' bytes. The second chunk stands still at its own, until the
-    // first one is committed.
+    // The calls are: the read of the job, of the first chunk's bytes, and of the tally, because the second chunk was delivered
+    // before. There it stands still until the first one is committed.
     world.faults.freeze(2, async move {
         while jobs.tally(job, 1, 0).await.unwrap().done == 1 {
             tokio::task::yield_now().await;
         }
     });
-    let messages = fresh(&chunks[..2]);
+    let messages = [(chunks[0].clone(), false), (chunks[1].clone(), true)];
     let ends = tokio::time::timeout(Duration::from_secs(60), world.try_process_together(&messages)).await;
     assert!(ends.expect("the first chunk waits for the second").iter().all(is_committed));
     assert!(!world.faults.thaw(), "nothing stood still");

@@ -4,8 +4,9 @@ use rowmill_core::model::breaker::FailedRun;
 use rowmill_core::model::messages::DeliveryMode;
 use rowmill_core::ports::processor::ItemError;
 
+use crate::delivery::Delivery;
 use crate::prepared::Prepared;
-use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
+use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::{Progress, RunError};
 
 impl ChunkProcessor {

@@ -11,8 +11,9 @@ use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::ports::CheckpointMoved;
 use rowmill_core::ports::processor::{ItemError, ItemOutcome};
 
+use crate::delivery::Delivery;
 use crate::prepared::Prepared;
-use crate::process::{ChunkEnd, ChunkProcessor, Delivery};
+use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::{Progress, RunError};
 
 impl ChunkProcessor {

@@ -19,6 +19,7 @@ pub mod run;
 pub mod start;
 pub mod watch;
 
+mod delivery;
 mod failing;
 mod isolate;
 mod lane;

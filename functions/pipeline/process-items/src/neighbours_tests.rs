@@ -1,3 +1,5 @@
+#![expect(clippy::single_range_in_vec_init, reason = "each range is a read")]
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,7 +173,7 @@ async fn a_chunk_that_may_be_done_or_is_no_range_of_the_file_reads_for_itself() 
         let changed = changed.clone();
         let neighbours = Neighbours::of(&messages);
         assert!(neighbours.take(&changed).is_none(), "{what}");
-        for message in messages.iter().filter(|message| *message != changed) {
+        for message in messages.iter().filter(|message| **message != changed) {
             bucket.read(&neighbours, message).await.unwrap();
         }
         assert_eq!(bucket.reads(), [0..40], "{what}");

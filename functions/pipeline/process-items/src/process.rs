@@ -21,16 +21,15 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
-use rowmill_core::progress::joint_commits::Seat;
 use rowmill_core::progress::stop::stop_overdue;
 use rowmill_core::text::Chunk;
 
+use crate::delivery::Delivery;
 use crate::good_runs::GoodRuns;
 use crate::invocation::Invocation;
-use crate::neighbours::{SharedObjects, SharedRead};
+use crate::neighbours::SharedObjects;
 use crate::prepared::{Prepared, PreparedJobs};
 use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
-use crate::watch::JobWatch;
 
 /// The use case and the ports it works through.
 pub struct ChunkProcessor {
@@ -85,22 +84,6 @@ impl ChunkEnd {
     const fn of(committed: &Committed, counts: Counts) -> Self {
         if committed.is_won() { Self::Committed(counts) } else { Self::Repeated }
     }
-}
-
-/// One run at a chunk: its message, and its time.
-pub(crate) struct Delivery<'a> {
-    pub message: &'a ChunkMessage,
-    pub run: RunId,
-    pub began: Timestamp,
-    /// The invocation's time limit, less the margin.
-    pub time_limit: Timestamp,
-    pub watch: &'a JobWatch,
-    /// Commits its chunk, together with others of the invocation.
-    pub seat: Seat<'a>,
-    /// The chunk's checkpoint; blank if it has none, or if the message is its first delivery.
-    pub checkpoint: Checkpoint,
-    /// The read that the chunk shares with its neighbours.
-    pub shared: Option<Arc<SharedRead>>,
 }
 
 impl ChunkProcessor {
