@@ -7,16 +7,14 @@ use rowmill_api::cost::{JobCost, PriceList};
 use serde_json::{Value, json};
 
 use super::cost::FunctionUsage;
-use super::{BenchType, Measurement, Said};
+use super::{Measurement, Said, Workload};
 use crate::terminal::{bytes, count, span, table};
 
 /// The runs of a benchmark, summarized by medians.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The job type.
-    pub bench_type: BenchType,
-    /// Rows of each run.
-    pub rows: u64,
+    /// What each run does.
+    pub workload: &'a Workload,
     /// Bytes of the file.
     pub file_bytes: u64,
     /// The runs, at least one.
@@ -34,7 +32,7 @@ impl Report<'_> {
     }
 
     fn rows_per_second(&self) -> f64 {
-        self.rows as f64 / self.job().as_secs_f64().max(0.001)
+        self.workload.rows as f64 / self.job().as_secs_f64().max(0.001)
     }
 
     /// The usage of the run with the median number of requests. It is one real run, so its parts add up.
@@ -45,11 +43,11 @@ impl Report<'_> {
     }
 
     fn per_thousand(&self, requests: u64) -> f64 {
-        requests as f64 * 1000.0 / self.rows as f64
+        requests as f64 * 1000.0 / self.workload.rows as f64
     }
 
     fn per_million(&self) -> f64 {
-        1e6 / self.rows as f64
+        1e6 / self.workload.rows as f64
     }
 
     /// The result as text.
@@ -59,8 +57,8 @@ impl Report<'_> {
             1 => String::new(),
             runs => format!(", medians of {runs} runs"),
         };
-        let kind = self.bench_type.word();
-        let mut text = format!("{kind}, {} rows{of_runs}: {rate}\n", count(self.rows));
+        let kind = self.workload.bench_type.word();
+        let mut text = format!("{kind}, {} rows{of_runs}: {rate}\n", count(self.workload.rows));
         let upload = format!("{} for {}", span(self.upload()), bytes(self.file_bytes));
         let times = [("upload", upload), ("job", span(self.job()))];
         let mut lines: Vec<_> = times.map(|(k, v)| vec![format!("  {k}"), v]).into();
@@ -160,8 +158,11 @@ impl Report<'_> {
         let usage = self.usage();
         let seconds = |time: Duration| time.as_secs_f64();
         json!({
-            "jobType": self.bench_type.word(),
-            "rows": self.rows,
+            "jobType": self.workload.bench_type.word(),
+            "rows": self.workload.rows,
+            "quoted": self.workload.quoted,
+            "schema": self.workload.schema,
+            "watchers": self.workload.watchers,
             "fileBytes": self.file_bytes,
             "rowsPerSecond": self.rows_per_second(),
             "jobSeconds": seconds(self.job()),
@@ -195,6 +196,7 @@ fn median(times: impl Iterator<Item = Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::BenchType;
 
     fn run(seconds: u64, requests: u64) -> Measurement {
         let usage = FunctionUsage {
@@ -210,8 +212,11 @@ mod tests {
         Measurement { upload: Duration::from_millis(500), job: Duration::from_secs(seconds), said, usage: Some(usage) }
     }
 
+    const WORKLOAD: Workload =
+        Workload { bench_type: BenchType::Validate, rows: 100_000, quoted: false, schema: None, watchers: 0 };
+
     fn report(runs: &[Measurement]) -> Report<'_> {
-        Report { bench_type: BenchType::Validate, rows: 100_000, file_bytes: 6_000_034, runs }
+        Report { workload: &WORKLOAD, file_bytes: 6_000_034, runs }
     }
 
     #[test]

@@ -8,14 +8,19 @@ use serde_json::{Value, json};
 /// Bytes of a row, its line end included.
 pub const ROW_BYTES: usize = 60;
 
+/// Bytes of a row in which every cell is quoted.
+pub const QUOTED_ROW_BYTES: usize = ROW_BYTES + 2 * COLUMNS;
+
+const COLUMNS: usize = 6;
+
 /// The header line, which is not counted as a row.
 const HEADER: &str = "id,name,quantity,price,day,token\n";
 
-/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each. The same number gives the same file.
-pub fn write(rows: u64, to: impl Write) -> io::Result<()> {
+/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each, or of [`QUOTED_ROW_BYTES`]. The same number gives the same file.
+pub fn write(rows: u64, quoted: bool, to: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, to);
     out.write_all(HEADER.as_bytes())?;
-    let mut line = String::with_capacity(ROW_BYTES);
+    let mut line = String::with_capacity(QUOTED_ROW_BYTES);
     for row in 1..=rows {
         line.clear();
         let noise = scramble(row);
@@ -29,7 +34,9 @@ pub fn write(rows: u64, to: impl Write) -> io::Result<()> {
             noise >> 24,
         )
         .expect("a string takes everything");
-        debug_assert_eq!(line.len(), ROW_BYTES);
+        if quoted {
+            line = format!("\"{}\"\n", line.trim_end().replace(',', "\",\""));
+        }
         out.write_all(line.as_bytes())?;
     }
     out.flush()
@@ -63,13 +70,16 @@ fn scramble(row: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn written(rows: u64, quoted: bool) -> String {
+        let mut file = Vec::new();
+        write(rows, quoted, &mut file).unwrap();
+        String::from_utf8(file).unwrap()
+    }
+
     #[test]
     fn every_row_has_60_bytes_and_6_fields_and_the_file_is_the_same_each_time() {
-        let (mut one, mut other) = (Vec::new(), Vec::new());
-        write(5000, &mut one).unwrap();
-        write(5000, &mut other).unwrap();
-        assert_eq!(one, other);
-        let text = String::from_utf8(one).unwrap();
+        let text = written(5000, false);
+        assert_eq!(text, written(5000, false));
         let mut lines = text.split_inclusive('\n');
         assert_eq!(lines.next(), Some(HEADER));
         let mut rows = 0;
@@ -83,5 +93,15 @@ mod tests {
             assert_eq!(fields[0].parse(), Ok(rows));
         }
         assert_eq!(rows, 5000);
+    }
+
+    #[test]
+    fn quoted_rows_are_the_same_ones_with_quotes() {
+        let quoted = written(500, true);
+        for line in quoted.lines().skip(1) {
+            assert_eq!(line.len() + 1, QUOTED_ROW_BYTES, "{line}");
+            assert_eq!(line.matches('"').count(), 2 * COLUMNS, "{line}");
+        }
+        assert_eq!(quoted.replace('"', ""), written(500, false));
     }
 }

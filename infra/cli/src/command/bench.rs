@@ -1,14 +1,18 @@
 //! `rowmill bench`: measures the pipeline on generated rows.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use serde_json::Value;
 
 use super::connection::{ApiArgs, Connection};
 use super::interrupt::{self, interrupted};
+use super::params::read_json;
 use super::{CommandError, print, print_json};
 use crate::bench::memory::MemorySizes;
 use crate::bench::report::Report;
-use crate::bench::{BenchError, BenchType, FunctionLogs, Measurement, measure, rows};
+use crate::bench::{BenchError, BenchType, FunctionLogs, Measurement, Workload, measure, rows};
 use crate::follow::Reporter;
 use crate::stack::{StackOptions, logs_dir};
 use crate::template::Template;
@@ -31,9 +35,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Watch the job on a live connection instead of polling it
+    /// Quote every cell, so that a row has 72 bytes
     #[arg(long)]
-    pub watched: bool,
+    pub quoted: bool,
+    /// Check the rows against the JSON Schema in this file; `none` checks nothing. By default a schema of six properties
+    #[arg(long, value_name = "FILE|none")]
+    pub schema: Option<PathBuf>,
+    /// Watch the job on so many live connections instead of polling it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=500))]
+    pub watchers: u32,
     /// Use the local stack (the default without --url)
     #[arg(long, conflicts_with = "url")]
     pub local: bool,
@@ -64,11 +74,18 @@ pub async fn execute(args: BenchArgs) -> Result<ExitCode, CommandError> {
 }
 
 async fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
-    let input = generate(args.rows).await?;
+    let workload = Workload {
+        bench_type: args.bench_type,
+        rows: args.rows,
+        quoted: args.quoted,
+        schema: schema(args.schema.as_deref())?,
+        watchers: args.watchers,
+    };
+    let input = generate(&workload).await?;
     let file = SourceFile::open(input.path(), None).await?;
     if args.api.is_given() {
         let connection = args.api.connect().await?;
-        return run(args, &file, &connection, None).await;
+        return run(args, &workload, &file, &connection, None).await;
     }
     let options = StackOptions { release: args.release, ..StackOptions::for_current_workspace()? };
     let template = Template::load(&options.workspace.join("template.yaml"))
@@ -77,13 +94,14 @@ async fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     let logs = logs_dir(&options);
     let mut connection = Connection::local(&options).await?;
     let function_logs = FunctionLogs { logs: &logs, memory };
-    let result = run(args, &file, &connection, Some(&function_logs)).await;
+    let result = run(args, &workload, &file, &connection, Some(&function_logs)).await;
     connection.leave_stack_running();
     result
 }
 
 async fn run(
     args: &BenchArgs,
+    workload: &Workload,
     file: &SourceFile,
     connection: &Connection,
     function_logs: Option<&FunctionLogs<'_>>,
@@ -91,16 +109,14 @@ async fn run(
     let mut runs: Vec<Measurement> = Vec::new();
     for number in 1..=args.runs {
         let mut reporter = Reporter::on_stderr();
-        let measured =
-            measure(&connection.api, file, args.rows, args.bench_type, function_logs, args.watched, &mut reporter)
-                .await?;
+        let measured = measure(&connection.api, file, workload, function_logs, &mut reporter).await?;
         drop(reporter);
         if args.runs > 1 {
             eprintln!("Run {number} of {}: {}", args.runs, span(measured.job));
         }
         runs.push(measured);
     }
-    let report = Report { bench_type: args.bench_type, rows: args.rows, file_bytes: file.size, runs: &runs };
+    let report = Report { workload, file_bytes: file.size, runs: &runs };
     match args.json {
         true => print_json(&report.to_json())?,
         false => print(&report.to_text())?,
@@ -108,11 +124,21 @@ async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn generate(rows: u64) -> Result<tempfile::NamedTempFile, BenchError> {
+/// The schema that this argument names.
+fn schema(named: Option<&Path>) -> Result<Option<Value>, CommandError> {
+    match named {
+        None => Ok(Some(rows::schema())),
+        Some(path) if path == Path::new("none") => Ok(None),
+        Some(path) => read_json(path).map(Some),
+    }
+}
+
+async fn generate(workload: &Workload) -> Result<tempfile::NamedTempFile, BenchError> {
+    let (rows, quoted) = (workload.rows, workload.quoted);
     eprintln!("Writing {} rows", count(rows));
     let write = move || -> io::Result<tempfile::NamedTempFile> {
         let file = tempfile::Builder::new().prefix("rowmill-bench-").suffix(".csv").tempfile()?;
-        rows::write(rows, file.as_file())?;
+        rows::write(rows, quoted, file.as_file())?;
         Ok(file)
     };
     tokio::task::spawn_blocking(write)
