@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::{OutputFile, Spec};
-use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
 
 use super::batches::Holds;
@@ -44,6 +44,8 @@ pub struct ItemShape {
     pub concurrency: usize,
     /// How many items a batch has.
     pub batch_items: usize,
+    /// Whether its items count as fast, so that a batch of an isolated chunk runs together.
+    pub fast: bool,
     /// Whether every item suspends, so that the adversary may inject a fault.
     pub gated: bool,
 }
@@ -84,6 +86,10 @@ impl ItemProcessor for Simulated {
 
     fn batch_items(&self) -> usize {
         self.shape.batch_items
+    }
+
+    fn cost(&self) -> CostClass {
+        if self.shape.fast { CostClass::Fast } else { CostClass::StoreBound }
     }
 
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {

@@ -221,7 +221,12 @@ impl Plan {
             tallies_max: rng.u32(1..=3),
             stale: Duration::from_secs([25, 150, 150, 300][rng.usize(0..4)]),
             sweep_jobs_max: rng.usize(1..=5),
-            items: ItemShape { concurrency: rng.usize(1..=2), batch_items: rng.usize(1..=4), gated: rng.u8(..) < 64 },
+            items: ItemShape {
+                concurrency: rng.usize(1..=2),
+                batch_items: rng.usize(1..=4),
+                fast: rng.bool(),
+                gated: rng.u8(..) < 64,
+            },
             faults: faults(rng),
             breaker: breaker(rng),
             outage: outage(rng),

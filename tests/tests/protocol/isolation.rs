@@ -5,25 +5,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acceptance::faults::Death;
+use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::states::Status;
-use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
-use rowmill_core::text::Record;
+use rowmill_core::text::{ChunkLimits, Record};
 use serde_json::json;
 
 use crate::chunks_of;
 
 /// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a
 /// permanent one, `once` fails the first time and succeeds from then on; anything else succeeds.
-#[derive(Default)]
 struct Scripted {
+    cost: CostClass,
     seen: Arc<Mutex<BTreeSet<u64>>>,
 }
 
@@ -33,12 +35,16 @@ impl JobType for Scripted {
     }
 
     fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(Self { seen: Arc::clone(&self.seen) }))
+        Ok(Arc::new(Self { seen: Arc::clone(&self.seen), ..*self }))
     }
 }
 
 #[async_trait]
 impl ItemProcessor for Scripted {
+    fn cost(&self) -> CostClass {
+        self.cost
+    }
+
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Cells(cells) = &item.record else { return Err(ItemError::permanent("no_cells", "not CSV")) };
         match cells.get("what") {
@@ -54,7 +60,22 @@ impl ItemProcessor for Scripted {
 }
 
 fn scripted(max_items: u32) -> World {
-    World::with_job_type(chunks_of(max_items), |_| Some(Arc::new(Scripted::default())))
+    scripted_of(CostClass::StoreBound, chunks_of(max_items))
+}
+
+fn scripted_of(cost: CostClass, limits: Limits) -> World {
+    World::with_job_type(limits, move |_| Some(Arc::new(Scripted { cost, seen: Arc::default() })))
+}
+
+/// A world with chunks of so many fast items, and a job over these rows whose only chunk became a dead letter.
+async fn isolated_fast(max_items: u32, rows: &str) -> (World, JobGuid, ChunkMessage) {
+    let limits = Limits { chunks: ChunkLimits { max_bytes: 1 << 20, ..chunks_of(max_items).chunks }, ..chunks_of(1) };
+    let world = scripted_of(CostClass::Fast, limits);
+    let job = create(&world, rows).await;
+    world.split().await;
+    let message = world.chunks.take().remove(0);
+    world.dead_letters.settle("letter", &DeadMessage::Chunk(message.clone())).await.unwrap();
+    (world, job, message)
 }
 
 /// A job of type `scripted` over these rows.
@@ -210,4 +231,51 @@ async fn an_isolated_run_lists_the_failures_it_counts_after_a_crash_at_any_call(
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_poison_item_among_many_fast_ones_costs_few_checkpoints() {
+    const ITEMS: u64 = 1000;
+    let rows: Vec<_> = (1..=ITEMS).map(|row| if row == 700 { "hang" } else { "good" }).collect();
+    let (world, job, message) = isolated_fast(1000, &rows.join(" ")).await;
+    world.run_with_dead_letters().await;
+    assert_eq!(failed(&world, job).await, [(700, "poison".to_owned())]);
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, ITEMS - 1, 1));
+    assert_eq!(world.jobs.dead_letters(job, 10).await.unwrap().len(), 1, "the chunk went to the isolate queue once");
+    // 4 batches of 256, 16 parts of one of them, 16 items of one of those; and what goes before and after.
+    let moved = world.jobs.checkpoint(job, message.address).await.unwrap().unwrap().rev;
+    assert!(moved < 50, "{moved} moves for {ITEMS} items");
+}
+
+#[tokio::test]
+async fn poison_items_beside_each_other_fail_alone() {
+    let rows: Vec<_> = (1..=100).map(|row| if [40, 41, 99].contains(&row) { "hang" } else { "good" }).collect();
+    let (world, job, _) = isolated_fast(100, &rows.join(" ")).await;
+    world.run_with_dead_letters().await;
+    assert_eq!(failed(&world, job).await, [40, 41, 99].map(|row| (row, "poison".to_owned())));
+    assert_eq!(world.show(job).await.items_succeeded, 97);
+}
+
+#[tokio::test]
+async fn a_transient_failure_takes_no_fast_item_with_it() {
+    let (world, job, _) = isolated_fast(20, "good bad good good busy good good good good good").await;
+    world.run_with_dead_letters().await;
+    let listed = failed(&world, job).await;
+    let expected: Vec<_> = [(2, "bad")].into_iter().chain((5..=10).map(|row| (row, "dead_letter"))).collect();
+    assert_eq!(listed, expected.into_iter().map(|(row, code)| (row, code.to_owned())).collect::<Vec<_>>());
+    assert_eq!(world.show(job).await.items_succeeded, 3, "those before it are kept");
+}
+
+#[tokio::test]
+async fn a_death_of_fast_items_costs_no_delivery_of_the_message_that_goes_on() {
+    let (world, _, _) = isolated_fast(40, &format!("{}hang", "good ".repeat(39))).await;
+    let message = world.isolated.take().remove(0);
+    let end = world.try_process(&message, false).await;
+    assert!(end.is_err(), "{end:?}: all items are at the one that hangs");
+    world.clock.advance(world.limits.lease);
+    assert_eq!(world.process(&message, true).await, ChunkEnd::Continued);
+    let next = world.isolated.take();
+    assert_eq!(next.len(), 1, "a fresh message runs them in smaller parts");
+    assert_eq!(world.process(&next[0], false).await, ChunkEnd::Continued, "those in front of it are done");
 }

@@ -1,9 +1,10 @@
 //! How many items a chunk of a new job may have.
 //!
-//! Each chunk costs requests, and a worker that is idle costs time. So if items take microseconds, the chunks are as large
-//! as they can be while every worker still has several of them. The limits are a part of the job's spec and never change.
+//! Each chunk costs requests, and a worker that is idle costs time. So chunks are as large as their items allow, while every
+//! worker still has several of them. The limits are a part of the job's spec and never change.
 
 use rowmill_core::model::spec::Source;
+use rowmill_core::ports::processor::CostClass;
 use rowmill_core::text::ChunkLimits;
 
 use crate::limits::CreateLimits;
@@ -12,17 +13,43 @@ use crate::source::FirstText;
 /// How many chunks each worker has at least, if the job has so many items: the last ones to end should be short.
 const CHUNKS_PER_WORKER: u64 = 8;
 
-/// The limits of a job whose items take microseconds, over a file that begins with this text.
-pub fn of_fast_items(created: &CreateLimits, source: &Source, first: &FirstText) -> ChunkLimits {
-    let (limits, workers) = (created.chunks, created.workers);
+/// The fewest items of a chunk that is made smaller for the sake of all workers: with fewer, a chunk costs more than its items.
+const REMOTE_ITEMS_MIN: u64 = 50;
+
+/// How many times the usual number of bytes a chunk of fast items may have, and how many at most. A worker holds the chunks of
+/// an invocation in memory.
+const FAST_BYTES_FACTOR: u64 = 4;
+const FAST_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// The limits of a job of items of this cost, over a file that begins with this text. The outputs of a chunk are held in
+/// memory, so a chunk with outputs does not grow.
+pub fn of_items(
+    cost: CostClass,
+    has_outputs: bool,
+    created: &CreateLimits,
+    (source, first): (&Source, &FirstText),
+) -> ChunkLimits {
+    let (limits, Some(file)) = (created.chunks, source.file()) else { return created.chunks };
     let lines = first.bytes.iter().filter(|byte| **byte == b'\n').count().max(1);
-    let line_bytes = (first.bytes.len() / lines).max(1);
+    let line_bytes = (first.bytes.len() / lines).max(1) as u64;
     // The text of a packed file is longer than the file, so there are at least so many items.
-    let items = source.file().map_or(0, |file| file.size) / line_bytes as u64;
-    let for_all_workers = items / (u64::from(workers.max(1)) * CHUNKS_PER_WORKER);
-    let max_items = for_all_workers
-        .clamp(limits.max_items.into(), limits.max_items.saturating_mul(created.fast_factor.max(1)).into());
-    ChunkLimits { max_items: u32::try_from(max_items).unwrap_or(limits.max_items), ..limits }
+    let for_all_workers = file.size / line_bytes / (u64::from(created.workers.max(1)) * CHUNKS_PER_WORKER);
+    let usual = u64::from(limits.max_items);
+    let (max_items, max_bytes) = match cost {
+        CostClass::Fast if !has_outputs => {
+            let factor = created.fast_factor.max(1);
+            let most = limits.max_items.saturating_mul(factor);
+            let bytes = limits.max_bytes.saturating_mul(FAST_BYTES_FACTOR.min(factor.into())).min(FAST_BYTES_MAX);
+            (for_all_workers.clamp(usual, most.into()), bytes.max(limits.max_bytes))
+        }
+        CostClass::Remote => (for_all_workers.clamp(REMOTE_ITEMS_MIN.min(usual), usual), limits.max_bytes),
+        CostClass::Fast | CostClass::StoreBound => (usual, limits.max_bytes),
+    };
+    let max_bytes = match max_items > usual {
+        true => for_all_workers.saturating_mul(line_bytes).clamp(limits.max_bytes, max_bytes),
+        false => limits.max_bytes,
+    };
+    ChunkLimits { max_items: u32::try_from(max_items).unwrap_or(limits.max_items), max_bytes, ..limits }
 }
 
 #[cfg(test)]
@@ -31,23 +58,63 @@ mod tests {
     use rowmill_core::fixtures;
     use rowmill_core::model::spec::SourceFile;
 
-    #[test]
-    fn chunks_grow_with_the_file_while_each_worker_has_several() {
+    const LIMITS: ChunkLimits = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
+
+    /// The limits of a job over a file of so many bytes, ten or a thousand of them a line.
+    fn of(cost: CostClass, line_bytes: usize, size: u64, workers: u32) -> ChunkLimits {
+        let created = CreateLimits { chunks: LIMITS, fast_factor: 20, workers, ..CreateLimits::default() };
+        let line = format!("{}\n", "x".repeat(line_bytes - 1));
+        let first = FirstText { bytes: line.repeat(100).into_bytes().into(), whole: false };
+        of_items(cost, false, &created, (&file(size), &first))
+    }
+
+    fn file(size: u64) -> Source {
         let Source::File(file) = fixtures::spec().source else { panic!("the job of the fixtures reads a file") };
-        let limits = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
-        let created = CreateLimits { chunks: limits, fast_factor: 8, ..CreateLimits::default() };
-        // Ten bytes a line.
-        let first = FirstText { bytes: b"123456789\n".repeat(100).into(), whole: false };
-        let items = |size, workers| {
-            let source = Source::File(SourceFile { size, ..file.clone() });
-            of_fast_items(&CreateLimits { workers, ..created }, &source, &first).max_items
-        };
+        Source::File(SourceFile { size, ..file })
+    }
+
+    #[test]
+    fn chunks_of_fast_items_grow_with_the_file_while_each_worker_has_several() {
+        let items = |size, workers| of(CostClass::Fast, 10, size, workers).max_items;
         assert_eq!(items(0, 2), 500);
         assert_eq!(items(10 * 16 * 500, 2), 500);
         assert_eq!(items(10 * 16 * 1000, 2), 1000);
         assert_eq!(items(10 * 16 * 1000, 4), 500);
-        assert_eq!(items(u64::MAX, 2), 4000);
-        let none = CreateLimits { workers: 0, fast_factor: 0, ..created };
-        assert_eq!(of_fast_items(&none, &Source::File(file), &FirstText::default()), limits);
+        assert_eq!(items(u64::MAX, 2), 10_000);
+        assert_eq!(items(u64::MAX, 0), 10_000);
+    }
+
+    #[test]
+    fn chunks_of_long_fast_items_grow_to_four_times_the_bytes() {
+        let bytes = |line_bytes, size| of(CostClass::Fast, line_bytes, size, 2).max_bytes;
+        assert_eq!(bytes(10, 10 * 16 * 1000), 1 << 20, "a thousand of them have less");
+        assert_eq!(bytes(1000, 1000 * 16 * 400), 1 << 20, "the workers need smaller chunks");
+        assert_eq!(bytes(1000, 1000 * 16 * 2000), 2_000_000);
+        assert_eq!(bytes(1000, u64::MAX), 4 << 20);
+    }
+
+    #[test]
+    fn chunks_of_remote_items_are_so_small_that_all_workers_have_some() {
+        let items = |size, workers| of(CostClass::Remote, 10, size, workers).max_items;
+        assert_eq!(items(10 * 2000, 50), 50);
+        assert_eq!(items(10 * 16 * 100, 2), 100);
+        assert_eq!(items(u64::MAX, 50), 500);
+        let small = CreateLimits { chunks: ChunkLimits { max_items: 7, ..LIMITS }, ..CreateLimits::default() };
+        let limits = of_items(CostClass::Remote, false, &small, (&file(70), &FirstText::default()));
+        assert_eq!(limits.max_items, 7, "the operator's limit");
+    }
+
+    #[test]
+    fn others_keep_the_limits() {
+        assert_eq!(of(CostClass::StoreBound, 10, u64::MAX, 50), LIMITS);
+        let created = CreateLimits { chunks: LIMITS, fast_factor: 0, ..CreateLimits::default() };
+        let input = (&file(u64::MAX), &FirstText::default());
+        assert_eq!(of_items(CostClass::Fast, false, &created, input), LIMITS, "without a factor");
+        let created = CreateLimits { fast_factor: 20, ..created };
+        assert_eq!(of_items(CostClass::Fast, true, &created, input), LIMITS, "with outputs");
+        let dataset = Source::Dataset { dataset: "d".into() };
+        for cost in [CostClass::Fast, CostClass::Remote] {
+            assert_eq!(of_items(cost, false, &created, (&dataset, input.1)), LIMITS, "the number of items is unknown");
+        }
     }
 }

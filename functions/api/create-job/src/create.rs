@@ -245,10 +245,8 @@ impl Creator {
         let mut spec = self.spec(job_guid, owner, request, source, head, now);
         let processor = job_type.prepare(&spec)?;
         spec.output = processor.output();
-        // The outputs of a chunk are held in memory, so a chunk with outputs does not grow.
-        if processor.is_fast() && spec.output.is_none() {
-            spec.limits = chunk_size::of_fast_items(&self.limits, &spec.source, &first);
-        }
+        let input = (&spec.source, &first);
+        spec.limits = chunk_size::of_items(processor.cost(), spec.output.is_some(), &self.limits, input);
         Ok(Specified { spec, first, warnings })
     }
 

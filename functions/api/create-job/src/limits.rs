@@ -21,7 +21,7 @@ rowmill_aws::settings! {
         /// The fewest tallies of a job that are sent ahead.
         pub tallies_ahead_min: u32 = 2;
         /// How many times the usual number of items a chunk may have if items take microseconds.
-        pub fast_factor: u32 = 8, "FastChunkFactor";
+        pub fast_factor: u32 = 20, "FastChunkFactor";
         /// How many partitions a dataset gets that the job is the first to write to. DynamoDB takes 1,000 records of a KB a
         /// second in each, and an export reads each.
         pub new_dataset_partitions: u32 = 256;

@@ -14,6 +14,8 @@ use crate::watch::JobWatch;
 /// One run at a chunk: its message, and its time.
 pub(crate) struct Delivery<'a> {
     pub message: &'a ChunkMessage,
+    /// Whether the message was delivered before.
+    pub redelivered: bool,
     pub run: RunId,
     pub began: Timestamp,
     /// The invocation's time limit, less the margin.

@@ -1,37 +1,46 @@
-//! An isolated chunk: its items run one at a time. The checkpoint notes each item before it runs, so that an item that
-//! kills its process fails alone and not with its chunk.
+//! An isolated chunk. Its checkpoint notes the items that run before they run, so that an item that kills its process fails
+//! alone and not with its chunk.
 //!
-//! An expired note means that the run which wrote it died or hung on that item. The second such death makes the item
-//! poison: it counts as failed, and a fresh message with a new delivery count carries the rest of the chunk on.
+//! Fast items run a batch at a time, others one at a time. An expired note means that the run which wrote it died or hung on
+//! those items. Several of them are run again in smaller parts, under a fresh message with a new delivery count. The second
+//! death of one item alone makes it poison: it counts as failed, and a fresh message carries the rest of the chunk on.
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
 use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX, InFlight};
 use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::ports::CheckpointMoved;
-use rowmill_core::ports::processor::{ItemError, ItemOutcome};
+use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
 use crate::delivery::Delivery;
 use crate::prepared::Prepared;
 use crate::process::{ChunkEnd, ChunkProcessor};
-use crate::run::{Progress, RunError};
+use crate::run::{ChunkRun, Progress, RunError, batch_len};
+
+/// In how many parts items are run again whose run has died.
+const PARTS: u32 = 16;
 
 impl ChunkProcessor {
     /// Runs the items of an isolated chunk from its checkpoint on.
     pub(crate) async fn run_isolated(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
         let checkpoint = &delivery.checkpoint;
         if checkpoint.is_live(self.clock.now()) {
-            return Err(RunError::TryAgain("another run is at one of its items".into()));
+            return Err(RunError::TryAgain("another run is at its items".into()));
+        }
+        if delivery.redelivered && checkpoint.in_flight.is_some_and(|note| note.items > 1) {
+            // The deaths on the way to one item would use up the message's deliveries.
+            return self.go_on_isolated(delivery.message).await;
         }
         let prepared = self.prepared.get(delivery.message.job_guid).await?;
         let (items, progress) = self.load(delivery, &prepared).await?;
-        let deaths = checkpoint.in_flight.map_or(0, |note| note.deaths + 1);
+        let deaths = checkpoint.in_flight.filter(|note| note.items == 1).map_or(0, |note| note.deaths + 1);
         let mut isolated = Isolated {
             processor: self,
             delivery,
             prepared: &prepared,
             items,
             deaths,
+            suspects: Suspects::of(checkpoint),
             checkpoint: checkpoint.clone(),
             stored_lines: lines(&progress),
             progress,
@@ -50,6 +59,25 @@ const fn lines(progress: &Progress) -> usize {
     progress.run_output.failed.len() + progress.run_output.outputs.len()
 }
 
+/// Items on which a run has died or failed. They run in small parts.
+#[derive(Clone, Copy, Default)]
+struct Suspects {
+    /// How many of the chunk's items are in front of the last of them, and itself.
+    until: u32,
+    /// How many of them run together.
+    part: u32,
+}
+
+impl Suspects {
+    /// The items of an expired note.
+    fn of(checkpoint: &Checkpoint) -> Self {
+        checkpoint.in_flight.map_or_else(Self::default, |note| Self {
+            until: checkpoint.done.saturating_add(note.items),
+            part: (note.items / PARTS).max(1),
+        })
+    }
+}
+
 /// A run over an isolated chunk.
 struct Isolated<'a> {
     processor: &'a ChunkProcessor,
@@ -57,8 +85,9 @@ struct Isolated<'a> {
     prepared: &'a Prepared,
     items: Vec<InputItem>,
     progress: Progress,
-    /// How many runs have died on the next item.
+    /// How many runs have died on the next item alone.
     deaths: u32,
+    suspects: Suspects,
     /// The checkpoint as this run moved it last.
     checkpoint: Checkpoint,
     /// How many items are listed in the run output that the checkpoint names.
@@ -71,8 +100,9 @@ impl Isolated<'_> {
     async fn run(&mut self) -> Result<ChunkEnd, RunError> {
         let (processor, delivery) = (self.processor, self.delivery);
         let run = processor.chunk_run(delivery, self.prepared);
-        while let Some(mut item) = self.items.get(self.progress.done as usize).cloned() {
+        while let Some(item) = self.items.get(self.progress.done as usize) {
             if item.record.is_err() {
+                let item = item.clone();
                 self.add(&item, Ok(ItemOutcome::Succeeded));
                 continue;
             }
@@ -85,16 +115,24 @@ impl Isolated<'_> {
             }
             // Until the invocation has certainly ended: the margin follows the time limit.
             let until = delivery.time_limit + processor.limits.margin;
-            if !self.move_on(Some(InFlight { until, deaths: self.deaths })).await? {
+            let mut batch = self.next(&run);
+            let items = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+            if !self.move_on(Some(InFlight { until, deaths: self.deaths, items })).await? {
                 return Ok(ChunkEnd::Continued);
             }
-            // An item that began in time may end within the margin. That is no hang and costs no delivery.
+            // Items that began in time may end within the margin. That is no hang and costs no delivery.
             let patience = delivery.time_limit + processor.limits.margin / 2;
-            match run.before(patience, run.process_alone(&mut item)).await {
-                // The item had only the time that others left: the next run gives it all of its time.
+            match run.before(patience, run.process_isolated(&mut batch)).await {
+                // They had only the time that others left: the next run gives them all of its time.
                 None if self.has_progress() => return self.hand_over().await,
                 // Keep the note: an item that hangs is as bad as one that kills the process.
-                None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+                None => return Err(RunError::TryAgain("isolated items took too long".into())),
+                // One of them may be the cause, and must not take the others with it. The note stays until the next one.
+                Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. }))
+                    if items > 1 && processor.clock.now() < delivery.time_limit =>
+                {
+                    self.suspects = Suspects { until: self.progress.done.saturating_add(items), part: 1 };
+                }
                 Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if self.has_progress() => {
                     return self.hand_over().await;
                 }
@@ -103,20 +141,36 @@ impl Isolated<'_> {
                     return processor.stop_held(delivery, self.prepared, &self.items, progress, row).await;
                 }
                 Some(Err(error)) => {
+                    if items > 1 {
+                        // As after a death of this run: the next one runs them in smaller parts.
+                        return Err(error);
+                    }
                     if !self.move_on(None).await? {
                         return Ok(ChunkEnd::Continued);
                     }
                     let RunError::StillFailing { open, error } = error else { return Err(error) };
                     return processor.still_failing(delivery, self.prepared, open, error).await;
                 }
-                Some(Ok(result)) => {
-                    self.add(&item, result);
+                Some(Ok(results)) => {
+                    batch.iter().zip(results).for_each(|(item, result)| self.add(item, result));
                     self.deaths = 0;
                 }
             }
         }
         let progress = std::mem::take(&mut self.progress);
         processor.commit_progress(delivery, self.prepared, progress).await
+    }
+
+    /// The items that run next.
+    fn next(&self, run: &ChunkRun<'_>) -> Vec<InputItem> {
+        let (done, Suspects { until, part }) = (self.progress.done, self.suspects);
+        let rest = &self.items[done as usize..];
+        let count = match self.prepared.processor.cost() {
+            CostClass::Fast if until > done => part.min(until - done) as usize,
+            CostClass::Fast => batch_len(rest, run.batch_items()),
+            CostClass::StoreBound | CostClass::Remote => 1,
+        };
+        rest[..count.clamp(1, rest.len())].to_vec()
     }
 
     /// Fails the next item as poison, and sends a fresh message for the rest. Above the limit of poison items the rest

@@ -117,7 +117,7 @@ impl ChunkProcessor {
         }
         let (run, time_limit) = (self.entropy.run_id(), deadline - self.limits.margin);
         let began = self.clock.now();
-        let delivery = Delivery { message, run, began, time_limit, watch, seat, checkpoint, shared };
+        let delivery = Delivery { message, redelivered, run, began, time_limit, watch, seat, checkpoint, shared };
         if job.stop.is_some() {
             return self.skip(&delivery).await;
         }
@@ -168,7 +168,7 @@ impl ChunkProcessor {
             return self.run_isolated(delivery).await;
         }
         if delivery.checkpoint.isolated {
-            // Its items run one at a time, and never beside other chunks.
+            // Its items never run beside other chunks.
             return self.go_on_isolated(message).await;
         }
         let prepared = self.prepared.get(message.job_guid).await?;

@@ -147,8 +147,7 @@ impl ChunkRun<'_> {
     /// # Errors
     /// See [`RunError`]; `progress` is right all the same.
     pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
-        let at_once = self.items_at_once.map_or(usize::MAX, |items| items as usize);
-        let batch_items = self.prepared.processor.batch_items().min(at_once).max(1);
+        let batch_items = self.batch_items();
         while (progress.done as usize) < items.len() {
             let rest = &mut items[progress.done as usize..];
             if self.watch.job(self.job_guid).await?.stop.is_some() {
@@ -172,6 +171,12 @@ impl ChunkRun<'_> {
         Ok(RunEnd::Done)
     }
 
+    /// How many items are handed to the processor together.
+    pub(crate) fn batch_items(&self) -> usize {
+        let at_once = self.items_at_once.map_or(usize::MAX, |items| items as usize);
+        self.prepared.processor.batch_items().min(at_once).max(1)
+    }
+
     /// The work's result, unless time is up first. A hanging item must not take the finished ones with it.
     pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.before(self.time_limit, work).await
@@ -186,13 +191,16 @@ impl ChunkRun<'_> {
         }
     }
 
-    /// Processes an item of an isolated chunk, and takes its record.
+    /// Processes items of an isolated chunk, like [`process`](Self::process), or one of them alone.
     ///
     /// # Errors
     /// See [`RunError`].
-    pub async fn process_alone(&self, item: &mut InputItem) -> Result<Result<ItemOutcome, ItemError>, RunError> {
-        let results = self.process_as(std::slice::from_mut(item), BatchCall::Alone).await?;
-        Ok(results.into_iter().next().unwrap_or(Ok(ItemOutcome::Succeeded)))
+    pub async fn process_isolated(
+        &self,
+        items: &mut [InputItem],
+    ) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
+        let call = if items.len() == 1 { BatchCall::Alone } else { BatchCall::Together };
+        self.process_as(items, call).await
     }
 
     /// Processes a batch and returns a result for each item. Takes the records of the items. Malformed items do not
@@ -268,8 +276,8 @@ impl ChunkRun<'_> {
     }
 }
 
-/// How many of these items hold that many well-formed ones.
-fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
+/// How many of these items hold that many well-formed ones; at least one.
+pub(crate) fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
     let mut left = well_formed;
     let within = items.iter().take_while(|item| {
         let fits = left > 0 || item.record.is_err();

@@ -96,7 +96,7 @@ impl DeadMessage {
 pub enum DeadLetterEnd {
     /// Another run has done the work, or it is no longer needed.
     Obsolete,
-    /// The items of its chunk run one at a time from now on.
+    /// Its chunk is isolated from now on.
     Isolated,
     /// The rest of its chunk counts as failed, or as skipped if the job was stopped.
     GivenUp,
@@ -165,7 +165,7 @@ impl DeadLetters {
         self.give_up(message, &checkpoint, run).await
     }
 
-    /// Runs the chunk's items one at a time from now on. The checkpoint says so before the message is sent, whatever
+    /// Isolates the chunk. The checkpoint says so before the message is sent, whatever
     /// other message of the chunk is queued.
     async fn isolate(
         &self,

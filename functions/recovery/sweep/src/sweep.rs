@@ -39,7 +39,7 @@ pub struct Sweeper {
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The items queues.
     pub chunks: Arc<PriorityRouter<ChunkMessage>>,
-    /// The isolate queue, for lost chunks whose items run one at a time.
+    /// The isolate queue, for lost chunks that are isolated.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// Sends missing chunks again.
     pub resender: ChunkResender,

@@ -12,7 +12,7 @@ words! {
     DeadLetterKind {
         /// To process a chunk of items.
         Items = "items",
-        /// To process a chunk whose items already ran one at a time.
+        /// To process an isolated chunk.
         Isolated = "isolated",
         /// To split the file.
         Split = "split",

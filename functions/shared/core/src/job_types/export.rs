@@ -15,7 +15,9 @@ use super::validate::unusable_schema;
 use crate::model::records::StoredRecord;
 use crate::model::results::{FAILED_ROWS, UNPROCESSED_ROWS};
 use crate::model::spec::{OutputFile, Spec};
-use crate::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::processor::{
+    CostClass, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
+};
 use crate::text::{Format, Record, RowSchema};
 
 /// The job type `export`.
@@ -180,8 +182,8 @@ impl ItemProcessor for RecordExport {
         self.filter.as_ref().map_or(0, RowSchema::held_bytes)
     }
 
-    fn is_fast(&self) -> bool {
-        true
+    fn cost(&self) -> CostClass {
+        CostClass::Fast
     }
 }
 

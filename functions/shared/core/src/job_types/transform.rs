@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::growing_row::{GrowingRow, value_bytes};
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use crate::model::spec::{OutputFile, Spec};
-use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{Format, Record};
 
 /// The job type `transform`.
@@ -265,8 +265,8 @@ impl ItemProcessor for Mapping {
         Some(self.rows.output("transformed", false))
     }
 
-    fn is_fast(&self) -> bool {
-        true
+    fn cost(&self) -> CostClass {
+        CostClass::Fast
     }
 }
 

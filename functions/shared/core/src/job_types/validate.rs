@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::model::spec::Spec;
-use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{RowSchema, SchemaError, SchemaViolation};
 
 /// The job type `validate`.
@@ -51,8 +51,8 @@ impl ItemProcessor for RowCheck {
         self.schema.held_bytes()
     }
 
-    fn is_fast(&self) -> bool {
-        true
+    fn cost(&self) -> CostClass {
+        CostClass::Fast
     }
 }
 

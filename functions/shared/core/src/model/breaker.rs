@@ -129,7 +129,7 @@ pub struct FailedRun<'a> {
     pub good: u32,
     /// The lanes of the job type, if it has any.
     pub lanes: Option<u32>,
-    /// Whether the items of its chunk run one at a time. The chunk may be the cause itself, so such a run opens no closed
+    /// Whether its chunk is isolated. The chunk may be the cause itself, so such a run opens no closed
     /// breaker.
     pub is_isolated: bool,
 }

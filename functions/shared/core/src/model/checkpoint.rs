@@ -30,9 +30,9 @@ pub struct Checkpoint {
     /// The run whose run output holds their failures and outputs, if they have any.
     #[serde(rename = "segment")]
     pub run_output: Option<RunId>,
-    /// Whether the chunk's items run one at a time. Each is noted here before it runs.
+    /// Whether the chunk is isolated: the items that run are noted here before they run.
     pub isolated: bool,
-    /// The running item of an isolated chunk.
+    /// The running items of an isolated chunk.
     pub in_flight: Option<InFlight>,
     /// How many of the items failed as poison.
     pub poisoned: u32,
@@ -40,14 +40,24 @@ pub struct Checkpoint {
     pub at: Timestamp,
 }
 
-/// A note that an isolated item is running.
+/// A note that the next items of an isolated chunk are running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InFlight {
     /// Until when the run that wrote the note may be alive.
     pub until: Timestamp,
-    /// How many runs had died on this item before.
+    /// How many runs had died on the item before, if it is one alone.
     pub deaths: u32,
+    /// How many items, from the first one that is not done.
+    #[serde(default = "InFlight::one_item")]
+    pub items: u32,
+}
+
+impl InFlight {
+    /// What a note without a number means: earlier versions ran all items alone.
+    const fn one_item() -> u32 {
+        1
+    }
 }
 
 impl Checkpoint {
@@ -73,7 +83,7 @@ impl Checkpoint {
         Self { rev: self.rev + 1, by: Some(run), at, ..self.clone() }
     }
 
-    /// Whether a run that noted its item here may still be alive.
+    /// Whether a run that noted its items here may still be alive.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.in_flight.is_some_and(|note| note.until > now)
     }

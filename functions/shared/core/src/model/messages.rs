@@ -98,7 +98,7 @@ pub enum DeliveryMode {
     Fresh,
     /// The chunk may be done, at least in part: its receiver first reads the tally and the checkpoint.
     Recovered,
-    /// The chunk's message became a dead letter: its items run one at a time, each noted in the checkpoint first.
+    /// The chunk's message became a dead letter: its items are noted in the checkpoint before they run.
     Isolated,
 }
 

@@ -61,6 +61,18 @@ pub enum InputKind {
     None,
 }
 
+/// What an item of a job type costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CostClass {
+    /// Microseconds: it waits for nothing and computes little. Chunks are as large as they can be while all workers have
+    /// some.
+    Fast,
+    /// Milliseconds: it waits for a store.
+    StoreBound,
+    /// Tens of milliseconds or more: it waits for a service. Chunks are so small that all workers have some.
+    Remote,
+}
+
 /// Processes the items of one job.
 #[async_trait]
 pub trait ItemProcessor: Send + Sync {
@@ -105,19 +117,21 @@ pub trait ItemProcessor: Send + Sync {
         1
     }
 
-    /// Whether an item takes microseconds: it waits for nothing and computes little. Then chunks and batches have more
-    /// items. Default: no.
-    fn is_fast(&self) -> bool {
-        false
+    /// What an item costs. It decides how many items chunks and batches have. Default: [`CostClass::StoreBound`].
+    fn cost(&self) -> CostClass {
+        CostClass::StoreBound
     }
 
-    /// How many items a batch has. Default: 256 [fast](Self::is_fast) items, or [`concurrency`](Self::concurrency) others.
+    /// How many items a batch has. Default: 256 [fast](CostClass::Fast) items, or [`concurrency`](Self::concurrency) others.
     ///
     /// Between two batches a run checks its time limit and whether the job was stopped. A batch that is not finished at
     /// the time limit is repeated from its start. So choose small batches if items take long, and large batches if
     /// items take microseconds.
     fn batch_items(&self) -> usize {
-        if self.is_fast() { FAST_BATCH_ITEMS } else { self.concurrency().max(1) }
+        match self.cost() {
+            CostClass::Fast => FAST_BATCH_ITEMS,
+            CostClass::StoreBound | CostClass::Remote => self.concurrency().max(1),
+        }
     }
 
     /// Processes a batch and returns one result for each item, in the order of the items. Override this if a whole

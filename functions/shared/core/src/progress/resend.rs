@@ -24,7 +24,7 @@ pub struct ChunkResender {
     pub objects: Arc<dyn Objects>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// The isolate queue, for chunks whose items run one at a time.
+    /// The isolate queue, for isolated chunks.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// Bounds how many chunks have messages.
     pub window: ConcurrencyWindow,

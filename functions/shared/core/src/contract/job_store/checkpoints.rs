@@ -19,7 +19,7 @@ fn full() -> Checkpoint {
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
         run_output: Some(run(9)),
         isolated: true,
-        in_flight: Some(InFlight { until: at(60), deaths: 1 }),
+        in_flight: Some(InFlight { until: at(60), deaths: 1, items: 1 }),
         poisoned: 1,
         ..blank()
     }

@@ -39,7 +39,9 @@ pub use answer::{BadAnswer, Results, read_answer};
 use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
-use crate::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use crate::ports::processor::{
+    CostClass, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
+};
 use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
 use crate::text::json_bytes;
 
@@ -156,6 +158,10 @@ impl ItemProcessor for TargetProcessor {
 
     fn concurrency(&self) -> usize {
         self.calls.concurrency
+    }
+
+    fn cost(&self) -> CostClass {
+        CostClass::Remote
     }
 
     /// The items of all concurrent calls. At least two: if a target fails on a single item and answers no other call,
