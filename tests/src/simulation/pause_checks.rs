@@ -21,7 +21,8 @@ pub struct JobAtDelivery {
     past: bool,
     /// The pause in which it began, by the job's number of pauses and resumes.
     paused: Option<u32>,
-    /// Whether the first row that it read was of a paused job or past its attempt.
+    /// Whether each row that it has read was of a paused job or past its attempt. A chunk that is received with others may find
+    /// the job resumed.
     read: Option<bool>,
 }
 
@@ -52,12 +53,13 @@ impl Invariants {
         if let Some(delivery) = self.known().deliveries.get_mut(&task)
             && delivery.job == row.job_guid
         {
-            delivery.read.get_or_insert(row.is_past(delivery.attempt) || row.is_paused());
+            let may_not_begin = row.is_past(delivery.attempt) || row.is_paused();
+            delivery.read = Some(delivery.read.unwrap_or(true) && may_not_begin);
         }
     }
 
     /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, and
-    /// it did not read such a row first.
+    /// it has read another row than such ones.
     pub fn may_begin(&self, task: u64) -> Checked {
         let Some(delivery) = self.known().deliveries.get(&task).cloned() else { return Ok(()) };
         let row = now(self.store.job(delivery.job)).map_err(|error| error.to_string())?;

@@ -2,12 +2,13 @@
 //! alone and not with its chunk.
 //!
 //! Fast items run a batch at a time, others one at a time. An expired note means that the run which wrote it died or hung on
-//! those items. Several of them are run again in smaller parts, under a fresh message with a new delivery count. The second
-//! death of one item alone makes it poison: it counts as failed, and a fresh message carries the rest of the chunk on.
+//! those items. Several of them are *suspects*: they run again in smaller parts, under a fresh message with a new delivery
+//! count. So do the rest of the chunk's items if a batch takes longer than an invocation. The second death of one item alone
+//! makes it poison: it counts as failed, and a fresh message carries the rest of the chunk on.
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
-use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX, InFlight};
+use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX, InFlight, Suspects};
 use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::ports::CheckpointMoved;
 use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
@@ -17,9 +18,6 @@ use crate::prepared::Prepared;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::{ChunkRun, Progress, RunError, batch_len};
 
-/// In how many parts items are run again whose run has died.
-const PARTS: u32 = 16;
-
 impl ChunkProcessor {
     /// Runs the items of an isolated chunk from its checkpoint on.
     pub(crate) async fn run_isolated(&self, delivery: &Delivery<'_>) -> Result<ChunkEnd, RunError> {
@@ -27,26 +25,27 @@ impl ChunkProcessor {
         if checkpoint.is_live(self.clock.now()) {
             return Err(RunError::TryAgain("another run is at its items".into()));
         }
-        if delivery.redelivered && checkpoint.in_flight.is_some_and(|note| note.items > 1) {
-            // The deaths on the way to one item would use up the message's deliveries.
-            return self.go_on_isolated(delivery.message).await;
-        }
         let prepared = self.prepared.get(delivery.message.job_guid).await?;
         let (items, progress) = self.load(delivery, &prepared).await?;
-        let deaths = checkpoint.in_flight.filter(|note| note.items == 1).map_or(0, |note| note.deaths + 1);
+        let suspects = checkpoint.known_suspects();
         let mut isolated = Isolated {
             processor: self,
             delivery,
             prepared: &prepared,
             items,
-            deaths,
-            suspects: Suspects::of(checkpoint),
+            suspects,
             checkpoint: checkpoint.clone(),
             stored_lines: lines(&progress),
             progress,
             unanswered: None,
         };
-        let end = if deaths >= DEATHS_MAX { isolated.pass_over_poison().await } else { isolated.run().await };
+        let end = match (suspects, checkpoint.in_flight) {
+            (Some(suspects), _) if suspects.deaths >= DEATHS_MAX => isolated.pass_over_poison().await,
+            // The deaths on the way to one item would use up the deliveries of this message. What is known moves to the
+            // checkpoint first, so that a death is answered with one fresh message.
+            (_, Some(note)) if note.items > 1 && delivery.redelivered => isolated.hand_over().await,
+            _ => isolated.run().await,
+        };
         if matches!(end, Err(RunError::Port(_))) {
             isolated.withdraw_note().await;
         }
@@ -59,25 +58,6 @@ const fn lines(progress: &Progress) -> usize {
     progress.run_output.failed.len() + progress.run_output.outputs.len()
 }
 
-/// Items on which a run has died or failed. They run in small parts.
-#[derive(Clone, Copy, Default)]
-struct Suspects {
-    /// How many of the chunk's items are in front of the last of them, and itself.
-    until: u32,
-    /// How many of them run together.
-    part: u32,
-}
-
-impl Suspects {
-    /// The items of an expired note.
-    fn of(checkpoint: &Checkpoint) -> Self {
-        checkpoint.in_flight.map_or_else(Self::default, |note| Self {
-            until: checkpoint.done.saturating_add(note.items),
-            part: (note.items / PARTS).max(1),
-        })
-    }
-}
-
 /// A run over an isolated chunk.
 struct Isolated<'a> {
     processor: &'a ChunkProcessor,
@@ -85,9 +65,7 @@ struct Isolated<'a> {
     prepared: &'a Prepared,
     items: Vec<InputItem>,
     progress: Progress,
-    /// How many runs have died on the next item alone.
-    deaths: u32,
-    suspects: Suspects,
+    suspects: Option<Suspects>,
     /// The checkpoint as this run moved it last.
     checkpoint: Checkpoint,
     /// How many items are listed in the run output that the checkpoint names.
@@ -113,38 +91,46 @@ impl Isolated<'_> {
             if processor.clock.now() >= delivery.time_limit {
                 return self.hand_over().await;
             }
-            // Until the invocation has certainly ended: the margin follows the time limit.
-            let until = delivery.time_limit + processor.limits.margin;
             let mut batch = self.next(&run);
             let items = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-            if !self.move_on(Some(InFlight { until, deaths: self.deaths, items })).await? {
+            // Until the invocation has certainly ended: the margin follows the time limit.
+            let until = delivery.time_limit + processor.limits.margin;
+            let deaths = self.suspects().map_or(0, |suspects| suspects.deaths);
+            if !self.move_on(Some(InFlight { until, deaths, items })).await? {
                 return Ok(ChunkEnd::Continued);
+            }
+            if processor.clock.now() >= delivery.time_limit {
+                // The store took all of the time.
+                return self.hand_over().await;
             }
             // Items that began in time may end within the margin. That is no hang and costs no delivery.
             let patience = delivery.time_limit + processor.limits.margin / 2;
             match run.before(patience, run.process_isolated(&mut batch)).await {
                 // They had only the time that others left: the next run gives them all of its time.
                 None if self.has_progress() => return self.hand_over().await,
+                // Those beyond them may be as slow.
+                None if items > 1 => {
+                    let narrow = Suspects::after(self.progress.done, items);
+                    let beyond = self.suspects().and_then(|suspects| suspects.beyond).unwrap_or(narrow.part);
+                    self.suspects = Some(Suspects { beyond: Some(beyond), ..narrow });
+                    return self.hand_over().await;
+                }
                 // Keep the note: an item that hangs is as bad as one that kills the process.
-                None => return Err(RunError::TryAgain("isolated items took too long".into())),
-                // One of them may be the cause, and must not take the others with it. The note stays until the next one.
-                Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. }))
-                    if items > 1 && processor.clock.now() < delivery.time_limit =>
-                {
-                    self.suspects = Suspects { until: self.progress.done.saturating_add(items), part: 1 };
+                None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+                // One of them may be the cause, and must not take the others with it.
+                Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if items > 1 => {
+                    let beyond = self.suspects().and_then(|suspects| suspects.beyond);
+                    let narrow = Suspects::after(self.progress.done, items);
+                    self.suspects = Some(Suspects { part: 1, beyond, ..narrow });
                 }
                 Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if self.has_progress() => {
                     return self.hand_over().await;
                 }
                 Some(Err(RunError::Held { row })) => {
-                    let progress = std::mem::take(&mut self.progress);
+                    let progress = self.progress.clone();
                     return processor.stop_held(delivery, self.prepared, &self.items, progress, row).await;
                 }
                 Some(Err(error)) => {
-                    if items > 1 {
-                        // As after a death of this run: the next one runs them in smaller parts.
-                        return Err(error);
-                    }
                     if !self.move_on(None).await? {
                         return Ok(ChunkEnd::Continued);
                     }
@@ -153,22 +139,26 @@ impl Isolated<'_> {
                 }
                 Some(Ok(results)) => {
                     batch.iter().zip(results).for_each(|(item, result)| self.add(item, result));
-                    self.deaths = 0;
                 }
             }
         }
-        let progress = std::mem::take(&mut self.progress);
-        processor.commit_progress(delivery, self.prepared, progress).await
+        // If the commit fails, the note is withdrawn, and the checkpoint must keep the progress.
+        processor.commit_progress(delivery, self.prepared, self.progress.clone()).await
+    }
+
+    /// The suspects, as far as they concern the next items.
+    fn suspects(&self) -> Option<Suspects> {
+        self.suspects.filter(|suspects| suspects.concern(self.progress.done))
     }
 
     /// The items that run next.
     fn next(&self, run: &ChunkRun<'_>) -> Vec<InputItem> {
-        let (done, Suspects { until, part }) = (self.progress.done, self.suspects);
-        let rest = &self.items[done as usize..];
-        let count = match self.prepared.processor.cost() {
-            CostClass::Fast if until > done => part.min(until - done) as usize,
-            CostClass::Fast => batch_len(rest, run.batch_items()),
-            CostClass::StoreBound | CostClass::Remote => 1,
+        let rest = &self.items[self.progress.done as usize..];
+        let together = self.suspects().and_then(|suspects| suspects.together(self.progress.done));
+        let count = match (self.prepared.processor.cost(), together) {
+            (CostClass::Fast, Some(together)) => together as usize,
+            (CostClass::Fast, None) => batch_len(rest, run.batch_items()),
+            (CostClass::StoreBound | CostClass::Remote, _) => 1,
         };
         rest[..count.clamp(1, rest.len())].to_vec()
     }
@@ -181,14 +171,12 @@ impl Isolated<'_> {
             let message = format!("processing the item ended its process {DEATHS_MAX} times");
             self.add(&item, Err(ItemError::permanent(POISON, message)));
             self.checkpoint.poisoned += 1;
-            self.deaths = 0;
         }
         if self.checkpoint.poisoned > self.processor.limits.poison_max {
             let rest = self.items.split_off(self.progress.done as usize);
             fail_rest(&rest, &mut self.progress.counts, &mut self.progress.run_output);
             self.progress.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
-            let progress = std::mem::take(&mut self.progress);
-            return self.processor.commit_progress(self.delivery, self.prepared, progress).await;
+            return self.processor.commit_progress(self.delivery, self.prepared, self.progress.clone()).await;
         }
         self.hand_over().await
     }
@@ -200,6 +188,9 @@ impl Isolated<'_> {
 
     fn add(&mut self, item: &InputItem, result: Result<ItemOutcome, ItemError>) {
         self.progress.add(item, result, self.processor.limits.output_max_bytes);
+        if let Some(suspects) = &mut self.suspects {
+            suspects.deaths = 0;
+        }
     }
 
     async fn hand_over(&mut self) -> Result<ChunkEnd, RunError> {
@@ -224,6 +215,7 @@ impl Isolated<'_> {
             run_output,
             isolated: true,
             in_flight,
+            suspects: self.suspects(),
             poisoned: self.checkpoint.poisoned,
             ..self.checkpoint.moved(delivery.run, processor.clock.now())
         };

@@ -1,7 +1,7 @@
 //! Settles the messages that a queue gave up on.
 //!
-//! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items run one at a
-//! time, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining items
+//! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are noted
+//! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining items
 //! count as failed. A split or a completion that failed at every try stops the job, once no run holds its lease. So
 //! every job ends.
 

@@ -89,7 +89,7 @@ const IMPORTED: PerThousand = PerThousand {
 /// From the creation to the first chunk, and from the last chunk to the end, in seconds.
 const AROUND_SECONDS: f64 = 0.2;
 
-/// How many items a splitter cuts in a second.
+/// How many bytes a splitter cuts in a second.
 const SPLIT_BYTES_PER_SECOND: f64 = 100e6;
 
 /// The input of a job.

@@ -34,6 +34,9 @@ pub struct Checkpoint {
     pub isolated: bool,
     /// The running items of an isolated chunk.
     pub in_flight: Option<InFlight>,
+    /// The items that run in small parts, because runs have died on them or had no time for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspects: Option<Suspects>,
     /// How many of the items failed as poison.
     pub poisoned: u32,
     /// When it last moved.
@@ -60,7 +63,59 @@ impl InFlight {
     }
 }
 
+/// In how many parts items are run again that did not end together.
+const PARTS: u32 = 16;
+
+/// Items of an isolated chunk of which some may be poison: those that are not done, up to a place in the chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspects {
+    /// Their end: how many of the chunk's items come before it.
+    pub until: u32,
+    /// How many of them run together.
+    pub part: u32,
+    /// How many items run together beyond them, if a whole batch took too long.
+    pub beyond: Option<u32>,
+    /// How many runs have died on the first one while it ran alone.
+    pub deaths: u32,
+}
+
+impl Suspects {
+    /// So many items behind the `done` ones, which did not end together.
+    pub fn after(done: u32, items: u32) -> Self {
+        Self { until: done.saturating_add(items), part: (items / PARTS).max(1), beyond: None, deaths: 0 }
+    }
+
+    /// Whether they say anything about the items behind the `done` ones.
+    pub const fn concern(&self, done: u32) -> bool {
+        self.until > done || self.beyond.is_some()
+    }
+
+    /// How many of the items behind the `done` ones run together, if fewer than a batch.
+    pub fn together(&self, done: u32) -> Option<u32> {
+        match self.until.saturating_sub(done) {
+            0 => self.beyond,
+            left => Some(self.part.min(left)),
+        }
+    }
+}
+
 impl Checkpoint {
+    /// What the runs before tell about the next items, if no run is at them any more. A note that is still there is a death of
+    /// its items.
+    pub fn known_suspects(&self) -> Option<Suspects> {
+        let known = self.suspects.filter(|suspects| suspects.concern(self.done));
+        let beyond = known.and_then(|suspects| suspects.beyond);
+        match self.in_flight {
+            None => known,
+            Some(note) if note.items > 1 => Some(Suspects { beyond, ..Suspects::after(self.done, note.items) }),
+            Some(note) => {
+                let known = known.unwrap_or(Suspects::after(self.done, 1));
+                Some(Suspects { deaths: note.deaths + 1, ..known })
+            }
+        }
+    }
+
     /// The initial checkpoint of a chunk.
     pub fn blank(chunk: ChunkAddress, at: Timestamp) -> Self {
         Self {
@@ -72,6 +127,7 @@ impl Checkpoint {
             run_output: None,
             isolated: false,
             in_flight: None,
+            suspects: None,
             poisoned: 0,
             at,
         }

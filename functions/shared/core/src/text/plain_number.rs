@@ -63,10 +63,14 @@ impl PlainNumber {
         self.float().is_some_and(|float| float > 0.0)
     }
 
-    /// Whether it is a multiple of another number, a [divisor](Self::is_divisor).
+    /// Whether it certainly is a multiple of another number, a [divisor](Self::is_divisor). The validator divides floats, if one
+    /// of the two is no integer.
     pub(super) fn is_multiple_of(self, other: Self) -> bool {
         if let (Self::Integer(one), Self::Integer(other)) = (self, other) {
             return one % other == 0;
+        }
+        if self.float().is_none() {
+            return false;
         }
         let parts = |number| match number {
             Self::Integer(integer) => (i128::from(integer), 0),
