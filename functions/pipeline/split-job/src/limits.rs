@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
-use rowmill_formats::ReadAhead;
+use rowmill_formats::{RANGE_BYTES, ReadAhead};
 
 rowmill_aws::settings! {
     /// The limits of a split.
     #[derive(Clone, Copy, Debug)]
     pub struct SplitLimits {
         /// How many bytes of a file one read asks for.
-        pub range_bytes: u64 = 2 * 1024 * 1024;
+        pub range_bytes: u64 = RANGE_BYTES;
         /// How many such reads are in flight. One range more is in memory.
         pub reads_in_flight: usize = 8, "SplitReadsInFlight";
         /// How much text may come out of a packed upload.

@@ -43,6 +43,6 @@ pub use file::decode_file;
 pub use format_error::FormatError;
 pub use limits::Limits;
 pub use names::{text_content_type, text_file_name, text_format};
-pub use object::{TextBlock, TextStream, port_error};
+pub use object::{RANGE_BYTES, TextBlock, TextStream, port_error};
 pub use source_reader::{ReadAhead, SourceReader};
 pub use stream::{Decoded, decode_prefix, decode_stream};

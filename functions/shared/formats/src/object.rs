@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 
 use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file, decode_stream};
 
-/// Size of a range read of the object, in bytes.
-const RANGE_BYTES: u64 = 2 * 1024 * 1024;
+/// How many bytes of a file one read asks for.
+pub const RANGE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Capacity of the channel, in blocks.
 const BLOCKS_WAITING: usize = 4;

@@ -59,7 +59,7 @@ pub enum BenchType {
     Validate,
     /// Each row is checked and written to the records table.
     Import,
-    /// Each row is checked and written to a result file.
+    /// Each row is changed and written to a result file. It has no schema.
     Transform,
 }
 
@@ -89,7 +89,10 @@ impl BenchType {
     }
 
     fn params(self, schema: Option<&Value>) -> Map<String, Value> {
-        let mut params = Map::from_iter(schema.map(|schema| ("schema".to_owned(), schema.clone())));
+        let mut params = Map::new();
+        if let (Some(schema), Self::Validate | Self::Import) = (schema, self) {
+            params.insert("schema".into(), schema.clone());
+        }
         match self {
             Self::Validate => {}
             Self::Import => {

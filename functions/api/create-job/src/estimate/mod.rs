@@ -15,7 +15,7 @@ use rowmill_formats::decode_prefix;
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
-use crate::estimate::model::Size;
+use crate::estimate::model::{Size, Workers};
 use crate::request::{CreateJobRequest, check};
 use crate::source::FirstText;
 
@@ -43,9 +43,14 @@ impl Creator {
                 seconds_at_least: None,
             });
         };
-        let workers = u64::from(self.limits.workers) * u64::from(self.limits.chunks_per_invocation);
-        let at_once = request.max_concurrency.map_or(workers, |width| workers.min(width.into()));
-        let estimate = model::of(&spec, size, at_once);
+        let chunks_per_invocation = u64::from(self.limits.chunks_per_invocation);
+        let at_once = u64::from(self.limits.workers).saturating_mul(chunks_per_invocation);
+        let workers = Workers {
+            at_once: request.max_concurrency.map_or(at_once, |width| at_once.min(width.into())),
+            chunks_per_invocation,
+            has_window: request.max_concurrency.is_some(),
+        };
+        let estimate = model::of(&spec, size, workers);
         Ok(EstimateView {
             items: Some(size.items),
             items_final: first.whole,

@@ -6,15 +6,13 @@
 use rowmill_api::cost::Usage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-
-/// How many chunks an invocation has at most.
-const CHUNKS_PER_INVOCATION: u64 = 10;
+use rowmill_formats::RANGE_BYTES;
 
 /// How many requests send the messages of a tally, 10 each.
 const SENDS_PER_TALLY: u64 = 7;
 
-/// How many bytes of a file a splitter reads by one request.
-const BYTES_PER_READ: u64 = 4 * 1024 * 1024;
+/// The most bytes of neighbouring chunks that `process-items` reads by one request.
+const NEIGHBOURS_BYTES: u64 = 8 * 1024 * 1024;
 
 /// To create, split and end a job without items.
 const JOB: Usage = Usage {
@@ -40,17 +38,11 @@ const TALLY: Usage = Usage {
     lambda_mb_ms: 0,
 };
 
-/// For each chunk: its text and its commit.
-const CHUNK: Usage = Usage {
-    dynamodb_requests: 1,
-    read_halves: 0,
-    write_halves: 2,
-    s3_reads: 1,
-    s3_writes: 0,
-    sqs_requests: 0,
-    lambda_requests: 0,
-    lambda_mb_ms: 2_000,
-};
+/// For each commit: the chunks of a tally that one invocation has.
+const COMMIT: Usage = Usage { dynamodb_requests: 1, write_halves: 2, ..Usage::NONE };
+
+/// For each read of chunks.
+const READ: Usage = Usage { s3_reads: 1, ..Usage::NONE };
 
 /// For each invocation of `process-items`.
 const INVOCATION: Usage = Usage {
@@ -78,7 +70,7 @@ struct PerThousand {
 }
 
 /// Of `validate`, and of every type that is not known here: what its items do is not known.
-const CHECKED: PerThousand = PerThousand { usage: Usage { lambda_mb_ms: 5_000, ..Usage::NONE }, worker_ms: 5 };
+const CHECKED: PerThousand = PerThousand { usage: Usage { lambda_mb_ms: 1_200, ..Usage::NONE }, worker_ms: 1 };
 
 /// Of `import`: each record is a write, in batches of 25. A record that replaces another one costs more.
 const IMPORTED: PerThousand = PerThousand {
@@ -109,8 +101,19 @@ pub struct Estimate {
     pub seconds_at_least: f64,
 }
 
-/// The estimate of a job over an input of this size. At most `at_once` of its chunks run at once.
-pub fn of(spec: &Spec, size: Size, at_once: u64) -> Estimate {
+/// Who works on the chunks of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Workers {
+    /// How many chunks run at once, at most.
+    pub at_once: u64,
+    /// How many chunks an invocation has, at most.
+    pub chunks_per_invocation: u64,
+    /// Whether the job has `maxConcurrency`: then each chunk commits for itself.
+    pub has_window: bool,
+}
+
+/// The estimate of a job over an input of this size.
+pub fn of(spec: &Spec, size: Size, workers: Workers) -> Estimate {
     let item_bytes = (size.bytes / size.items.max(1)).max(1);
     let chunk_items = u64::from(spec.limits.max_items).min(spec.limits.max_bytes / item_bytes).max(1);
     let chunks = size.items.div_ceil(chunk_items);
@@ -121,11 +124,20 @@ pub fn of(spec: &Spec, size: Size, at_once: u64) -> Estimate {
     });
     let per_tally = CHUNKS_PER_TALLY as u64;
     let sends = chunks / per_tally * SENDS_PER_TALLY + (chunks % per_tally).div_ceil(10);
+    let invocations = chunks.div_ceil(workers.chunks_per_invocation.max(1));
+    // The chunks of an invocation are neighbours, and of one tally unless a tally ends among them.
+    let groups = invocations + chunks / per_tally;
+    let commits = if workers.has_window { chunks } else { groups.min(chunks) };
+    let reads = match spec.source.is_stored() {
+        true => chunks,
+        false => groups.max(size.bytes / NEIGHBOURS_BYTES).min(chunks),
+    };
     let mut usage = JOB
-        + Usage { s3_reads: size.bytes.div_ceil(BYTES_PER_READ), ..Usage::NONE.with_sends(sends) }
+        + Usage { s3_reads: size.bytes.div_ceil(RANGE_BYTES), ..Usage::NONE.with_sends(sends) }
         + TALLY.times(chunks.div_ceil(per_tally))
-        + CHUNK.times(chunks)
-        + INVOCATION.times(chunks.div_ceil(CHUNKS_PER_INVOCATION))
+        + COMMIT.times(commits)
+        + READ.times(reads)
+        + INVOCATION.times(invocations)
         + of_items;
     if spec.output.is_some() {
         usage += OUTPUT.times(chunks);
@@ -133,7 +145,7 @@ pub fn of(spec: &Spec, size: Size, at_once: u64) -> Estimate {
     if spec.source.is_stored() {
         usage += STORED.times(chunks);
     }
-    Estimate { chunks, usage, seconds_at_least: seconds(size, &per_thousand, chunks.min(at_once)) }
+    Estimate { chunks, usage, seconds_at_least: seconds(size, &per_thousand, chunks.min(workers.at_once)) }
 }
 
 /// The slower one of the split and the work on the items, and what is around both.
