@@ -66,7 +66,7 @@ impl Programs {
         };
         match (self.width, self.ahead) {
             (Some(_), _) => Step::LookAtNext { closed, again },
-            (None, Some(_)) if sends_next => Step::LookAtNextTally { closed, again },
+            (None, Some(_)) if sends_next => Step::LookAtNextTally { after: self.address(chunk).0, closed, again },
             (None, _) => self.close(message, closed),
         }
     }
@@ -78,29 +78,42 @@ impl Programs {
         }
     }
 
-    pub fn look_at_next_tally(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
-        let (attempt, job) = (message.attempt, &state.rows.job);
-        let Some(number) = self.waiting_for(message) else { return self.close(message, closed) };
-        let counted = !state.rows.is_past(attempt) && job.status != Status::Paused && number < job.tallies;
-        match counted {
-            true => self.send_of_next_tally(state, message, number * self.chunks_per_tally, (closed, again)),
-            false => self.close(message, closed),
+    pub fn look_at_next_tally(&self, state: &State, message: Message, after: u8, of: (bool, bool)) -> Step {
+        let (attempt, job, (closed, again)) = (message.attempt, &state.rows.job, of);
+        let next = self
+            .ahead
+            .map(|ahead| after + ahead)
+            .filter(|number| !state.rows.is_past(attempt) && job.status != Status::Paused && *number < job.tallies);
+        let waiting = next.and_then(|number| state.rows.tally(attempt, number).map(|tally| (number, tally)));
+        match waiting {
+            Some((number, tally)) if job.stop && tally.is_closed() => {
+                Step::LookAtNextTally { after: number, closed, again }
+            }
+            Some((number, tally)) if job.stop && !again && tally.done == 0 => Step::SkipNextTally { number, closed },
+            Some((number, _)) => self.send_of_next_tally(state, message, (number, number * self.chunks_per_tally), of),
+            None if Some(after) == self.tally_of(message) => self.close(message, closed),
+            None => Step::NoteNextSent { closed },
         }
     }
 
-    /// The tally that waits for the tally of this message's chunk.
-    fn waiting_for(&self, message: Message) -> Option<u8> {
+    /// The tally of this message's chunk.
+    fn tally_of(&self, message: Message) -> Option<u8> {
         match message.work {
-            Work::Chunk(chunk) => self.ahead.map(|ahead| self.address(chunk).0 + ahead),
+            Work::Chunk(chunk) => Some(self.address(chunk).0),
             Work::Split | Work::Complete => None,
         }
     }
 
-    /// The step that sends the first chunk of the tally that waits, from this one on, or what follows the last one.
-    pub fn send_of_next_tally(&self, state: &State, message: Message, first: u8, of: (bool, bool)) -> Step {
+    /// The step that sends the first chunk of a tally that waits, from this one on, or what follows the last one.
+    pub fn send_of_next_tally(
+        &self,
+        state: &State,
+        message: Message,
+        (number, first): (u8, u8),
+        of: (bool, bool),
+    ) -> Step {
         let (attempt, (closed, again)) = (message.attempt, of);
-        let of_tally = (first..self.chunk_count(attempt))
-            .take_while(|chunk| Some(self.address(*chunk).0) == self.waiting_for(message));
+        let of_tally = (first..self.chunk_count(attempt)).take_while(|chunk| self.address(*chunk).0 == number);
         match of_tally.into_iter().find(|chunk| !self.is_accounted_for(state, attempt, *chunk)) {
             Some(chunk) => Step::SendOfNextTally { chunk, closed, again },
             None => Step::NoteNextSent { closed },

@@ -146,12 +146,17 @@ impl Programs {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
                 Some(self.close(task.message, closed))
             }
-            Step::LookAtNextTally { closed, again } => {
-                Some(self.look_at_next_tally(state, task.message, closed, again))
+            Step::LookAtNextTally { after, closed, again } => {
+                Some(self.look_at_next_tally(state, task.message, after, (closed, again)))
+            }
+            Step::SkipNextTally { number, closed } => {
+                rows.close_without_rest(attempt, number);
+                Some(Step::Fold(number, After::NextTally { after: number, closed }))
             }
             Step::SendOfNextTally { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
-                Some(self.send_of_next_tally(state, task.message, chunk + 1, (closed, again)))
+                let of_same = (self.address(chunk).0, chunk + 1);
+                Some(self.send_of_next_tally(state, task.message, of_same, (closed, again)))
             }
             Step::NoteNextSent { closed } => {
                 if let Work::Chunk(chunk) = task.message.work {
@@ -198,6 +203,7 @@ impl Programs {
             After::Sweep(_) if state.rows.is_past(attempt) => None,
             After::Sweep(chunk) => self.sweep(state, chunk),
             After::Resend(resend) => Some(Step::Resend(resend)),
+            After::NextTally { after, closed } => Some(Step::LookAtNextTally { after, closed, again: false }),
         }
     }
 

@@ -61,8 +61,10 @@ pub enum Step {
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
     SendNext { chunk: u8, closed: bool, again: bool },
-    /// Whoever has made a tally half done: the strong reads of the job row and of the tally A places further.
-    LookAtNextTally { closed: bool, again: bool },
+    /// Whoever has made this tally half done: the strong reads of the job row and of the tally A places further.
+    LookAtNextTally { after: u8, closed: bool, again: bool },
+    /// The same of a stopped job: *`done = expected, skipped += the rest`* on that tally, which was not sent.
+    SkipNextTally { number: u8, closed: bool },
     /// *the commit that made the tally half done: messages of the tally A places further*; here for one chunk.
     SendOfNextTally { chunk: u8, closed: bool, again: bool },
     /// *`next` on `tally#k#n`*.
@@ -99,6 +101,8 @@ pub enum After {
     Resend(Resend),
     /// The commit, in the broken protocol that folds first.
     Commit { skip: bool },
+    /// The tally that waits for this one, which was skipped.
+    NextTally { after: u8, closed: bool },
 }
 
 /// How far a run has sent the missing chunks of a resumed job.

@@ -221,3 +221,53 @@ async fn a_cancelled_job_whose_last_tallies_were_never_sent_ends() {
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
+
+#[tokio::test]
+async fn tallies_of_a_cancelled_job_that_wait_cost_no_messages() {
+    const TALLIES: u64 = 20;
+    let (world, job) = ahead(1, TALLIES * 64).await;
+    let sent = world.chunks.take();
+    assert_eq!(sent.len(), 64);
+    world.cancel(job).await;
+    world.process_all(&sent[..31]).await;
+    assert_eq!(world.show(job).await.items_skipped, 31);
+    world.faults.plan(u64::MAX, Death::Before);
+    world.process(&sent[31], false).await;
+    let calls = world.faults.calls();
+    assert!(world.chunks.take().is_empty(), "a chunk was sent to be skipped");
+    assert_eq!(world.show(job).await.items_skipped, TALLIES * 64 - 32, "all that waited are skipped");
+    assert!(calls < 5 * TALLIES, "{calls} calls for {TALLIES} tallies");
+    world.process_all(&sent[32..]).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, TALLIES * 64));
+    assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+}
+
+#[tokio::test]
+async fn a_death_among_skipped_tallies_is_repaired_by_the_same_message() {
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let (world, job) = ahead(1, 5 * 64).await;
+            let sent = world.chunks.take();
+            world.cancel(job).await;
+            world.process_all(&sent[..31]).await;
+            world.faults.plan(call, death);
+            let end = world.try_process(&sent[31], false).await;
+            let died = !world.faults.is_pending();
+            if died {
+                world.faults.revive();
+                world.process(&sent[31], true).await;
+            } else {
+                end.unwrap();
+            }
+            world.process_all(&sent[32..]).await;
+            world.run().await;
+            let shown = world.show(job).await;
+            assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 5 * 64), "{death:?} call {call}");
+            if !died {
+                break;
+            }
+        }
+    }
+}

@@ -26,6 +26,9 @@ pub struct ChunkCommitter {
     pub clock: Arc<dyn Clock>,
 }
 
+/// How many tallies of a stopped job a run closes. Then it sends the chunks of the next one, whose runs go on.
+const SKIPPED_TALLIES_MAX: u32 = 256;
+
 const COMMITTING: &str = "committing chunks";
 
 /// How the commits of chunks of one tally ended.
@@ -144,16 +147,42 @@ impl ChunkCommitter {
         self.close(message.job_guid, &message.owner, tally).await
     }
 
+    /// Sends the chunks of the tally that waits for this one, and notes it. If the job is stopped, that tally is closed instead,
+    /// unless its chunks may have been sent before; and so is the one that waits for it, and so on. So the chunks of a stopped
+    /// job that wait for their turn cost no messages.
     async fn send_next_tally(
         &self,
         message: &ChunkMessage,
         tally: &Tally,
         mode: DeliveryMode,
     ) -> Result<(), PortError> {
-        match message.max_concurrency {
-            None => self.window.send_next_tally(message.job_guid, tally, mode).await,
+        if message.max_concurrency.is_some() {
             // Its window is one of chunks.
-            Some(_) => Ok(()),
+            return Ok(());
+        }
+        let (mut half_done, mut has_next) = (tally.clone(), false);
+        for skipped in 0.. {
+            let Some((job, next)) = self.window.next_tally(message.job_guid, &half_done).await? else { break };
+            has_next = true;
+            let is_stopped = job.stop.is_some();
+            let is_unsent = mode == DeliveryMode::Fresh && next.done == 0;
+            match (next.is_closed(), is_stopped) {
+                (true, false) => break,
+                // An earlier delivery may have closed it.
+                (true, true) => half_done = next,
+                (false, true) if is_unsent && skipped < SKIPPED_TALLIES_MAX => {
+                    half_done = self.skip_rest(message.job_guid, next).await?;
+                    self.close(message.job_guid, &message.owner, &half_done).await?;
+                }
+                (false, _) => {
+                    self.window.send_tally(&job, &next, mode).await?;
+                    break;
+                }
+            }
+        }
+        match has_next {
+            true => self.jobs.note_next_sent(message.job_guid, tally.attempt, tally.number).await,
+            false => Ok(()),
         }
     }
 
@@ -178,10 +207,16 @@ impl ChunkCommitter {
     /// # Errors
     /// `Unavailable`.
     pub async fn close_without_rest(&self, job: &Job, number: u32) -> Result<(), PortError> {
-        let mut tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
+        let tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
+        let closed = self.skip_rest(job.job_guid, tally).await?;
+        self.close(job.job_guid, &job.owner, &closed).await
+    }
+
+    /// Counts the uncommitted chunks of a tally as skipped. Returns the closed tally.
+    async fn skip_rest(&self, job: JobGuid, mut tally: Tally) -> Result<Tally, PortError> {
         while !tally.is_closed() {
-            tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
+            tally = self.jobs.skip_rest(job, &tally, self.clock.now()).await?;
         }
-        self.close(job.job_guid, &job.owner, &tally).await
+        Ok(tally)
     }
 }

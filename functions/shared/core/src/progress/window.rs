@@ -90,28 +90,30 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunks of the tally that waits for this one, and notes it. As `Fresh` only if none of them has been
-    /// committed: otherwise others have sent some of them. In a pause nothing is sent: a resume sends what is missing.
+    /// The job, and the tally that waits for this one. `None` if none does, or if it is not counted yet: then the splitter
+    /// looks at this one when it has counted it. None in a pause either: a resume sends what is missing.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn send_next_tally(
-        &self,
-        job: JobGuid,
-        half_done: &Tally,
-        delivery_mode: DeliveryMode,
-    ) -> Result<(), PortError> {
+    pub async fn next_tally(&self, job: JobGuid, half_done: &Tally) -> Result<Option<(Job, Tally)>, PortError> {
         let (job, attempt) = (self.jobs.job(job).await?, half_done.attempt);
-        let Some(number) = job.waiting_tally(half_done.number) else { return Ok(()) };
-        if job.is_past(attempt) || job.is_paused() || number >= job.split.tallies {
-            return Ok(());
+        match job.waiting_tally(half_done.number) {
+            Some(number) if !job.is_past(attempt) && !job.is_paused() && number < job.split.tallies => {
+                let next = self.jobs.tally(job.job_guid, attempt, number).await?;
+                Ok(Some((job, next)))
+            }
+            _ => Ok(None),
         }
-        let next = self.jobs.tally(job.job_guid, attempt, number).await?;
-        if !next.is_closed() {
-            let delivery_mode = if next.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
-            let index = chunk_index::of(&*self.objects, job.job_guid, &next).await?;
-            self.chunks.send(&index.missing(&job, &next, delivery_mode)).await?;
-        }
-        self.jobs.note_next_sent(job.job_guid, attempt, half_done.number).await
+    }
+
+    /// Sends the chunks of a tally. As `Fresh` only if none of them has been committed: otherwise others have sent some of
+    /// them.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn send_tally(&self, job: &Job, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
+        let delivery_mode = if tally.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
+        let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
+        self.chunks.send(&index.missing(job, tally, delivery_mode)).await
     }
 }
