@@ -12,6 +12,13 @@ fn rows(count: usize) -> String {
     "id,name\n".to_owned() + &(0..count).map(|id| format!("{id},name {id}\n")).collect::<String>()
 }
 
+/// A job that lasts long enough to be seen, if its file has tens of thousands of rows: each row is written into a dataset of
+/// this name, one chunk after the other.
+pub fn long_job(file: &str, dataset: &str) -> Value {
+    let params = json!({ "dataset": dataset, "key": "id" });
+    json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1 })
+}
+
 /// Opens the page, then creates a job and goes to it: a browser may take longer to open a page than a job to end.
 async fn follow(stack: &LocalStack, chromium: &Chromium, request: &Value) -> (Tab, String) {
     let tab = chromium.tab(&page(stack)).await;
@@ -24,8 +31,9 @@ async fn follow(stack: &LocalStack, chromium: &Chromium, request: &Value) -> (Ta
 #[test]
 fn a_job_is_cancelled_on_the_page() {
     on_the_stack("a_job_is_cancelled_on_the_page", async |stack, chromium| {
-        let file = stack.upload("text/csv", rows(200_000)).await;
-        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1, "metadata": { "fileName": "long.csv" } });
+        let file = stack.upload("text/csv", rows(100_000)).await;
+        let mut body = long_job(&file, "cancelled");
+        body["metadata"] = json!({ "fileName": "long.csv" });
         let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.until("document.querySelector('.mode').textContent === 'Live'").await;
@@ -52,8 +60,8 @@ fn a_job_is_cancelled_on_the_page() {
 #[test]
 fn a_job_is_paused_and_resumed_on_the_page() {
     on_the_stack("a_job_is_paused_and_resumed_on_the_page", async |stack, chromium| {
-        let file = stack.upload("text/csv", rows(100_000)).await;
-        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 });
+        let file = stack.upload("text/csv", rows(30_000)).await;
+        let body = long_job(&file, "paused");
         let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.press("Pause").await;
@@ -66,15 +74,15 @@ fn a_job_is_paused_and_resumed_on_the_page() {
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
         tab.press("Resume").await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
-        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+        assert_eq!(figures(&tab).await[0], "30,000 of 30,000");
     });
 }
 
 #[test]
 fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
     on_the_stack("a_page_that_lost_its_connection_goes_on_when_it_is_back", async |stack, chromium| {
-        let file = stack.upload("text/csv", rows(100_000)).await;
-        let body = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 2 });
+        let file = stack.upload("text/csv", rows(30_000)).await;
+        let body = long_job(&file, "lost");
         let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         tab.offline(true).await;
@@ -85,7 +93,7 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
         tab.offline(false).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
         assert!(!tab.value::<bool>("document.querySelector('.lost').checkVisibility()").await);
-        assert_eq!(figures(&tab).await[0], "100,000 of 100,000");
+        assert_eq!(figures(&tab).await[0], "30,000 of 30,000");
     });
 }
 
@@ -98,10 +106,8 @@ const KEEP_SOCKETS: &str = "window.sockets = []; window.WebSocket = class extend
 fn a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped() {
     let name = "a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_state_is_dropped";
     on_the_stack(name, async |stack, chromium| {
-        // An import of so many rows takes long enough to be seen on both connections.
         let file = stack.upload("text/csv", rows(30_000)).await;
-        let params = json!({ "dataset": "closed", "key": "id" });
-        let body = json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1 });
+        let body = long_job(&file, "closed");
         let job = stack.create_from(&body).await;
         let tab = chromium.tab(&page(stack)).await;
         tab.until("document.querySelector('job-list')").await;

@@ -6,6 +6,7 @@ use acceptance::local_stack::python_environment;
 use serde_json::{Value, json};
 
 use crate::browser::Tab;
+use crate::follow::long_job;
 use crate::stack::{data, folder, job_over, job_page, on_the_stack, page};
 
 /// The script of axe-core, from the package in `tests/axe`.
@@ -90,10 +91,9 @@ fn the_keyboard_reaches_everything_and_the_focus_goes_with_the_view() {
 #[test]
 fn nothing_on_the_page_moves_while_counts_run() {
     on_the_stack("nothing_on_the_page_moves_while_counts_run", async |stack, chromium| {
-        let text = "id,name\n".to_owned() + &(0..100_000).map(|id| format!("{id},name {id}\n")).collect::<String>();
+        let text = "id,name\n".to_owned() + &(0..30_000).map(|id| format!("{id},name {id}\n")).collect::<String>();
         let file = stack.upload("text/csv", text).await;
-        let job = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1 });
-        let job = stack.create_from(&job).await;
+        let job = stack.create_from(&long_job(&file, "moves")).await;
         let tab = chromium.tab(&job_page(stack, &job)).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
         // The browser's own measure: shifts that nobody caused by pressing something.
