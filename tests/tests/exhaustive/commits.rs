@@ -87,7 +87,7 @@ impl Programs {
         let waiting = next.and_then(|number| state.rows.tally(attempt, number).map(|tally| (number, tally)));
         match waiting {
             Some((number, tally)) if job.stop && tally.is_closed() => {
-                Step::LookAtNextTally { after: number, closed, again }
+                Step::Fold(number, After::NextTally { after: number, closed, again })
             }
             Some((number, tally)) if job.stop && !again && tally.done == 0 => Step::SkipNextTally { number, closed },
             Some((number, _)) => self.send_of_next_tally(state, message, (number, number * self.chunks_per_tally), of),

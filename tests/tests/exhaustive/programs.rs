@@ -151,7 +151,7 @@ impl Programs {
             }
             Step::SkipNextTally { number, closed } => {
                 rows.close_without_rest(attempt, number);
-                Some(Step::Fold(number, After::NextTally { after: number, closed }))
+                Some(Step::Fold(number, After::NextTally { after: number, closed, again: false }))
             }
             Step::SendOfNextTally { chunk, closed, again } => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
@@ -203,7 +203,7 @@ impl Programs {
             After::Sweep(_) if state.rows.is_past(attempt) => None,
             After::Sweep(chunk) => self.sweep(state, chunk),
             After::Resend(resend) => Some(Step::Resend(resend)),
-            After::NextTally { after, closed } => Some(Step::LookAtNextTally { after, closed, again: false }),
+            After::NextTally { after, closed, again } => Some(Step::LookAtNextTally { after, closed, again }),
         }
     }
 

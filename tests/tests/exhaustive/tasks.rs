@@ -102,7 +102,7 @@ pub enum After {
     /// The commit, in the broken protocol that folds first.
     Commit { skip: bool },
     /// The tally that waits for this one, which was skipped.
-    NextTally { after: u8, closed: bool },
+    NextTally { after: u8, closed: bool, again: bool },
 }
 
 /// How far a run has sent the missing chunks of a resumed job.

@@ -260,6 +260,7 @@ async fn a_death_among_skipped_tallies_is_repaired_by_the_same_message() {
                 world.process(&sent[31], true).await;
             } else {
                 end.unwrap();
+                world.faults.plan(u64::MAX, Death::Before);
             }
             world.process_all(&sent[32..]).await;
             world.run().await;

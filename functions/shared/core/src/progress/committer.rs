@@ -168,17 +168,17 @@ impl ChunkCommitter {
             let is_unsent = mode == DeliveryMode::Fresh && next.done == 0;
             match (next.is_closed(), is_stopped) {
                 (true, false) => break,
-                // An earlier delivery may have closed it.
+                // An earlier delivery may have closed it, and died before it was folded.
                 (true, true) => half_done = next,
                 (false, true) if is_unsent && skipped < SKIPPED_TALLIES_MAX => {
                     half_done = self.skip_rest(message.job_guid, next).await?;
-                    self.close(message.job_guid, &message.owner, &half_done).await?;
                 }
                 (false, _) => {
                     self.window.send_tally(&job, &next, mode).await?;
                     break;
                 }
             }
+            self.close(message.job_guid, &message.owner, &half_done).await?;
         }
         match has_next {
             true => self.jobs.note_next_sent(message.job_guid, tally.attempt, tally.number).await,
