@@ -210,15 +210,21 @@ async fn an_isolated_chunk_that_takes_longer_than_an_invocation_continues_in_the
     );
 }
 
+/// A job whose only chunk became a dead letter. An item that runs again succeeds.
+async fn isolated_with_items_that_fail_once() -> (World, JobGuid) {
+    let world = scripted(6);
+    let job = create(&world, "bad once good once once bad").await;
+    world.split().await;
+    let letter = DeadMessage::Chunk(world.chunks.take().remove(0));
+    world.dead_letters.settle("letter", &letter).await.unwrap();
+    (world, job)
+}
+
 #[tokio::test]
 async fn an_isolated_run_lists_the_failures_it_counts_after_a_crash_at_any_call() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
-            let world = scripted(6);
-            let job = create(&world, "bad once good once once bad").await;
-            world.split().await;
-            let letter = DeadMessage::Chunk(world.chunks.take().remove(0));
-            world.dead_letters.settle("letter", &letter).await.unwrap();
+            let (world, job) = isolated_with_items_that_fail_once().await;
             world.faults.plan(call, death);
             world.run_through_crashes(Duration::from_secs(300)).await;
             let shown = world.show(job).await;
@@ -237,14 +243,9 @@ async fn an_isolated_run_lists_the_failures_it_counts_after_a_crash_at_any_call(
 async fn an_isolated_run_keeps_what_is_done_if_a_store_fails_at_any_call() {
     for death in [Death::Before, Death::After] {
         for call in 0.. {
-            let world = scripted(6);
-            let job = create(&world, "bad once good once once bad").await;
-            world.split().await;
-            let letter = DeadMessage::Chunk(world.chunks.take().remove(0));
-            world.dead_letters.settle("letter", &letter).await.unwrap();
+            let (world, job) = isolated_with_items_that_fail_once().await;
             world.faults.plan_failure(call, death);
             world.run_with_dead_letters().await;
-            // An item that runs again succeeds.
             let expected = [(1, "bad"), (2, "once"), (4, "once"), (5, "once"), (6, "bad")];
             assert_eq!(
                 failed(&world, job).await,

@@ -14,6 +14,7 @@ use crate::source::FirstText;
 const CHUNKS_PER_WORKER: u64 = 8;
 
 /// The fewest items of a chunk that is made smaller for the sake of all workers: with fewer, a chunk costs more than its items.
+/// It has a whole batch in any case, so that no service gets more calls for it.
 const REMOTE_ITEMS_MIN: u64 = 50;
 
 /// How many times the usual number of bytes a chunk of fast items may have, and how many at most. A worker holds the chunks of
@@ -21,28 +22,36 @@ const REMOTE_ITEMS_MIN: u64 = 50;
 const FAST_BYTES_FACTOR: u64 = 4;
 const FAST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The limits of a job of items of this cost, over a file that begins with this text. The outputs of a chunk are held in
-/// memory, so a chunk with outputs does not grow.
-pub fn of_items(
-    cost: CostClass,
-    has_outputs: bool,
-    created: &CreateLimits,
-    (source, first): (&Source, &FirstText),
-) -> ChunkLimits {
+/// What decides about the chunks of a job, beside its file.
+#[derive(Clone, Copy)]
+pub struct Items {
+    /// What an item costs.
+    pub cost: CostClass,
+    /// How many are processed together.
+    pub batch: usize,
+    /// Whether they have outputs. Those of a chunk are held in memory, so it does not grow then.
+    pub have_outputs: bool,
+}
+
+/// The limits of a job of such items, over a file that begins with this text.
+pub fn of_items(items: Items, created: &CreateLimits, (source, first): (&Source, &FirstText)) -> ChunkLimits {
     let (limits, Some(file)) = (created.chunks, source.file()) else { return created.chunks };
     let lines = first.bytes.iter().filter(|byte| **byte == b'\n').count().max(1);
     let line_bytes = (first.bytes.len() / lines).max(1) as u64;
     // The text of a packed file is longer than the file, so there are at least so many items.
     let for_all_workers = file.size / line_bytes / (u64::from(created.workers.max(1)) * CHUNKS_PER_WORKER);
     let usual = u64::from(limits.max_items);
-    let (max_items, max_bytes) = match cost {
-        CostClass::Fast if !has_outputs => {
+    let (max_items, max_bytes) = match items.cost {
+        CostClass::Fast if !items.have_outputs => {
             let factor = created.fast_factor.max(1);
             let most = limits.max_items.saturating_mul(factor);
             let bytes = limits.max_bytes.saturating_mul(FAST_BYTES_FACTOR.min(factor.into())).min(FAST_BYTES_MAX);
             (for_all_workers.clamp(usual, most.into()), bytes.max(limits.max_bytes))
         }
-        CostClass::Remote => (for_all_workers.clamp(REMOTE_ITEMS_MIN.min(usual), usual), limits.max_bytes),
+        CostClass::Remote => {
+            let least = REMOTE_ITEMS_MIN.max(items.batch as u64).min(usual);
+            (for_all_workers.clamp(least, usual), limits.max_bytes)
+        }
         CostClass::Fast | CostClass::StoreBound => (usual, limits.max_bytes),
     };
     let max_bytes = match max_items > usual {
@@ -65,7 +74,11 @@ mod tests {
         let created = CreateLimits { chunks: LIMITS, fast_factor: 20, workers, ..CreateLimits::default() };
         let line = format!("{}\n", "x".repeat(line_bytes - 1));
         let first = FirstText { bytes: line.repeat(100).into_bytes().into(), whole: false };
-        of_items(cost, false, &created, (&file(size), &first))
+        of_items(of_cost(cost), &created, (&file(size), &first))
+    }
+
+    const fn of_cost(cost: CostClass) -> Items {
+        Items { cost, batch: 1, have_outputs: false }
     }
 
     fn file(size: u64) -> Source {
@@ -100,8 +113,11 @@ mod tests {
         assert_eq!(items(10 * 16 * 100, 2), 100);
         assert_eq!(items(u64::MAX, 50), 500);
         let small = CreateLimits { chunks: ChunkLimits { max_items: 7, ..LIMITS }, ..CreateLimits::default() };
-        let limits = of_items(CostClass::Remote, false, &small, (&file(70), &FirstText::default()));
-        assert_eq!(limits.max_items, 7, "the operator's limit");
+        let input = (&file(70), &FirstText::default());
+        assert_eq!(of_items(of_cost(CostClass::Remote), &small, input).max_items, 7, "the operator's limit");
+        let calls = Items { batch: 100, ..of_cost(CostClass::Remote) };
+        let created = CreateLimits { chunks: LIMITS, ..CreateLimits::default() };
+        assert_eq!(of_items(calls, &created, input).max_items, 100, "a whole call");
     }
 
     #[test]
@@ -109,12 +125,17 @@ mod tests {
         assert_eq!(of(CostClass::StoreBound, 10, u64::MAX, 50), LIMITS);
         let created = CreateLimits { chunks: LIMITS, fast_factor: 0, ..CreateLimits::default() };
         let input = (&file(u64::MAX), &FirstText::default());
-        assert_eq!(of_items(CostClass::Fast, false, &created, input), LIMITS, "without a factor");
+        let fast = of_cost(CostClass::Fast);
+        assert_eq!(of_items(fast, &created, input), LIMITS, "without a factor");
         let created = CreateLimits { fast_factor: 20, ..created };
-        assert_eq!(of_items(CostClass::Fast, true, &created, input), LIMITS, "with outputs");
+        assert_eq!(of_items(Items { have_outputs: true, ..fast }, &created, input), LIMITS, "with outputs");
         let dataset = Source::Dataset { dataset: "d".into() };
         for cost in [CostClass::Fast, CostClass::Remote] {
-            assert_eq!(of_items(cost, false, &created, (&dataset, input.1)), LIMITS, "the number of items is unknown");
+            assert_eq!(
+                of_items(of_cost(cost), &created, (&dataset, input.1)),
+                LIMITS,
+                "the number of items is unknown"
+            );
         }
     }
 }

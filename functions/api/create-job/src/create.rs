@@ -245,8 +245,12 @@ impl Creator {
         let mut spec = self.spec(job_guid, owner, request, source, head, now);
         let processor = job_type.prepare(&spec)?;
         spec.output = processor.output();
-        let input = (&spec.source, &first);
-        spec.limits = chunk_size::of_items(processor.cost(), spec.output.is_some(), &self.limits, input);
+        let items = chunk_size::Items {
+            cost: processor.cost(),
+            batch: processor.batch_items(),
+            have_outputs: spec.output.is_some(),
+        };
+        spec.limits = chunk_size::of_items(items, &self.limits, (&spec.source, &first));
         Ok(Specified { spec, first, warnings })
     }
 
