@@ -42,21 +42,18 @@ pub fn of_items(items: Items, created: &CreateLimits, (source, first): (&Source,
     let for_all_workers = file.size / line_bytes / (u64::from(created.workers.max(1)) * CHUNKS_PER_WORKER);
     let usual = u64::from(limits.max_items);
     let (max_items, max_bytes) = match items.cost {
-        CostClass::Fast if !items.have_outputs => {
+        CostClass::Fast if !items.have_outputs && for_all_workers > usual => {
             let factor = created.fast_factor.max(1);
-            let most = limits.max_items.saturating_mul(factor);
-            let bytes = limits.max_bytes.saturating_mul(FAST_BYTES_FACTOR.min(factor.into())).min(FAST_BYTES_MAX);
-            (for_all_workers.clamp(usual, most.into()), bytes.max(limits.max_bytes))
+            let most_items = limits.max_items.saturating_mul(factor).into();
+            let most_bytes = limits.max_bytes.saturating_mul(FAST_BYTES_FACTOR.min(factor.into())).min(FAST_BYTES_MAX);
+            let bytes = for_all_workers.saturating_mul(line_bytes).min(most_bytes).max(limits.max_bytes);
+            (for_all_workers.min(most_items), bytes)
         }
         CostClass::Remote => {
             let least = REMOTE_ITEMS_MIN.max(items.batch as u64).min(usual);
             (for_all_workers.clamp(least, usual), limits.max_bytes)
         }
         CostClass::Fast | CostClass::StoreBound => (usual, limits.max_bytes),
-    };
-    let max_bytes = match max_items > usual {
-        true => for_all_workers.saturating_mul(line_bytes).clamp(limits.max_bytes, max_bytes),
-        false => limits.max_bytes,
     };
     ChunkLimits { max_items: u32::try_from(max_items).unwrap_or(limits.max_items), max_bytes, ..limits }
 }

@@ -3,7 +3,7 @@
 //!
 //! Fast items run a batch at a time, others one at a time. An expired note means that the run which wrote it died or hung on
 //! those items. Several of them are *suspects*: they run again in smaller parts, under a fresh message with a new delivery
-//! count. So do the rest of the chunk's items if a batch takes longer than an invocation. The second death of one item alone
+//! count. So do items that take longer than an invocation together. The second death of one item alone
 //! makes it poison: it counts as failed, and a fresh message carries the rest of the chunk on.
 
 use rowmill_core::items::give_up::fail_rest;

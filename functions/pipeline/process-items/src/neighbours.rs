@@ -11,17 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 use rowmill_core::text::ChunkMode;
 use tokio::sync::OnceCell;
-
-/// The most bytes of a shared read. They stay in memory until the last of its chunks has ended. All chunks of an invocation
-/// begin together, so their bytes are in memory at the same time in any case; this bounds how long a chunk waits for the bytes
-/// of its neighbours: about 0.1 seconds at the rate of one connection to S3.
-pub const SHARED_READ_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The longest gap between two chunks of a shared read, in bytes. Between them may be blank lines, or a short chunk that another
 /// invocation has got. Reading so much takes less time than another request.

@@ -4,15 +4,13 @@
 //! 1,000 to 1,000,000 rows of 60 bytes in which no item fails. The requests follow from the code, the time is that of the machine.
 
 use rowmill_api::cost::Usage;
+use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_formats::RANGE_BYTES;
 
 /// How many requests send the messages of a tally, 10 each.
 const SENDS_PER_TALLY: u64 = 7;
-
-/// The most bytes of neighbouring chunks that `process-items` reads by one request.
-const NEIGHBOURS_BYTES: u64 = 8 * 1024 * 1024;
 
 /// To create, split and end a job without items.
 const JOB: Usage = Usage {
@@ -27,16 +25,7 @@ const JOB: Usage = Usage {
 };
 
 /// For each tally: its row, its count in the job row, its fold, its chunk index.
-const TALLY: Usage = Usage {
-    dynamodb_requests: 3,
-    read_halves: 0,
-    write_halves: 6,
-    s3_reads: 0,
-    s3_writes: 1,
-    sqs_requests: 0,
-    lambda_requests: 0,
-    lambda_mb_ms: 0,
-};
+const TALLY: Usage = Usage { dynamodb_requests: 3, write_halves: 6, s3_writes: 1, ..Usage::NONE };
 
 /// For each commit: the chunks of a tally that one invocation has.
 const COMMIT: Usage = Usage { dynamodb_requests: 1, write_halves: 2, ..Usage::NONE };
@@ -45,16 +34,8 @@ const COMMIT: Usage = Usage { dynamodb_requests: 1, write_halves: 2, ..Usage::NO
 const READ: Usage = Usage { s3_reads: 1, ..Usage::NONE };
 
 /// For each invocation of `process-items`.
-const INVOCATION: Usage = Usage {
-    dynamodb_requests: 2,
-    read_halves: 3,
-    write_halves: 0,
-    s3_reads: 0,
-    s3_writes: 0,
-    sqs_requests: 0,
-    lambda_requests: 1,
-    lambda_mb_ms: 2_000,
-};
+const INVOCATION: Usage =
+    Usage { dynamodb_requests: 2, read_halves: 3, lambda_requests: 1, lambda_mb_ms: 2_000, ..Usage::NONE };
 
 /// For each chunk with an output: its run output, which the composition reads.
 const OUTPUT: Usage = Usage { s3_reads: 1, s3_writes: 1, ..Usage::NONE };
@@ -130,7 +111,7 @@ pub fn of(spec: &Spec, size: Size, workers: Workers) -> Estimate {
     let commits = if workers.has_window { chunks } else { groups.min(chunks) };
     let reads = match spec.source.is_stored() {
         true => chunks,
-        false => groups.max(size.bytes / NEIGHBOURS_BYTES).min(chunks),
+        false => groups.max(size.bytes / SHARED_READ_MAX_BYTES).min(chunks),
     };
     let mut usage = JOB
         + Usage { s3_reads: size.bytes.div_ceil(RANGE_BYTES), ..Usage::NONE.with_sends(sends) }

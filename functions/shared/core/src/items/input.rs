@@ -16,6 +16,11 @@ use crate::ports::{Objects, PortError};
 use crate::text::bad_record::ROW_TOO_LONG;
 use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, RawItem, Record, read_items};
 
+/// The most bytes of neighbouring chunks that `process-items` reads by one request. They stay in memory until the last of its
+/// chunks has ended. All chunks of an invocation begin together, so their bytes are in memory at the same time in any case; this
+/// bounds how long a chunk waits for the bytes of its neighbours: about 0.1 seconds at the rate of one connection to S3.
+pub const SHARED_READ_MAX_BYTES: u64 = 8 * 1024 * 1024;
+
 /// An item of a chunk.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputItem {
