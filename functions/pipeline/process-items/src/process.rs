@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join;
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::run_output;
@@ -129,8 +130,11 @@ impl ChunkProcessor {
             return self.reroute(message, &job).await;
         }
         if job.first_chunk_at.is_none() {
-            // Before any item begins: a job that is stopped for lack of capacity has processed none.
-            let job = watch.begin(message.job_guid, message.address.attempt).await?;
+            // Before any item begins: a job that is stopped for lack of capacity has processed none. Its spec is read meanwhile; if
+            // that fails, the run finds out.
+            let begin = watch.begin(message.job_guid, message.address.attempt);
+            let (job, _) = join(begin, self.prepared.get(message.job_guid)).await;
+            let job = job?;
             if let Some(end) = dropped(&job, message.address.attempt) {
                 return Ok(end);
             }
