@@ -11,17 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
+use rowmill_core::items::input::{SHARED_READ_MAX_BYTES, follows};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 use rowmill_core::text::ChunkMode;
 use tokio::sync::OnceCell;
-
-/// The longest gap between two chunks of a shared read, in bytes. Between them may be blank lines, or a short chunk that another
-/// invocation has got. Reading so much takes less time than another request.
-const GAP_MAX_BYTES: u64 = 64 * 1024;
 
 /// The chunks of an invocation that share reads.
 #[derive(Default)]
@@ -40,14 +36,15 @@ impl Neighbours {
         let mut chunks: Vec<_> = messages.into_iter().filter(|message| may_share(message)).collect();
         chunks.sort_by_key(|message| (message.job_guid, message.chunk.offset));
         let mut shared = HashMap::new();
-        for group in chunks.chunk_by(|before, next| follows(before, next)) {
+        for group in chunks.chunk_by(|before, next| are_neighbours(before, next)) {
             let mut group = group.to_vec();
             while let Some(first) = group.first() {
                 let start = first.chunk.offset;
-                let fit = group.iter().take_while(|message| end(message) - start <= SHARED_READ_MAX_BYTES).count();
+                let fit =
+                    group.iter().take_while(|message| message.chunk.end() - start <= SHARED_READ_MAX_BYTES).count();
                 let rest = group.split_off(fit.max(1));
                 if let [.., last] = &group[1..] {
-                    let read = Arc::new(SharedRead { range: start..end(last), bytes: OnceCell::new() });
+                    let read = Arc::new(SharedRead { range: start..last.chunk.end(), bytes: OnceCell::new() });
                     shared.extend(group.iter().map(|message| (place(message), Arc::clone(&read))));
                 }
                 group = rest;
@@ -71,15 +68,8 @@ fn may_share(message: &ChunkMessage) -> bool {
         && message.chunk.mode == ChunkMode::Items
 }
 
-/// Whether a chunk follows another one, or begins a little behind it.
-fn follows(before: &ChunkMessage, next: &ChunkMessage) -> bool {
-    let gap = next.chunk.offset.checked_sub(end(before));
-    before.job_guid == next.job_guid && gap.is_some_and(|gap| gap <= GAP_MAX_BYTES)
-}
-
-/// The byte after a chunk.
-const fn end(message: &ChunkMessage) -> u64 {
-    message.chunk.offset.saturating_add(message.chunk.length)
+fn are_neighbours(before: &ChunkMessage, next: &ChunkMessage) -> bool {
+    before.job_guid == next.job_guid && follows(&before.chunk, &next.chunk)
 }
 
 const fn place(message: &ChunkMessage) -> (JobGuid, ChunkAddress) {

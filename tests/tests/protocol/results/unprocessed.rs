@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
@@ -41,6 +42,21 @@ async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
         assert_eq!(world.show(second.job_guid).await.item_count, 41);
         assert_eq!(world.records.dataset("local/d").len(), 68, "every good row, by one job or the other");
     }
+}
+
+#[tokio::test]
+async fn skipped_chunks_that_follow_each_other_are_read_together() {
+    let world = World::new(chunks_of(1));
+    let text = files::plain_csv(320);
+    let file = world.store_csv(text.clone()).await;
+    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    world.split().await;
+    world.cancel(job).await;
+    world.process_queued().await;
+    world.faults.plan(u64::MAX, Death::Before);
+    world.run().await;
+    assert!(world.faults.calls() < 100, "{} calls for 320 chunks", world.faults.calls());
+    assert_eq!(result(&world, job, "unprocessed-rows.csv").await.as_bytes(), text);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use rowmill_core::model::keys;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::ports::{Objects, PortError};
-use rowmill_core::text::read_items;
+use rowmill_core::text::{Chunk, read_items};
 use rowmill_formats::{DecodeError, Limits, ReadAhead, SourceReader, TextStream, port_error};
 
 /// How far ahead the upload is read while what was read is sent.
@@ -26,6 +26,22 @@ pub struct InputText<'a> {
     pub spec: &'a Spec,
     /// The limits of a packed upload.
     pub packed: Limits,
+}
+
+/// A range of the upload that was read.
+#[derive(Default)]
+pub struct ReadRange {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl ReadRange {
+    /// The bytes of a chunk, if it is within the range.
+    fn of(&self, chunk: &Chunk) -> Option<Bytes> {
+        let from = usize::try_from(chunk.offset.checked_sub(self.start)?).ok()?;
+        let to = usize::try_from(chunk.end() - self.start).ok()?;
+        (to <= self.bytes.len()).then(|| self.bytes.slice(from..to))
+    }
 }
 
 /// Why the rest of the text cannot be read.
@@ -55,17 +71,29 @@ impl InputText<'_> {
         Ok(header)
     }
 
-    /// The rows of a chunk that were skipped.
+    /// The rows of a chunk that were skipped. If they are not in `read`, a range from the chunk up to `end` is read into it.
     ///
     /// # Errors
     /// As [`header`](Self::header).
-    pub async fn skipped(&self, job: JobGuid, skipped: &SkippedChunk) -> Result<Bytes, PortError> {
+    pub async fn skipped(
+        &self,
+        job: JobGuid,
+        skipped: &SkippedChunk,
+        read: &mut ReadRange,
+        end: u64,
+    ) -> Result<Bytes, PortError> {
         let SkippedChunk { address, chunk, stored_by, rows } = skipped;
         let text = match (*stored_by, self.spec.source.file()) {
             (Some(by), _) => self.objects.read(&keys::stored_text(job, *address, by)).await?,
-            (None, Some(file)) => {
-                self.objects.read_range(&file.key, &file.etag, chunk.offset..chunk.offset + chunk.length).await?
-            }
+            (None, Some(file)) => match read.of(chunk) {
+                Some(text) => text,
+                None => {
+                    let bytes = self.objects.read_range(&file.key, &file.etag, chunk.offset..end).await?;
+                    *read = ReadRange { start: chunk.offset, bytes };
+                    // A shorter object is not the one that was cut.
+                    read.of(chunk).ok_or(PortError::Changed)?
+                }
+            },
             (None, None) => return Err(PortError::NotFound),
         };
         if rows.start == chunk.first_row {

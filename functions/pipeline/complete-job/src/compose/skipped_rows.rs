@@ -7,6 +7,7 @@ use rowmill_core::ports::PortError;
 use rowmill_core::text::ChunkMode;
 
 use super::composition::Position;
+use super::input_text::ReadRange;
 use super::step::{Composing, Step};
 use super::writer::{OpenFile, ResultWriter};
 
@@ -65,13 +66,15 @@ impl SkippedRows {
             writer.write(&header).await?;
         }
         let mut walk = SkippedItems::of(composing.stored_job(), self.after).await?;
+        let mut read = ReadRange::default();
         loop {
             let Some(skipped) = if_there(walk.next().await)? else { return Ok(Copied::Gone) };
             let Some(skipped) = skipped else { return Ok(Copied::Whole) };
             if skipped.chunk.mode == ChunkMode::TooLong {
                 composing.composition.too_long += 1;
             } else {
-                let text = if_there(input.skipped(composing.job.job_guid, &skipped).await)?;
+                let end = walk.end_of_read(&skipped.chunk);
+                let text = if_there(input.skipped(composing.job.job_guid, &skipped, &mut read, end).await)?;
                 let Some(text) = text else { return Ok(Copied::Gone) };
                 writer.write(&text).await?;
                 if !matches!(text.last(), None | Some(b'\n' | b'\r')) {

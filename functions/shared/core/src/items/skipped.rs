@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::items::input::{SHARED_READ_MAX_BYTES, follows};
 use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
 use crate::items::{chunk_index, run_output};
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::tally::{ChunkAddress, MarkKind, Tally};
 use crate::ports::{Objects, PortError};
-use crate::text::Chunk;
+use crate::text::{Chunk, ChunkMode};
 
 /// A walk through the chunks of a job with items that were skipped.
 pub struct SkippedItems {
@@ -73,6 +74,19 @@ impl SkippedItems {
                 return Ok(None);
             }
         }
+    }
+
+    /// The end of the bytes that one request can read for this chunk, which was returned last, and those behind it.
+    pub fn end_of_read(&self, chunk: &Chunk) -> u64 {
+        let mut last = *chunk;
+        for SkippedChunk { chunk: next, stored_by, .. } in &self.ready {
+            let is_range = stored_by.is_none() && next.mode == ChunkMode::Items;
+            if !is_range || !follows(&last, next) || next.end() - chunk.offset > SHARED_READ_MAX_BYTES {
+                break;
+            }
+            last = *next;
+        }
+        last.end()
     }
 
     async fn read_chunks(&mut self, tally: &Tally) -> Result<(), PortError> {

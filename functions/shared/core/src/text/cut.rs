@@ -75,6 +75,11 @@ impl Chunk {
     pub const fn start(&self) -> Position {
         Position { offset: self.offset, row: self.first_row }
     }
+
+    /// The byte after it.
+    pub const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
 }
 
 /// The file ended inside a quoted cell.
