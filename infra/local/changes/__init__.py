@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from changes.dynamodb import copy_items_quickly, execute_batches_directly
 from changes.functions import (
     answer_functions_at_once,
     do_not_wait_for_log_lines,
@@ -15,6 +16,7 @@ from changes.permissions import (
     authorize_batches_as_single_calls,
     authorize_statements_one_by_one,
     hide_missing_objects,
+    parse_bodies_once,
     present_http_as_https,
     record_permissions,
     remember_principals,
@@ -35,16 +37,19 @@ def apply(log_dir: Path, stack: str) -> None:
     check_version()
     from ministack import app
     from ministack.core import iam_actions, iam_evaluator, lambda_runtime
-    from ministack.services import apigateway, lambda_svc, s3
+    from ministack.services import apigateway, dynamodb, lambda_svc, s3
 
     present_http_as_https(app, iam_evaluator)
     remember_principals(iam_evaluator)
+    parse_bodies_once(iam_actions)
     if record := os.environ.get(RECORD_VARIABLE):
         record_permissions(iam_evaluator, Path(record))
     authorize_batches_as_single_calls(iam_actions)
     authorize_statements_one_by_one(iam_actions)
     hide_missing_objects(app, iam_evaluator, s3)
     pass_refusals_on(apigateway)
+    execute_batches_directly(dynamodb)
+    copy_items_quickly(dynamodb)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
     prepare_processes(lambda_runtime)
