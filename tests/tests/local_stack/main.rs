@@ -8,6 +8,7 @@ mod breakers;
 mod command;
 mod deaths;
 mod dedupes;
+mod emulator;
 mod events;
 mod formats;
 mod gateway;

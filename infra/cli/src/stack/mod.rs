@@ -19,7 +19,7 @@ use crate::gateway::Gateway;
 use crate::package::{self, Compiler, Package, PackageError};
 use crate::template::{Template, TemplateError};
 
-pub use emulator::EmulatorError;
+pub use emulator::{EmulatorError, install as install_emulator};
 pub use options::{FunctionsEndpoint, StackOptions};
 use process::{EmulatorProcess, Launch};
 pub use process::{Health, ProcessError};

@@ -1,0 +1,105 @@
+"""Executes the same batches of PartiQL statements, good ones and bad ones, with the changed emulator and the unchanged one.
+Answers and stored items must be the same.
+
+    same_answers.py <folder of the launcher> [seed]
+"""
+
+import collections
+import copy
+import json
+import random
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+
+from changes.dynamodb import copy_items_quickly, execute_batches_directly  # noqa: E402
+from ministack.services import dynamodb  # noqa: E402
+
+BATCHES = 1000
+TABLE = "records"
+INSERT = "INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}"
+UPDATE = 'UPDATE "%s" SET "version" = ? SET "fields" = ? WHERE "bucket" = ? AND "key" = ? AND "version" < ?'
+KEY = 'WHERE "bucket" = ? AND "key" = ?'
+VALUES = [
+    {"S": "x"}, {"S": ""}, {"S": "y" * 410_000}, {"N": "1"}, {"N": "-12.50e3"}, {"N": "1e999"}, {"N": "one"}, {"BOOL": True},
+    {"NULL": True}, {"L": [{"N": "1"}, {"S": ""}]}, {"L": [{"N": "1e999"}]}, {"M": {}}, {"M": {"a": {"N": "-0.5"}, "b": {"S": "é"}}},
+    {"SS": ["a", "b"]}, {"B": "YWI="}, {}, {"X": 1},
+]  # fmt: skip
+
+
+def statement(chance: random.Random) -> dict:
+    bucket, key = ({"S": f"{name}{chance.randrange(6)}"} for name in "bk")
+    version = {"S": f"v{chance.randrange(9)}"}
+    if chance.random() < 0.1:
+        key = chance.choice(VALUES)
+    if chance.random() < 0.1:
+        version = chance.choice(VALUES)
+    fields = chance.choice(VALUES)
+    text, parameters = chance.choices(
+        [
+            (INSERT, [bucket, key, version, fields]),
+            (UPDATE, [version, fields, bucket, key, version]),
+            (f'UPDATE "%s" SET "version" = ? {KEY} RETURNING ALL NEW *', [version, bucket, key]),
+            (f'UPDATE "%s" SET "version" = ?, "fields" = "version" {KEY}', [version, bucket, key]),
+            (f'UPDATE "%s" REMOVE "fields" {KEY}', [bucket, key]),
+            (f'UPDATE "%s" SET "n" = 5 {KEY} AND ("version" < ? OR "n" = ?)', [bucket, key, version, version]),
+            (f'DELETE FROM "%s" {KEY}', [bucket, key]),
+            (f'SELECT * FROM "%s" {KEY}', [bucket, key]),
+            ("INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'n': 1.50}", [bucket, key]),
+            ('INSERT INTO "%s" VALUE ?', [{"M": {"bucket": bucket, "key": key}}]),
+            ("?%s", [bucket]),
+        ],
+        weights=[8, 8] + 9 * [1],
+    )[0]
+    parameters = parameters[: chance.choice([None] * 20 + [-1])] + chance.choice([[]] * 20 + [[version]])
+    made = {"Statement": text % chance.choice([TABLE] * 20 + ["unknown"]), "Parameters": parameters}
+    if chance.random() < 0.5:
+        made["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return made
+
+
+def outcome(execute, request: dict, items: dict, count: int):
+    """The answer of this version and the table after it, from the same table before it."""
+    table = dynamodb._tables[TABLE]
+    table["items"], table["ItemCount"] = copy.deepcopy(items), count
+    try:
+        status, _, body = execute(copy.deepcopy(request))
+        answer = status, json.loads(body)
+    except Exception as error:
+        answer = type(error).__name__, None
+    return answer, table["items"], table["ItemCount"]
+
+
+def main() -> int:
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    chance = random.Random(seed)
+    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("bucket", "key")]
+    schema = [{"AttributeName": "bucket", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}]
+    table = {"TableName": TABLE, "KeySchema": schema, "AttributeDefinitions": attributes, "BillingMode": "PAY_PER_REQUEST"}
+    assert dynamodb._create_table(table)[0] == 200
+    unchanged = dynamodb._batch_execute_statement
+    execute_batches_directly(dynamodb)
+    copy_items_quickly(dynamodb)
+    changed = dynamodb._batch_execute_statement
+
+    items, count, seen = {}, 0, collections.Counter()
+    for number in range(BATCHES):
+        request = {"Statements": [statement(chance) for _ in range(chance.choice([1, 3, 25, 25, 26]))]}
+        if chance.random() < 0.5:
+            request["ReturnConsumedCapacity"] = "TOTAL"
+        expected, found = (outcome(execute, request, items, count) for execute in (unchanged, changed))
+        if expected != found:
+            print(f"seed {seed}, batch {number}: {json.dumps(request)[:2000]}\nunchanged: {expected[0]}\nchanged:   {found[0]}")
+            return 1
+        (status, body), items, count = expected
+        for answer in (body or {}).get("Responses", []):
+            seen[answer.get("Error", {}).get("Code", "done")] += 1
+    few = [kind for kind in ("done", "DuplicateItem", "ConditionalCheckFailed", "ValidationError", "ResourceNotFound") if seen[kind] < 100]
+    print(f"{BATCHES} batches: {dict(seen)}")
+    if few:
+        print(f"too few answers to prove anything: {few}")
+    return 1 if few else 0
+
+
+sys.exit(main())
