@@ -33,12 +33,15 @@ export class FilePreview extends HTMLElement {
   #warnings = new Notice();
   #table = h("table", { class: "rows" });
   #schema = h("button", { type: "button", text: "Make a schema of the types", on: { click: () => this.#makeSchema() } });
+  #undo = h("button", { type: "button", text: "Undo", hidden: true, on: { click: () => this.#undoSchema() } });
+  /** The schema that was replaced. */
+  #replaced = "";
   /** @type {Preview["columns"]} */
   #columns = [];
   #setSchema;
   #suggest;
 
-  /** @param {(schema: object) => void} setSchema @param {(columns: string[]) => void} suggest */
+  /** @param {(schema: string) => string} setSchema writes a schema and returns the one before @param {(columns: string[]) => void} suggest */
   constructor(setSchema, suggest) {
     super();
     this.#setSchema = setSchema;
@@ -46,8 +49,9 @@ export class FilePreview extends HTMLElement {
   }
 
   connectedCallback() {
+    if (this.childElementCount > 0) return;
     this.hidden = true;
-    this.replaceChildren(h("div", { class: "title-line" }, this.#title, this.#schema), this.#facts, this.#notice, this.#warnings,
+    this.replaceChildren(h("div", { class: "title-line" }, this.#title, h("div", { class: "actions" }, this.#undo, this.#schema)), this.#facts, this.#notice, this.#warnings,
       h("div", { class: "scroll", role: "region", "aria-label": "First rows", tabindex: 0 }, this.#table));
   }
 
@@ -55,7 +59,7 @@ export class FilePreview extends HTMLElement {
    * @param {string} fileGuid the upload; empty shows nothing
    * @param {string} name
    * @param {string} jobType
-   * @param {object} params
+   * @param {Record<string, any>} params
    * @param {boolean} canTakeSchema
    */
   async show(fileGuid, name, jobType, params, canTakeSchema) {
@@ -65,19 +69,19 @@ export class FilePreview extends HTMLElement {
     try {
       const preview = await api.post(`/api/uploads/${fileGuid}/preview`, { jobType, params, rows: ROWS });
       if (asked !== this.#asked) return;
-      this.#fill(name, preview, canTakeSchema);
+      this.#fill(name, preview, canTakeSchema, missing(preview, params));
     } catch (error) {
       if (asked !== this.#asked) return;
       this.#table.replaceChildren();
       this.#facts.textContent = "";
-      show(this.#schema, false);
+      this.#showSchema(false);
       this.#notice.say(`The first rows cannot be shown: ${api.reason(error)}`, "warn");
     }
     show(this, true);
   }
 
-  /** @param {string} name @param {Preview} preview @param {boolean} canTakeSchema */
-  #fill(name, preview, canTakeSchema) {
+  /** @param {string} name @param {Preview} preview @param {boolean} canTakeSchema @param {string} lacking */
+  #fill(name, preview, canTakeSchema, lacking) {
     this.#columns = preview.columns;
     this.#suggest(preview.columns.map((column) => column.name));
     setText(this.#title, `First rows of ${name}`);
@@ -89,8 +93,8 @@ export class FilePreview extends HTMLElement {
     // A dataset that is not named yet is no news to who is filling in the form.
     const problem = preview.paramsProblem;
     this.#notice.say(problem && problem.field !== "params.dataset" ? problem.detail : "", "warn");
-    this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
-    show(this.#schema, canTakeSchema && preview.columns.length > 0);
+    this.#warnings.say([lacking, ...preview.warnings.map(({ message }) => message)].filter(Boolean).join(" "), "warn");
+    this.#showSchema(canTakeSchema && preview.columns.length > 0);
     const columns = preview.columns;
     const head = columns.map(({ name: column, type }) => h("th", { scope: "col", class: "cell" }, column, h("span", { class: "hint type", text: type })));
     this.#table.replaceChildren(
@@ -109,8 +113,34 @@ export class FilePreview extends HTMLElement {
     /** @type {Record<string, object>} */
     const properties = {};
     for (const { name, type } of this.#columns) if (type !== "null") properties[name] = { type };
-    this.#setSchema({ type: "object", properties });
+    const schema = JSON.stringify({ type: "object", properties }, null, 2), before = this.#setSchema(schema);
+    if (before !== schema) this.#replaced = before.trim();
+    this.#showSchema(true);
   }
+
+  #undoSchema() {
+    this.#setSchema(this.#replaced);
+    this.#replaced = "";
+    this.#showSchema(true);
+  }
+
+  /** @param {boolean} possible whether there is a field and something to write into it */
+  #showSchema(possible) {
+    show(this.#schema, possible);
+    show(this.#undo, possible && this.#replaced !== "");
+  }
+}
+
+/**
+ * Names the columns that the schema requires and a file with columns lacks: every row of it would fail.
+ * @param {Preview} preview
+ * @param {Record<string, any>} params
+ */
+function missing({ headerRow, columns, columnCount }, params) {
+  const required = params.schema?.required;
+  if (!headerRow || !Array.isArray(required) || (columnCount ?? 0) > columns.length) return "";
+  const names = required.filter((name) => !columns.some((column) => column.name === name));
+  return names.length ? `The schema requires ${names.map((name) => `"${name}"`).join(", ")}, and the file has no such column: every row would fail.` : "";
 }
 
 /** @param {any} value */
