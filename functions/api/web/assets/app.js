@@ -37,12 +37,11 @@ class RowmillPage extends HTMLElement {
   ];
 
   connectedCallback() {
+    // The document has the header with the name, which is painted before this script is here.
+    const header = /** @type {HTMLElement} */ (this.querySelector("header"));
+    header.append(h("nav", { "aria-label": "Views" }, this.#links), h("div", { class: "status" }, this.#mode, this.#person, this.#signOut));
+    this.prepend(h("a", { class: "skip-link", href: "#content", text: "Skip to the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); this.#focus(); } } }));
     this.append(
-      h("a", { class: "skip-link", href: "#content", text: "Skip to the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); this.#focus(); } } }),
-      h("header", {},
-        h("a", { class: "brand", href: "#/", "aria-label": "Rowmill, all jobs" }, h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 22, height: 22 }), h("span", { text: "Rowmill" })),
-        h("nav", { "aria-label": "Views" }, this.#links),
-        h("div", { class: "status" }, this.#mode, this.#person, this.#signOut)),
       this.#lost, this.#main,
       h("div", { id: "announcements", class: "unseen", role: "status", "aria-live": "polite" }),
     );
@@ -148,4 +147,3 @@ class RowmillPage extends HTMLElement {
 }
 
 customElements.define("rowmill-page", RowmillPage);
-document.body.append(h("rowmill-page"));

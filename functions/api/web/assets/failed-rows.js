@@ -56,6 +56,8 @@ class FailedRows extends HTMLElement {
   #shown = h("span", { class: "hint" });
   #changed = h("span", { role: "status" });
   #run = h("button", { type: "button", class: "primary", text: "Redrive with corrections", on: { click: () => this.#redrive() } });
+  /** The columns that can be chosen. A choice outlives a page of rows. */
+  #listed = "";
   #column = h("select", { on: { change: () => this.#showChanged() } });
   #value = h("input", { type: "text" });
   #set = h("button", { type: "button", on: { click: () => this.#fillColumn() } });
@@ -157,9 +159,12 @@ class FailedRows extends HTMLElement {
     this.#following.disabled = this.#next === null;
     show(/** @type {HTMLElement} */ (this.#previous.parentElement), this.#after !== "" || this.#next !== null);
     show(this.#fill, columns !== null);
-    this.#column.replaceChildren(...(columns ?? []).map((name, index) => h("option", { value: index, text: name })));
-    const wrong = this.#filled.items.length ? this.#filled.index : columns?.indexOf(this.#items.find((item) => item.column)?.column ?? "") ?? -1;
-    if (wrong >= 0) this.#column.value = String(wrong);
+    if (this.#listed !== String(columns)) {
+      this.#listed = String(columns);
+      this.#column.replaceChildren(...(columns ?? []).map((name, index) => h("option", { value: index, text: name })));
+      const wrong = columns?.indexOf(this.#items.find((item) => item.column)?.column ?? "") ?? -1;
+      if (wrong >= 0) this.#column.value = String(wrong);
+    }
     this.#showChanged();
   }
 

@@ -59,7 +59,7 @@ export class FilePreview extends HTMLElement {
    * @param {string} fileGuid the upload; empty shows nothing
    * @param {string} name
    * @param {string} jobType
-   * @param {Record<string, any>} params
+   * @param {object} params
    * @param {boolean} canTakeSchema
    */
   async show(fileGuid, name, jobType, params, canTakeSchema) {
@@ -69,7 +69,7 @@ export class FilePreview extends HTMLElement {
     try {
       const preview = await api.post(`/api/uploads/${fileGuid}/preview`, { jobType, params, rows: ROWS });
       if (asked !== this.#asked) return;
-      this.#fill(name, preview, canTakeSchema, missing(preview, params));
+      this.#fill(name, preview, canTakeSchema);
     } catch (error) {
       if (asked !== this.#asked) return;
       this.#table.replaceChildren();
@@ -80,8 +80,8 @@ export class FilePreview extends HTMLElement {
     show(this, true);
   }
 
-  /** @param {string} name @param {Preview} preview @param {boolean} canTakeSchema @param {string} lacking */
-  #fill(name, preview, canTakeSchema, lacking) {
+  /** @param {string} name @param {Preview} preview @param {boolean} canTakeSchema */
+  #fill(name, preview, canTakeSchema) {
     this.#columns = preview.columns;
     this.#suggest(preview.columns.map((column) => column.name));
     setText(this.#title, `First rows of ${name}`);
@@ -93,7 +93,7 @@ export class FilePreview extends HTMLElement {
     // A dataset that is not named yet is no news to who is filling in the form.
     const problem = preview.paramsProblem;
     this.#notice.say(problem && problem.field !== "params.dataset" ? problem.detail : "", "warn");
-    this.#warnings.say([lacking, ...preview.warnings.map(({ message }) => message)].filter(Boolean).join(" "), "warn");
+    this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
     this.#showSchema(canTakeSchema && preview.columns.length > 0);
     const columns = preview.columns;
     const head = columns.map(({ name: column, type }) => h("th", { scope: "col", class: "cell" }, column, h("span", { class: "hint type", text: type })));
@@ -129,18 +129,6 @@ export class FilePreview extends HTMLElement {
     show(this.#schema, possible);
     show(this.#undo, possible && this.#replaced !== "");
   }
-}
-
-/**
- * Names the columns that the schema requires and a file with columns lacks: every row of it would fail.
- * @param {Preview} preview
- * @param {Record<string, any>} params
- */
-function missing({ headerRow, columns, columnCount }, params) {
-  const required = params.schema?.required;
-  if (!headerRow || !Array.isArray(required) || (columnCount ?? 0) > columns.length) return "";
-  const names = required.filter((name) => !columns.some((column) => column.name === name));
-  return names.length ? `The schema requires ${names.map((name) => `"${name}"`).join(", ")}, and the file has no such column: every row would fail.` : "";
 }
 
 /** @param {any} value */
