@@ -181,7 +181,7 @@ fn the_list_finds_what_a_badge_says_and_its_address_has_all_that_was_chosen() {
         async |stack, chromium| {
             let tab = open(stack, &chromium).await;
             tab.until("document.querySelector('.mode').textContent === 'Live'").await;
-        let requests: Vec<String> =
+            let requests: Vec<String> =
                 tab.value("performance.getEntriesByType('resource').map(one => one.name)").await;
             // One more for the page itself.
             assert!(requests.len() < 8, "{requests:#?}");
@@ -207,12 +207,15 @@ fn the_list_finds_what_a_badge_says_and_its_address_has_all_that_was_chosen() {
             let link = "(link => [link.title, link.textContent, link.scrollWidth > link.clientWidth])(document.querySelector('job-list .name'))";
             assert_eq!(tab.value::<Value>(link).await, json!([name, name, true]));
             for width in [1280, 390] {
-            tab.resize(width, 860).await;
-            assert!(stand_apart(&tab, "job-list td.number, job-list td.time").await, "figures overlap on {width} pixels");
-            let fits = "(list => list.scrollWidth <= list.clientWidth)(document.querySelector('job-list .scroll'))";
-            assert!(tab.value::<bool>(fits).await, "a row does not fit into {width} pixels");
-        }
-        tab.resize(1280, 860).await;
+                tab.resize(width, 860).await;
+                assert!(
+                    stand_apart(&tab, "job-list td.number, job-list td.time").await,
+                    "figures overlap on {width} pixels"
+                );
+                let fits = "(list => list.scrollWidth <= list.clientWidth)(document.querySelector('job-list .scroll'))";
+                assert!(tab.value::<bool>(fits).await, "a row does not fit into {width} pixels");
+            }
+            tab.resize(1280, 860).await;
 
             tab.choose("Status", "some failed").await;
             tab.choose("Type", "import").await;
