@@ -1,6 +1,6 @@
 //! Embeds the page: the files in `assets/`, as they are and compressed, under a path that changes with the content of any of them.
 //!
-//! The modules become one script, so that a browser asks for four files and not for twenty-four. The folder of the assets is named by
+//! The modules become one script, so that a browser asks for four files and not for one per module. The folder of the assets is named by
 //! their hash and may be cached for ever. `index.html` names it.
 
 use std::env;

@@ -58,7 +58,8 @@ impl JobResults {
             serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a manifest", error))?;
         let link = async |key: String, content_type: &str, name: &str| {
             let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);
-            let saved_as = input_name(job.metadata.as_ref()).map_or_else(|| file_name.clone(), |input| format!("{input}-{name}"));
+            let saved_as =
+                input_name(job.metadata.as_ref()).map_or_else(|| file_name.clone(), |input| format!("{input}-{name}"));
             let link = self.transfers.presign_get(&key, content_type, &saved_as, self.link_expiry).await;
             link.map(|PresignedRequest { url, .. }| LinkView { file_name, url })
         };
