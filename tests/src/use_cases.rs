@@ -200,7 +200,7 @@ impl UseCases {
 
     /// `create-job`.
     pub fn creator(&self) -> Creator {
-        let Ports { jobs, uploads, objects, outstanding, splits, clock, entropy, .. } = self.ports.clone();
+        let Ports { jobs, uploads, objects, outstanding, records, splits, clock, entropy, .. } = self.ports.clone();
         let limits = CreateLimits {
             chunks: self.limits.chunks,
             // No chunk grows: each has the size that the test wants.
@@ -222,6 +222,7 @@ impl UseCases {
             uploads,
             objects,
             outstanding,
+            records,
             splits,
             job_types,
             clock,

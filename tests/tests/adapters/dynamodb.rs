@@ -37,6 +37,10 @@ impl RecordStore for Viewed<'_> {
         self.store.opened(name).await
     }
 
+    async fn exists(&self, name: &str) -> PortResult<bool> {
+        self.store.exists(name).await
+    }
+
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         self.store.upsert(dataset, upserts).await
     }

@@ -30,6 +30,9 @@ fn three_hundred_failed_rows_are_corrected_on_the_page_and_run_again() {
         let marked: Vec<String> =
             tab.value("[...document.querySelectorAll('failed-rows td.bad')].map(one => one.textContent)").await;
         assert_eq!((marked.len(), marked[0].as_str()), (50, "Wrong: age 3"));
+        // A browser saves the results under the name of the file.
+        let link = "decodeURIComponent(document.querySelector('job-files a').href).includes('filename=\"people-failed-rows.csv\"')";
+        tab.until(link).await;
         tab.picture("job.png").await;
 
         tab.press("Correct rows").await;

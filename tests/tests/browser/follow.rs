@@ -85,8 +85,10 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
         let body = long_job(&file, "lost");
         let (tab, job) = follow(stack, &chromium, &body).await;
         tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        let gone = std::time::Instant::now();
         tab.offline(true).await;
         tab.sees("The connection is lost.").await;
+        assert!(gone.elapsed().as_secs() < 5, "it was live for {:?} without a network", gone.elapsed());
         // An answer that was on its way may still arrive, and then the page says "Polling" until it asks again.
         tab.until("document.querySelector('.mode').textContent === 'No connection'").await;
         stack.ended(&job).await;

@@ -6,6 +6,7 @@
 mod browser;
 mod failed_rows;
 mod follow;
+mod made_up;
 mod new_job;
 mod reach;
 mod sign_in;

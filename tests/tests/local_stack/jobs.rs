@@ -167,7 +167,14 @@ fn an_empty_file_and_a_header_alone_complete() {
             let file = stack.upload("text/csv", bytes).await;
             let job = stack.create("validate", &file, json!({})).await;
             let ended = stack.ended(&job).await;
-            assert_eq!((&ended["status"], &ended["itemCount"]), (&json!("completed"), &json!(0)), "{ended}");
+            let shown = [&ended["status"], &ended["outcome"], &ended["itemCount"]];
+            assert_eq!(shown, [&json!("completed"), &json!("empty"), &json!(0)], "{ended}");
+            let (_, page) = answer(stack.get("/api/jobs?outcome=empty&limit=100")).await;
+            let listed = page["jobs"].as_array().expect("jobs").iter();
+            assert!(listed.clone().any(|listed| listed["jobGuid"] == job), "{page}");
+            assert!(listed.clone().all(|listed| listed["outcome"] == "empty"), "{page}");
+            let (_, none) = answer(stack.get("/api/jobs?outcome=empty&status=failed")).await;
+            assert_eq!(none["jobs"], json!([]), "only completed jobs have an outcome");
         }
     });
 }

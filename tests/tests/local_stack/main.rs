@@ -5,6 +5,7 @@
 mod access;
 mod audits;
 mod breakers;
+mod clients;
 mod command;
 mod deaths;
 mod dedupes;

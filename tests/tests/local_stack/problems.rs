@@ -41,6 +41,37 @@ fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_job_over_a_dataset_that_does_not_exist_is_refused_and_so_is_its_estimate() {
+    on_the_stack(async |stack| {
+        for path in ["/api/jobs", "/api/jobs/estimate"] {
+            let export = json!({ "jobType": "export", "params": { "dataset": "nobody-has-this" } });
+            let request = stack.post(path).json(&export);
+            let refused = problem(request, StatusCode::UNPROCESSABLE_ENTITY, "invalid_params").await;
+            assert_eq!(refused["field"], "params.dataset");
+            assert!(refused["detail"].as_str().expect("a detail").contains("`nobody-has-this`"), "{refused}");
+        }
+    });
+}
+
+#[test]
+fn a_request_is_checked_before_its_file_is_uploaded() {
+    on_the_stack(async |stack| {
+        let check = |params: Value| {
+            let request = json!({ "jobType": "import", "params": params, "dedupe": "file" });
+            stack.post("/api/jobs/estimate").json(&request)
+        };
+        assert_eq!(check(json!({ "dataset": "people" })).send().await.status, StatusCode::NO_CONTENT);
+        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+        assert_eq!(problem(check(json!({})), unprocessable, "invalid_params").await["field"], "params.dataset");
+        let schema = json!({ "properties": { "age": { "type": "numbr" } } });
+        let refused =
+            problem(check(json!({ "dataset": "d", "schema": schema })), unprocessable, "invalid_params").await;
+        let detail = refused["detail"].as_str().expect("a detail");
+        assert!(detail.contains("`numbr`") && detail.contains("#/properties/age/type"), "{detail}");
+    });
+}
+
+#[test]
 fn json_that_cannot_be_read_is_refused_with_the_place() {
     on_the_stack(async |stack| {
         let post = |body: &'static str| stack.post("/api/jobs").header("content-type", "application/json").body(body);
@@ -111,7 +142,7 @@ fn missing_jobs_and_uploads_are_not_found() {
 #[test]
 fn an_invalid_query_is_refused() {
     on_the_stack(async |stack| {
-        for query in ["status=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
+        for query in ["status=done", "outcome=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
         }
         for query in ["", "outcome=succeeded", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {

@@ -5,7 +5,8 @@ use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::CreateJobError;
 use rowmill_api::estimate::EstimateView;
-use rowmill_core::ports::{JobFilter, Jobs as _};
+use rowmill_core::model::records::dataset_of;
+use rowmill_core::ports::{JobFilter, Jobs as _, RecordStore as _};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -18,6 +19,11 @@ fn limits() -> Limits {
 }
 
 async fn try_estimate(world: &World, request: Value) -> Result<EstimateView, CreateJobError> {
+    Ok(try_check(world, request).await?.expect("all of the input is known"))
+}
+
+/// The estimate, or none if the file is to come.
+async fn try_check(world: &World, request: Value) -> Result<Option<EstimateView>, CreateJobError> {
     let request = serde_json::from_value(request).expect("a request");
     let estimate = world.creator.estimate(&World::owner(), &request).await?;
     let filter = JobFilter { limit: 10, ..JobFilter::default() };
@@ -74,6 +80,7 @@ async fn an_input_of_unknown_length_has_no_estimate() {
     let unknown = EstimateView { items: None, items_final: false, chunks: None, cost: None, seconds_at_least: None };
     assert!(workbook.items_final || workbook == unknown, "{workbook:?}");
     let world = World::new(limits());
+    world.records.open(&dataset_of(&World::owner(), "d"), 1).await.unwrap();
     let export = try_estimate(&world, json!({ "jobType": "export", "params": { "dataset": "d" } })).await.unwrap();
     assert_eq!(export, unknown);
 }
@@ -98,4 +105,59 @@ async fn what_a_job_is_refused_for_its_estimate_is_refused_for() {
     let params = json!({ "schema": { "type": 7 } });
     let wrong = try_estimate(&world, json!({ "jobType": "validate", "fileGuid": file, "params": params })).await;
     assert!(matches!(wrong, Err(CreateJobError::Params(_))));
+}
+
+#[tokio::test]
+async fn without_its_file_all_the_rest_of_a_request_is_checked() {
+    let world = World::new(limits());
+    for good in [
+        json!({ "jobType": "validate" }),
+        json!({ "jobType": "validate", "params": { "schema": { "required": ["id"] } }, "dedupe": "file" }),
+        json!({ "jobType": "import", "params": { "dataset": "d", "key": ["id"], "delimiter": ";", "headerRow": 3 } }),
+        json!({ "jobType": "transform", "params": { "mapping": [{ "drop": "notes" }], "columns": ["id"] } }),
+        json!({ "jobType": "transform", "params": { "outputFormat": "csv", "format": "jsonl", "columns": ["id"] } }),
+        json!({ "jobType": "validate", "params": { "format": "xlsx", "sheet": "Data" } }),
+        json!({ "jobType": "validate", "params": { "format": "csv", "encoding": "latin1", "compression": "gzip" } }),
+    ] {
+        assert_eq!(try_check(&world, good.clone()).await.unwrap(), None, "{good}");
+    }
+    for (wrong, named) in [
+        (json!({ "jobType": "nothing" }), "nothing"),
+        (json!({ "jobType": "import" }), "params.dataset"),
+        (json!({ "jobType": "import", "params": { "dataset": "d", "keys": "id" } }), "params.keys"),
+        (json!({ "jobType": "validate", "params": { "schema": { "type": "numbr" } } }), "`numbr`"),
+        (json!({ "jobType": "transform", "params": { "mapping": [{ "dorp": "notes" }] } }), "params.mapping[0]"),
+        (json!({ "jobType": "validate", "params": { "format": "cvs" } }), "cvs"),
+        (json!({ "jobType": "validate", "params": { "encoding": "utf-80" } }), "utf-80"),
+        (json!({ "jobType": "validate", "params": { "delimiter": "ab" } }), "ab"),
+        (json!({ "jobType": "validate", "params": { "header": false, "headerRow": 2 } }), "headerRow"),
+        (json!({ "jobType": "validate", "params": { "headerRow": "two" } }), "params.headerRow"),
+        (json!({ "jobType": "validate", "tolerance": {} }), "tolerance"),
+        (json!({ "jobType": "validate", "deadlineSeconds": 0 }), "deadlineSeconds"),
+    ] {
+        let error = try_check(&world, wrong.clone()).await.expect_err(named);
+        assert!(error.to_string().contains(named), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_over_a_dataset_that_does_not_exist_is_refused() {
+    let world = World::new(limits());
+    let request = json!({ "jobType": "export", "params": { "dataset": "customers" } });
+    let refused = |error: CreateJobError| match error {
+        CreateJobError::Params(error) => error,
+        error => panic!("{error}"),
+    };
+    let error = refused(try_check(&world, request.clone()).await.unwrap_err());
+    assert_eq!(error.field, "params.dataset");
+    assert!(error.message.contains("`customers`"), "{error}");
+    let body = serde_json::from_value(request.clone()).unwrap();
+    let error = refused(world.creator.create(&World::owner(), &body, None).await.unwrap_err());
+    assert_eq!(error.field, "params.dataset");
+    assert_eq!(world.jobs.every_job(), [], "nothing is created");
+
+    world.records.open("somebody/customers", 1).await.unwrap();
+    refused(world.creator.create(&World::owner(), &body, None).await.unwrap_err());
+    world.records.open(&dataset_of(&World::owner(), "customers"), 1).await.unwrap();
+    world.creator.create(&World::owner(), &body, None).await.unwrap();
 }

@@ -17,13 +17,14 @@ use rowmill_core::model::job::{Job, JobWarning, Priority};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::model::spec::{DRY_RUN, Source, Spec};
+use rowmill_core::model::records::dataset_of;
+use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
-    PortError, Queue, UploadStore,
+    PortError, Queue, RecordStore, UploadStore,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
@@ -32,7 +33,8 @@ use crate::dedupe;
 pub use crate::error::CreateJobError;
 use crate::items;
 pub use crate::limits::CreateLimits;
-use crate::request::{CreateJobRequest, check, check_idempotency_key, fingerprint};
+use crate::params::check_params;
+use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};
 use crate::source::{self, DetectedSource, FirstText, SourceDetector};
 use crate::tallies_ahead;
 
@@ -46,6 +48,8 @@ pub struct Creator {
     pub objects: Arc<dyn Objects>,
     /// The announced uploads that are not completed.
     pub outstanding: Arc<dyn OutstandingUploads>,
+    /// The datasets, to see which ones exist.
+    pub records: Arc<dyn RecordStore>,
     /// The jobs queue, which invokes the splitter.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// All job types, to check params with.
@@ -134,6 +138,7 @@ impl Creator {
         idempotency_key: Option<&str>,
     ) -> Result<Accepted, CreateJobError> {
         check(request, self.limits.deadlines.maximum_seconds)?;
+        check_dedupe(request)?;
         let mut idempotency = None;
         if let Some(key) = idempotency_key {
             check_idempotency_key(key)?;
@@ -233,7 +238,7 @@ impl Creator {
         job_guid: JobGuid,
         now: Timestamp,
     ) -> Result<Specified, CreateJobError> {
-        let DetectedSource { source, head, warnings, first, .. } = match (job_type.input(), &request.items) {
+        let detected = match (job_type.input(), &request.items) {
             (InputKind::File, None) => self.detector(now).file(owner, request).await?,
             (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
             (InputKind::Dataset, _) => source::dataset(request)?,
@@ -242,8 +247,25 @@ impl Creator {
                 source::text(keys::items(job_guid), items::text_of_none())
             }
         };
+        self.specified_over(detected, owner, request, job_type, job_guid, now).await
+    }
+
+    /// The spec of the request's job over this source.
+    pub(crate) async fn specified_over(
+        &self,
+        detected: DetectedSource,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        job_type: &dyn JobType,
+        job_guid: JobGuid,
+        now: Timestamp,
+    ) -> Result<Specified, CreateJobError> {
+        let DetectedSource { source, head, warnings, first, .. } = detected;
         let mut spec = self.spec(job_guid, owner, request, source, head, now);
         let processor = job_type.prepare(&spec)?;
+        if let Source::Dataset { dataset } = &spec.source {
+            self.refuse_unknown_dataset(owner, dataset).await?;
+        }
         spec.output = processor.output();
         let items = chunk_size::Items {
             cost: processor.cost(),
@@ -284,6 +306,16 @@ impl Creator {
             None => Ok(()),
             Some(full) => Err(CreateJobError::Full(full)),
         }
+    }
+
+    async fn refuse_unknown_dataset(&self, owner: &Owner, dataset: &str) -> Result<(), CreateJobError> {
+        if self.records.exists(&dataset_of(owner, dataset)).await? {
+            return Ok(());
+        }
+        let message = format!(
+            "names the dataset `{dataset}`, but there is none of this name. Correct the name, or import rows into it first."
+        );
+        Err(ParamsError::new("params.dataset", message).into())
     }
 
     fn ceilings(&self, request: &CreateJobRequest) -> Ceilings {
@@ -341,33 +373,4 @@ impl Creator {
         let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, priority, request);
         Job { priority, tallies_ahead, metadata: request.metadata.clone(), ..job }
     }
-}
-
-/// The params of every job over an upload: how the file is read.
-pub(crate) const FILE_PARAMS: [&str; 8] =
-    ["format", "delimiter", "header", "headerRow", "skipRows", "encoding", "compression", "sheet"];
-
-/// Rejects unknown params, so that a misspelled one does not go unnoticed.
-fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Result<(), ParamsError> {
-    if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
-        return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false."));
-    }
-    if job_type.takes_any_params() {
-        return Ok(());
-    }
-    let of_input: &[&str] = match job_type.input() {
-        InputKind::File if request.items.is_none() => &FILE_PARAMS,
-        InputKind::File | InputKind::Dataset | InputKind::None => &[],
-    };
-    let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();
-    match request.params.keys().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => Err(unknown_param(name, &format!("of `{}`. Its params are", request.job_type), &known)),
-    }
-}
-
-/// The refusal of a param that is none `of_what`.
-pub(crate) fn unknown_param(name: &str, of_what: &str, known: &[&str]) -> ParamsError {
-    let name: String = name.chars().take(64).collect();
-    ParamsError::new(format!("params.{name}"), format!("is not a param {of_what} {}.", known.join(", ")))
 }

@@ -5,8 +5,8 @@ use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::ITEMS_MAX_BYTES;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
-    Call, JSON_MAX_BYTES, Problem, header, json_response, path_parameter, read_json_if_any, read_json_up_to,
-    to_be_polled,
+    Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
+    read_json_up_to, to_be_polled,
 };
 use rowmill_core::progress::job_view;
 
@@ -43,7 +43,7 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
 async fn estimate(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
     let body: CreateJobRequest = read_json_up_to(&call.request, JSON_MAX_BYTES + ITEMS_MAX_BYTES)?;
     let estimate = creator.estimate(call.owner()?, &body).await.map_err(|error| problem(error, creator))?;
-    Ok(json_response(200, &estimate))
+    Ok(estimate.map_or_else(no_content, |estimate| json_response(200, &estimate)))
 }
 
 async fn preview(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {

@@ -126,15 +126,26 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
     }
-    if request.dedupe.is_some() && request.file_guid.is_none() {
-        return error("dedupe", "finds jobs by their file: send a `fileGuid` with it, or leave it out.".into());
-    }
     match request.tolerance {
         Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
             error("tolerance.percent", "must be from 0 to 100.".into())
         }
         Some(Tolerance { percent: None, count: None, .. }) => {
             error("tolerance", "must have a `percent` or a `count`.".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the request names a file if it asks for the job that does the same.
+///
+/// # Errors
+/// If it names none.
+pub fn check_dedupe(request: &CreateJobRequest) -> Result<(), InvalidField> {
+    match (request.dedupe, request.file_guid) {
+        (Some(_), None) => {
+            let message = "finds jobs by their file: send a `fileGuid` with it, or leave it out.";
+            Err(InvalidField::new("dedupe", message))
         }
         _ => Ok(()),
     }
@@ -225,9 +236,10 @@ mod tests {
         }
         let listed = format!(r#"{{"jobType":"import","fileGuid":"{GUID}","tolerance":[50]}}"#);
         assert!(serde_json::from_str::<CreateJobRequest>(&listed).is_err());
-        assert_eq!(field(r#","dedupe":"file""#), None);
+        let of_dedupe = |json: &str| check_dedupe(&request(json)).err().map(|error| error.field);
+        assert_eq!(of_dedupe(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}","dedupe":"file"}}"#)), None);
+        assert_eq!(of_dedupe(r#"{"jobType":"import","dedupe":"file"}"#).as_deref(), Some("dedupe"));
         let field_of = |json: &str| check(&request(json), 100).err().map(|error| error.field);
-        assert_eq!(field_of(r#"{"jobType":"import","dedupe":"file"}"#).as_deref(), Some("dedupe"));
         assert_eq!(field_of(r#"{"jobType":"import","items":[]}"#).as_deref(), Some("items"));
         let items = |count: usize| format!(r#"{{"jobType":"import","items":[{}]}}"#, vec!["{}"; count].join(","));
         assert_eq!(field_of(&items(1000)), None);

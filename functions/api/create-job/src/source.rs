@@ -13,7 +13,8 @@ use rowmill_core::model::warnings;
 use rowmill_core::ports::{Objects, OutstandingUploads, PortError, UploadStore};
 use rowmill_core::text::{Dialect, Format, Head, TextParams, Utf8Watch, read_head, title_rows};
 use rowmill_formats::{
-    Hints, Limits, TextStream, decode_prefix, detect, port_error, text_content_type, text_file_name, text_format,
+    Hints, Limits, TextStream, check_hints, decode_prefix, detect, port_error, text_content_type, text_file_name,
+    text_format,
 };
 use serde_json::{Map, Value};
 
@@ -63,6 +64,7 @@ impl SourceDetector<'_> {
     /// # Errors
     /// The request names no upload of this owner, or the upload is incomplete or unreadable.
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
+        checked_params(&request.params)?;
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
@@ -130,7 +132,11 @@ impl SourceDetector<'_> {
             length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
         };
         let whole = length == file.size;
-        let hints = hints(&request.params, upload)?;
+        let hints = Hints {
+            content_type: Some(&upload.content_type),
+            file_name: upload.file_name.as_deref(),
+            ..hints(&request.params)?
+        };
         let packing = detect(&prefix, &hints)?;
         let params = text_params(&request.params, packing.as_ref())?;
         let file_name = upload.file_name.as_deref().map(|name| text_file_name(name, packing.as_ref()));
@@ -195,8 +201,8 @@ fn prefix_max(length: u64) -> usize {
     usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
 }
 
-/// The params and names of the upload that hint at its packing.
-fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints<'a>, InvalidField> {
+/// The params that hint at the packing of a file.
+fn hints(params: &Map<String, Value>) -> Result<Hints<'_>, InvalidField> {
     let text = |name: &str| match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -215,9 +221,36 @@ fn hints<'a>(params: &'a Map<String, Value>, upload: &'a Upload) -> Result<Hints
         encoding: text("encoding")?,
         sheet: text("sheet")?,
         title_rows: title_rows(number("headerRow")?, number("skipRows")?),
-        content_type: Some(&upload.content_type),
-        file_name: upload.file_name.as_deref(),
+        content_type: None,
+        file_name: None,
     })
+}
+
+/// The params that say how a file is read, checked as far as nothing of the file is known.
+fn checked_params(params: &Map<String, Value>) -> Result<TextParams, CreateJobError> {
+    let hints = hints(params)?;
+    check_hints(&hints)?;
+    let mut of_text = params.clone();
+    if matches!(hints.format, Some("xlsx" | "parquet")) {
+        // Their text has a format of its own.
+        of_text.retain(|name, _| name != "format" && name != "delimiter");
+    }
+    let params = text_params(&of_text, None)?;
+    params.check()?;
+    Ok(params)
+}
+
+/// The source of a job over a file that is not uploaded yet: read like an empty file, which fits whatever the params say of
+/// its columns.
+///
+/// # Errors
+/// The params are wrong for every file.
+pub fn file_to_come(request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
+    let params = checked_params(&request.params)?;
+    let file = SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: 0 };
+    let head = Head::without_columns(Dialect { format: params.format.unwrap_or(Format::Csv), delimiter: b',' }, 0);
+    let (source, first) = (Source::File(file), FirstText::default());
+    Ok(DetectedSource { source, head, warnings: Vec::new(), first, params })
 }
 
 /// A number of rows. One that is larger than any stays too large: whoever reads it refuses it with its limit.

@@ -40,6 +40,7 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, lambda
         uploads: runtime.upload_store()?,
         objects: runtime.objects()?,
         outstanding: runtime.outstanding_uploads()?,
+        records: runtime.record_store()?,
         splits: runtime.split_queue()?,
         job_types,
         clock: runtime.clock(),

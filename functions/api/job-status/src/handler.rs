@@ -4,8 +4,10 @@ use std::sync::LazyLock;
 
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, Response};
+use rowmill_api::Word;
 use rowmill_api::dead_letter::DeadLetterList;
 use rowmill_api::item::{FailedItemPage, SkippedItemPage};
+use rowmill_api::job::JobPage;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::http::{
@@ -13,8 +15,8 @@ use rowmill_aws::http::{
 };
 use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::states::Status;
-use rowmill_core::ports::{JobFilter, PortError};
+use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::ports::{JobFilter, PortError, StateFilter};
 use rowmill_core::progress::job_reader::JobReader;
 
 use crate::items::ItemPages;
@@ -89,21 +91,30 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
 }
 
 async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
-    let status = match query_parameter::<String>(request, "status", "a status")? {
-        None => None,
-        Some(word) => Some(Status::parse(&word).ok_or_else(|| {
-            let known = Status::ALL.map(Status::as_str).join(", ");
-            invalid_query("status", format!("must be one of {known}"))
-        })?),
+    let state = match (word(request, "status", &Status::ALL)?, word(request, "outcome", &JobOutcome::ALL)?) {
+        (None | Some(Status::Completed), Some(outcome)) => Some(StateFilter::Outcome(outcome)),
+        // Only completed jobs have an outcome.
+        (Some(_), Some(_)) => return Ok(json_response(200, &JobPage { jobs: Vec::new(), next: None })),
+        (status, None) => status.map(StateFilter::Status),
     };
     let filter = JobFilter {
-        status,
+        state,
         job_type: query_parameter(request, "jobType", "the name of a job type")?,
         limit: limit(request, JOBS_DEFAULT, pages.jobs_page_max)?,
         after: query_parameter(request, "after", "a `next` that this API gave out")?,
     };
     let page = pages.jobs.list(owner, &filter).await?;
     Ok(json_response(200, &page))
+}
+
+/// A query parameter that is one of these words.
+fn word<W: Word>(request: &Request, name: &'static str, known: &[W]) -> Result<Option<W>, Problem> {
+    let Some(given) = query_parameter::<String>(request, name, "a word")? else { return Ok(None) };
+    let found = known.iter().copied().find(|word| word.as_str() == given);
+    found.map(Some).ok_or_else(|| {
+        let known: Vec<&str> = known.iter().map(|word| word.as_str()).collect();
+        invalid_query(name, format!("must be one of {}", known.join(", ")))
+    })
 }
 
 async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -8,6 +8,10 @@ use rowmill_api::results::{FileView, LinkView, ManifestView, ResultsView};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::results::{MANIFEST, Manifest, crc64_text};
 use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
+use serde_json::{Map, Value};
+
+/// The longest name of an input that goes into the names of its results, in bytes: no file system has longer ones.
+const INPUT_NAME_MAX_BYTES: usize = 255;
 
 /// The use case and the ports it works through.
 pub struct JobResults {
@@ -54,7 +58,9 @@ impl JobResults {
             serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a manifest", error))?;
         let link = async |key: String, content_type: &str, name: &str| {
             let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);
-            let link = self.transfers.presign_get(&key, content_type, &file_name, self.link_expiry).await;
+            let saved_as =
+                input_name(job.metadata.as_ref()).map_or_else(|| file_name.clone(), |input| format!("{input}-{name}"));
+            let link = self.transfers.presign_get(&key, content_type, &saved_as, self.link_expiry).await;
             link.map(|PresignedRequest { url, .. }| LinkView { file_name, url })
         };
         // Links are signed locally, without a request.
@@ -81,5 +87,36 @@ impl JobResults {
             left_out: manifest.left_out,
             manifest: manifest_view,
         })
+    }
+}
+
+/// What the client noted as the name of the job's file, without a folder and the usual endings; `None` if it noted none.
+fn input_name(metadata: Option<&Map<String, Value>>) -> Option<&str> {
+    let noted = metadata?.get("fileName")?.as_str()?;
+    let name = noted.rsplit(['/', '\\']).next()?;
+    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(name);
+    let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    (!name.is_empty() && name.len() <= INPUT_NAME_MAX_BYTES).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_are_named_after_the_file_that_the_client_noted() {
+        for (noted, name) in [
+            (json!({ "fileName": "customers.csv" }), Some("customers")),
+            (json!({ "fileName": "2026.01.csv.gz" }), Some("2026.01")),
+            (json!({ "fileName": "../a\\b c" }), Some("b c")),
+            (json!({ "fileName": ".csv" }), None),
+            (json!({ "fileName": "x".repeat(256) }), None),
+            (json!({ "fileName": 7 }), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(input_name(noted.as_object()), name, "{noted}");
+        }
     }
 }

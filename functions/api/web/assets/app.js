@@ -19,13 +19,13 @@ import "./new-job.js";
  * @property {string[]} jobTypesWithoutFile
  */
 
-const MODES = { live: "Live", polling: "Polling", lost: "No connection" };
+const MODES = { live: "Live", polling: "Polling", lost: "No connection", idle: "" };
 
 class RowmillPage extends HTMLElement {
   /** @type {ClientConfig | null} */
   #config = null;
-  /** @type {any} */
-  #newJob = null;
+  /** Views by their address: the one that is shown, and those that were left with something unsaved. @type {Map<string, any>} */
+  #views = new Map();
   #mode = h("span", { class: "mode", title: "How this page follows the jobs" });
   #person = h("span", { class: "person" });
   #signOut = h("button", { type: "button", class: "quiet", text: "Sign out", hidden: true, on: { click: () => this.#leave() } });
@@ -37,16 +37,18 @@ class RowmillPage extends HTMLElement {
   ];
 
   connectedCallback() {
+    // The document has the header with the name, which is painted before this script is here.
+    const header = /** @type {HTMLElement} */ (this.querySelector("header"));
+    header.append(h("nav", { "aria-label": "Views" }, this.#links), h("div", { class: "status" }, this.#mode, this.#person, this.#signOut));
+    this.prepend(h("a", { class: "skip-link", href: "#content", text: "Skip to the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); this.#focus(); } } }));
     this.append(
-      h("a", { class: "skip-link", href: "#content", text: "Skip to the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); this.#focus(); } } }),
-      h("header", {},
-        h("a", { class: "brand", href: "#/", "aria-label": "Rowmill, all jobs" }, h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 22, height: 22 }), h("span", { text: "Rowmill" })),
-        h("nav", { "aria-label": "Views" }, this.#links),
-        h("div", { class: "status" }, this.#mode, this.#person, this.#signOut)),
       this.#lost, this.#main,
       h("div", { id: "announcements", class: "unseen", role: "status", "aria-live": "polite" }),
     );
     addEventListener("hashchange", () => this.#route(true));
+    addEventListener("beforeunload", (event) => {
+      if ([...this.#views.values()].some((view) => view.unsaved)) event.preventDefault();
+    });
     live.events.addEventListener("mode", () => this.#showMode());
     api.events.addEventListener("reachable", () => this.#showMode());
     api.events.addEventListener("unauthorized", () => this.#askToSignIn());
@@ -71,24 +73,31 @@ class RowmillPage extends HTMLElement {
 
   /** @param {boolean} moved whether the person went to another view, and the focus goes with them */
   #route(moved) {
-    const [, view = "", name = ""] = location.hash.split("/");
     if (!this.#config) return;
-    const shown = view === "jobs" && name ? h("job-page", { guid: name }) : view === "new" ? this.#keptNewJob() : h("job-list");
-    if ("configure" in shown) shown.configure(this.#config);
+    const [path, query = ""] = location.hash.slice(1).split("?");
+    const [, view = "", name = ""] = path.split("/");
+    const shown = this.#view(view, name);
+    if ("show" in shown) shown.show(new URLSearchParams(query));
     this.#links.forEach((link, index) => {
       const current = (index === 1) === (view === "new") && view !== "jobs";
       if (current) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     });
+    if (shown.isConnected) return;
     this.#main.replaceChildren(shown);
     scrollTo(0, 0);
     if (moved) this.#focus();
   }
 
-  /** The view of new jobs: the one that was left, if its files are still on their way. */
-  #keptNewJob() {
-    if (!this.#newJob?.busy) this.#newJob = h("new-job");
-    return this.#newJob;
+  /** The view of an address. One that holds something unsaved is the one that was left. @param {string} view @param {string} name */
+  #view(view, name) {
+    const tag = view === "jobs" && name ? "job-page" : view === "new" ? "new-job" : "job-list";
+    const key = `${tag} ${tag === "job-page" ? name : ""}`;
+    for (const [other, left] of this.#views) if (!left.unsaved && (other !== key || !left.isConnected)) this.#views.delete(other);
+    const shown = this.#views.get(key) ?? h(tag, tag === "job-page" ? { guid: name } : {});
+    if (!this.#views.has(key) && "configure" in shown) shown.configure(this.#config);
+    this.#views.set(key, shown);
+    return shown;
   }
 
   #focus() {
@@ -100,6 +109,7 @@ class RowmillPage extends HTMLElement {
   #showMode() {
     const mode = live.currentMode();
     setText(this.#mode, MODES[mode]);
+    show(this.#mode, mode !== "idle");
     this.#mode.className = `mode ${mode}`;
     show(this.#lost, mode === "lost");
   }
@@ -121,7 +131,7 @@ class RowmillPage extends HTMLElement {
   #leave() {
     session.end();
     live.disconnect();
-    this.#newJob = null;
+    this.#views.clear();
     this.#showPerson();
     this.#refuse("You are signed out.", "Sign in again", true);
   }
@@ -137,4 +147,3 @@ class RowmillPage extends HTMLElement {
 }
 
 customElements.define("rowmill-page", RowmillPage);
-document.body.append(h("rowmill-page"));

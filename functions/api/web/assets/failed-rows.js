@@ -56,11 +56,15 @@ class FailedRows extends HTMLElement {
   #shown = h("span", { class: "hint" });
   #changed = h("span", { role: "status" });
   #run = h("button", { type: "button", class: "primary", text: "Redrive with corrections", on: { click: () => this.#redrive() } });
-  #column = h("select");
+  /** The columns that can be chosen. A choice outlives a page of rows. */
+  #listed = "";
+  #column = h("select", { on: { change: () => this.#showChanged() } });
   #value = h("input", { type: "text" });
-  #fill = h("div", { class: "fill" },
-    field("Set column", this.#column), field("to", this.#value),
-    h("button", { type: "button", text: "Set in the rows shown", on: { click: () => this.#fillColumn() } }));
+  #set = h("button", { type: "button", on: { click: () => this.#fillColumn() } });
+  #undo = h("button", { type: "button", text: "Undo", hidden: true, on: { click: () => this.#undoFill() } });
+  /** What was set last, and where. @type {{value: string, index: number, items: FailedItem[]}} */
+  #filled = { value: "", index: 0, items: [] };
+  #fill = h("div", { class: "fill" }, field("Set column", this.#column), field("to", this.#value), this.#set, this.#undo);
   #tools = h("div", { class: "tools", hidden: true }, this.#fill,
     h("div", { class: "actions" }, this.#changed,
       h("button", { type: "button", text: "Discard corrections", on: { click: () => this.#setEditing(false) } }), this.#run));
@@ -69,17 +73,13 @@ class FailedRows extends HTMLElement {
     this.#notice,
     h("div", { class: "scroll", role: "region", "aria-label": "Failed rows", tabindex: 0 }, h("table", { class: "rows" }, this.#head, this.#body)),
     h("div", { class: "pages" }, this.#previous, this.#following, this.#shown), this.#tools);
-  #leaving = (/** @type {Event} */ event) => {
-    if (this.#corrected.size > 0) event.preventDefault();
-  };
-
   connectedCallback() {
     this.replaceChildren(this.#panel);
-    addEventListener("beforeunload", this.#leaving);
   }
 
-  disconnectedCallback() {
-    removeEventListener("beforeunload", this.#leaving);
+  /** Whether there are corrections that were not sent. */
+  get unsaved() {
+    return this.#corrected.size > 0;
   }
 
   /** @param {JobView} job @param {any} page the element that can redrive the job */
@@ -136,6 +136,7 @@ class FailedRows extends HTMLElement {
   #setEditing(editing) {
     this.#editing = editing;
     this.#corrected.clear();
+    this.#filled.items = [];
     show(this.#tools, editing);
     show(this.#edit, !editing && this.#final);
     this.#show();
@@ -158,9 +159,12 @@ class FailedRows extends HTMLElement {
     this.#following.disabled = this.#next === null;
     show(/** @type {HTMLElement} */ (this.#previous.parentElement), this.#after !== "" || this.#next !== null);
     show(this.#fill, columns !== null);
-    this.#column.replaceChildren(...(columns ?? []).map((name, index) => h("option", { value: index, text: name })));
-    const wrong = columns?.indexOf(this.#items.find((item) => item.column)?.column ?? "") ?? -1;
-    if (wrong >= 0) this.#column.value = String(wrong);
+    if (this.#listed !== String(columns)) {
+      this.#listed = String(columns);
+      this.#column.replaceChildren(...(columns ?? []).map((name, index) => h("option", { value: index, text: name })));
+      const wrong = columns?.indexOf(this.#items.find((item) => item.column)?.column ?? "") ?? -1;
+      if (wrong >= 0) this.#column.value = String(wrong);
+    }
     this.#showChanged();
   }
 
@@ -240,10 +244,27 @@ class FailedRows extends HTMLElement {
     next?.select();
   }
 
+  /** The rows shown whose cell of this column is wrong and as it was. @param {number} index */
+  #wrongIn(index) {
+    return this.#items.filter((item) => {
+      const cells = this.#cellsOf(item);
+      return cells && item.column === this.#columns?.[index] && (this.#corrected.get(item.row) ?? cells)[index] === cells[index];
+    });
+  }
+
   #fillColumn() {
-    const index = Number(this.#column.value);
-    for (const item of this.#items) {
-      if (this.#cellsOf(item)) this.#correct(item, index, this.#value.value);
+    const index = Number(this.#column.value), { value } = this.#value;
+    this.#filled = { value, index, items: this.#wrongIn(index) };
+    for (const item of this.#filled.items) this.#correct(item, index, value);
+    this.#show();
+  }
+
+  /** Takes back what was set last, where nothing else was written since. */
+  #undoFill() {
+    const { value, index, items } = this.#filled;
+    this.#filled.items = [];
+    for (const item of items) {
+      if (this.#corrected.get(item.row)?.[index] === value) this.#correct(item, index, this.#cellsOf(item)?.[index] ?? "");
     }
     this.#show();
   }
@@ -252,6 +273,10 @@ class FailedRows extends HTMLElement {
     const rows = this.#corrected.size;
     setText(this.#changed, rows === 0 ? "Nothing is corrected yet." : `${count(rows)} of ${count(this.#job?.itemsFailed ?? 0)} failed rows corrected`);
     this.#run.disabled = rows === 0;
+    const wrong = this.#wrongIn(Number(this.#column.value)).length;
+    setText(this.#set, `Set ${count(wrong)} failing ${wrong === 1 ? "cell" : "cells"}`);
+    this.#set.disabled = wrong === 0;
+    show(this.#undo, this.#filled.items.length > 0);
   }
 
   /** Stores the corrected rows as a file, and starts the next attempt with it. */

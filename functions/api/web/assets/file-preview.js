@@ -33,12 +33,15 @@ export class FilePreview extends HTMLElement {
   #warnings = new Notice();
   #table = h("table", { class: "rows" });
   #schema = h("button", { type: "button", text: "Make a schema of the types", on: { click: () => this.#makeSchema() } });
+  #undo = h("button", { type: "button", text: "Undo", hidden: true, on: { click: () => this.#undoSchema() } });
+  /** The schema that was replaced. */
+  #replaced = "";
   /** @type {Preview["columns"]} */
   #columns = [];
   #setSchema;
   #suggest;
 
-  /** @param {(schema: object) => void} setSchema @param {(columns: string[]) => void} suggest */
+  /** @param {(schema: string) => string} setSchema writes a schema and returns the one before @param {(columns: string[]) => void} suggest */
   constructor(setSchema, suggest) {
     super();
     this.#setSchema = setSchema;
@@ -46,8 +49,9 @@ export class FilePreview extends HTMLElement {
   }
 
   connectedCallback() {
+    if (this.childElementCount > 0) return;
     this.hidden = true;
-    this.replaceChildren(h("div", { class: "title-line" }, this.#title, this.#schema), this.#facts, this.#notice, this.#warnings,
+    this.replaceChildren(h("div", { class: "title-line" }, this.#title, h("div", { class: "actions" }, this.#undo, this.#schema)), this.#facts, this.#notice, this.#warnings,
       h("div", { class: "scroll", role: "region", "aria-label": "First rows", tabindex: 0 }, this.#table));
   }
 
@@ -70,7 +74,7 @@ export class FilePreview extends HTMLElement {
       if (asked !== this.#asked) return;
       this.#table.replaceChildren();
       this.#facts.textContent = "";
-      show(this.#schema, false);
+      this.#showSchema(false);
       this.#notice.say(`The first rows cannot be shown: ${api.reason(error)}`, "warn");
     }
     show(this, true);
@@ -90,7 +94,7 @@ export class FilePreview extends HTMLElement {
     const problem = preview.paramsProblem;
     this.#notice.say(problem && problem.field !== "params.dataset" ? problem.detail : "", "warn");
     this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
-    show(this.#schema, canTakeSchema && preview.columns.length > 0);
+    this.#showSchema(canTakeSchema && preview.columns.length > 0);
     const columns = preview.columns;
     const head = columns.map(({ name: column, type }) => h("th", { scope: "col", class: "cell" }, column, h("span", { class: "hint type", text: type })));
     this.#table.replaceChildren(
@@ -109,7 +113,21 @@ export class FilePreview extends HTMLElement {
     /** @type {Record<string, object>} */
     const properties = {};
     for (const { name, type } of this.#columns) if (type !== "null") properties[name] = { type };
-    this.#setSchema({ type: "object", properties });
+    const schema = JSON.stringify({ type: "object", properties }, null, 2), before = this.#setSchema(schema);
+    if (before !== schema) this.#replaced = before.trim();
+    this.#showSchema(true);
+  }
+
+  #undoSchema() {
+    this.#setSchema(this.#replaced);
+    this.#replaced = "";
+    this.#showSchema(true);
+  }
+
+  /** @param {boolean} possible whether there is a field and something to write into it */
+  #showSchema(possible) {
+    show(this.#schema, possible);
+    show(this.#undo, possible && this.#replaced !== "");
   }
 }
 

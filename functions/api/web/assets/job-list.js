@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { field, h, setText, show } from "./elements.js";
 import { ago, count, date, short, span } from "./format.js";
-import { hasEnded, isNewer, Notice, STATUSES, title } from "./job.js";
+import { hasEnded, isNewer, Notice, seconds, state, STATES, title } from "./job.js";
 import * as live from "./live.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
@@ -33,12 +33,14 @@ class JobRow {
     this.#bar.update(job);
     this.#link.href = `#/jobs/${job.jobGuid}`;
     setText(this.#link, title(job));
+    this.#link.title = title(job);
     const priority = (job.priority ?? "normal") === "normal" ? "" : ` · ${job.priority} priority`;
     setText(this.#type, `${job.jobType} · ${short(job.jobGuid)}${priority}${job.attempt > 1 ? ` · attempt ${job.attempt}` : ""}`);
     setText(this.#items, count(job.itemProgress));
     setText(this.#failed, job.itemsFailed ? count(job.itemsFailed) : "–");
     this.#failed.classList.toggle("some", job.itemsFailed > 0);
     this.#created.title = date(job.createdAt);
+    this.#took.title = job.attempt > 1 ? "The last attempt" : "";
     this.tick();
   }
 
@@ -46,19 +48,15 @@ class JobRow {
   tick() {
     if (!this.job) return;
     setText(this.#created, ago(this.job.createdAt));
-    const { startedAt, finishedAt } = this.job;
-    const end = finishedAt ? Date.parse(finishedAt) : Date.now();
-    setText(this.#took, startedAt ? span((end - Date.parse(startedAt)) / 1000) : "–");
+    setText(this.#took, span(seconds(this.job)));
   }
 }
 
 class JobList extends HTMLElement {
   /** @type {Map<string, JobRow>} */
   #rows = new Map();
-  #filter = { status: "", jobType: "" };
-  /** Where the pages before this one begin. @type {string[]} */
-  #before = [];
-  #after = "";
+  /** What is shown, as the address says it: the words of `state` and `type`, and where this page and those before it begin. */
+  #query = new URLSearchParams();
   /** @type {string | null} */
   #next = null;
   #body = h("tbody");
@@ -71,25 +69,24 @@ class JobList extends HTMLElement {
   #following = null;
   /** @type {number | undefined} */
   #ticking;
-  #types = /** @type {string[]} */ ([]);
+  #state = h("select", { on: { change: () => this.#choose("state", this.#state.value) } });
+  #type = h("select", { on: { change: () => this.#choose("type", this.#type.value) } });
   #loaded = false;
 
   /** @param {import("./app.js").ClientConfig} config */
   configure(config) {
-    this.#types = config.jobTypes;
+    const options = (/** @type {string[]} */ values) => ["", ...values].map((value) => h("option", { value, text: value || "all" }));
+    this.#state.replaceChildren(...options(Object.keys(STATES)));
+    this.#type.replaceChildren(...options(config.jobTypes));
   }
 
   connectedCallback() {
     document.title = "Jobs – Rowmill";
-    const option = (/** @type {string} */ value) => h("option", { value, text: value });
-    const choose = (/** @type {"status" | "jobType"} */ name, /** @type {string[]} */ values) =>
-      h("select", { name, on: { change: (/** @type {Event} */ event) => this.#choose(name, /** @type {HTMLSelectElement} */ (event.target).value) } },
-        h("option", { value: "", text: "all" }), values.map(option));
     const columns = ["Status", "Job", "Progress", "Items", "Failed", "Created", "Took"];
     const kinds = ["", "", "", "number", "number", "time", "time"];
     this.replaceChildren(
       h("div", { class: "title-line" }, h("h1", { text: "Jobs" }),
-        h("div", { class: "filters" }, field("Status", choose("status", STATUSES)), field("Type", choose("jobType", this.#types))),
+        h("div", { class: "filters" }, field("Status", this.#state), field("Type", this.#type)),
         h("a", { class: "button primary", href: "#/new", text: "New job" })),
       this.#notice,
       h("div", { class: "scroll", role: "region", "aria-label": "Jobs", tabindex: 0 },
@@ -98,7 +95,7 @@ class JobList extends HTMLElement {
       this.#empty, this.#pages,
     );
     this.#ticking = setInterval(() => { for (const row of this.#rows.values()) row.tick(); }, 1000);
-    this.#begin();
+    this.show(this.#query);
   }
 
   disconnectedCallback() {
@@ -106,7 +103,11 @@ class JobList extends HTMLElement {
     clearInterval(this.#ticking);
   }
 
-  #begin() {
+  /** Shows what the address asks for. @param {URLSearchParams} query */
+  show(query) {
+    this.#query = query;
+    if (!this.isConnected) return;
+    [this.#state.value, this.#type.value] = [query.get("state") ?? "", query.get("type") ?? ""];
     this.#following?.stop();
     this.#rows.clear();
     this.#loaded = false;
@@ -114,28 +115,41 @@ class JobList extends HTMLElement {
     this.#following = live.follow({ jobs: "mine" }, (view) => this.#push(view), () => this.#load());
   }
 
-  /** @param {"status" | "jobType"} name @param {string} value */
+  get #after() {
+    return this.#query.getAll("after");
+  }
+
+  /** @param {"state" | "type"} name @param {string} value */
   #choose(name, value) {
-    this.#filter[name] = value;
-    this.#before = [];
-    this.#after = "";
-    this.#begin();
+    const query = new URLSearchParams(this.#query);
+    query.delete("after");
+    if (value) query.set(name, value);
+    else query.delete(name);
+    this.#go(query);
   }
 
   /** @param {1 | -1} step */
   #turn(step) {
-    if (step === 1 && this.#next) this.#before.push(this.#after);
-    this.#after = step === 1 ? (this.#next ?? this.#after) : (this.#before.pop() ?? "");
-    this.#begin();
+    const query = new URLSearchParams(this.#query), after = this.#after;
+    query.delete("after");
+    for (const one of step === 1 ? [...after, this.#next ?? ""] : after.slice(0, -1)) query.append("after", one);
+    this.#go(query);
+  }
+
+  /** All that is chosen stands in the address, so that going back, loading again and a link bring it back. @param {URLSearchParams} query */
+  #go(query) {
+    location.hash = `#/?${query}`;
   }
 
   /** Asks for the page; after how long to ask again. */
   async #load() {
-    const { status, jobType } = this.#filter, after = this.#after;
-    const query = new URLSearchParams({ limit: String(PAGE), status, jobType, after });
+    const asked = this.#query;
+    const query = new URLSearchParams({ limit: String(PAGE), ...STATES[/** @type {keyof typeof STATES} */ (this.#state.value)]?.query });
+    if (this.#type.value) query.set("jobType", this.#type.value);
+    if (this.#after.length) query.set("after", this.#after.at(-1) ?? "");
     try {
       const page = await api.get(`/api/jobs?${query}`);
-      if (status !== this.#filter.status || jobType !== this.#filter.jobType || after !== this.#after) return 0;
+      if (asked !== this.#query) return null;
       this.#next = page.next;
       this.#loaded = true;
       this.#show(page.jobs);
@@ -162,9 +176,9 @@ class JobList extends HTMLElement {
   }
 
   #showState() {
-    show(this.#newer, this.#after !== "");
+    show(this.#newer, this.#after.length > 0);
     show(this.#older, this.#next !== null);
-    show(this.#pages, this.#after !== "" || this.#next !== null);
+    show(this.#pages, this.#after.length > 0 || this.#next !== null);
     // While another page or choice loads, the jobs of the last one stay.
     const none = this.#rows.size === 0 && (this.#loaded || this.#body.children.length === 0);
     show(this.#empty, none);
@@ -173,7 +187,7 @@ class JobList extends HTMLElement {
       this.#empty.replaceChildren(h("p", { text: "Loading…" }));
       return;
     }
-    const filtered = this.#filter.status || this.#filter.jobType;
+    const filtered = this.#state.value || this.#type.value;
     this.#empty.replaceChildren(h("p", { text: filtered ? "No job is like this." : "There are no jobs yet." }),
       filtered ? "" : h("p", {}, h("a", { href: "#/new", text: "Drop a file" }), " to start the first one."));
   }
@@ -188,9 +202,10 @@ class JobList extends HTMLElement {
   /** A job that was pushed. @param {JobView} job */
   #push(job) {
     const known = this.#rows.get(job.jobGuid);
-    const fits = (!this.#filter.status || job.status === this.#filter.status) && (!this.#filter.jobType || job.jobType === this.#filter.jobType);
+    const { value: word } = this.#state, { value: type } = this.#type;
+    const fits = (!word || state(job) === word) && (!type || job.jobType === type);
     if (known && fits) return known.update(job);
-    if (!this.#loaded || (!known && (!fits || this.#after !== ""))) return;
+    if (!this.#loaded || (!known && (!fits || this.#after.length > 0))) return;
     if (known) {
       known.element.remove();
       this.#rows.delete(job.jobGuid);

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, h, setText, show } from "./elements.js";
 import { ago, count, date, dollars, rate, span, until } from "./format.js";
-import { hasEnded, isNewer, Notice, state, title } from "./job.js";
+import { hasEnded, isNewer, Notice, processed, seconds, state, title } from "./job.js";
 import * as live from "./live.js";
 import { Meter } from "./rate.js";
 import "./failed-rows.js";
@@ -54,6 +54,11 @@ class JobPage extends HTMLElement {
     return this.getAttribute("guid") ?? "";
   }
 
+  /** Whether there are corrections that were not sent. */
+  get unsaved() {
+    return this.#rows.unsaved;
+  }
+
   connectedCallback() {
     document.title = "Job – Rowmill";
     this.replaceChildren(
@@ -87,9 +92,19 @@ class JobPage extends HTMLElement {
       const seconds = Number(answer.headers.get("retry-after"));
       return seconds > 0 ? seconds * 1000 : null;
     } catch (error) {
+      if (error instanceof api.ApiError && [400, 404].includes(error.status) && !this.#job) return this.#showNone(error.message);
       if (error instanceof api.ApiError && error.status >= 400 && error.status < 500 && error.status !== 401) this.#notice.say(error.message);
       throw error;
     }
+  }
+
+  /** The address is that of no job. @param {string} message */
+  #showNone(message) {
+    this.#following?.stop();
+    document.title = "No such job – Rowmill";
+    setText(this.#heading, "No such job");
+    this.replaceChildren(h("div", { class: "title-line" }, this.#heading), h("p", { text: message }), h("p", {}, h("a", { href: "#/", text: "Show all jobs" })));
+    return null;
   }
 
   /** @param {JobView} job */
@@ -106,7 +121,7 @@ class JobPage extends HTMLElement {
   /** @param {JobView} job */
   #show(job) {
     const ended = hasEnded(job);
-    document.title = `${ended ? state(job).word : `${job.percent}%`} · ${this.#title(job)} – Rowmill`;
+    document.title = `${ended ? state(job) : `${job.percent}%`} · ${this.#title(job)} – Rowmill`;
     setText(this.#heading, this.#title(job));
     this.#badge.update(job);
     setText(this.#message, job.message);
@@ -114,7 +129,7 @@ class JobPage extends HTMLElement {
     const figures = {
       Items: `${count(job.itemProgress)} of ${count(job.itemCount)}${job.itemCountFinal ? "" : "+"}`,
       Succeeded: count(job.itemsSucceeded), Failed: count(job.itemsFailed), Skipped: count(job.itemsSkipped),
-      "Chunks in flight": count(job.chunksInFlight), Attempt: count(job.attempt),
+      "Chunks in flight": job.status === "paused" ? "–" : count(job.chunksInFlight), Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
     show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "composing"].includes(job.stage));
@@ -175,16 +190,16 @@ class JobPage extends HTMLElement {
     const set = (/** @type {string} */ name, /** @type {string} */ text) => setText(/** @type {Element} */ (this.#figures.get(name)), text);
     // Between two views nothing is known to have changed.
     if (!ended && live.currentMode() !== "lost") this.#meter.add(job, Date.now());
-    const took = (Date.parse(job.finishedAt ?? "") - Date.parse(job.startedAt ?? "")) / 1000;
-    set("Items per second", ended ? (job.attempt === 1 ? rate(job.itemProgress / took) : "–") : rate(this.#meter.rate));
-    set("Time left", ended ? span(took) : span(this.#meter.left(job)));
+    const paused = job.status === "paused";
+    set("Items per second", rate(ended ? average(job) : paused ? NaN : this.#meter.rate));
+    set("Time left", span(ended ? seconds(job) : paused ? NaN : this.#meter.left(job)));
     set("Deadline", ended ? ago(/** @type {string} */ (job.finishedAt)) : until(job.deadlineAt));
-    setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? "Took" : "Time left");
+    setText(/** @type {Element} */ (this.#labels.get("Time left")), ended ? (job.attempt > 1 ? "Last attempt took" : "Took") : "Time left");
     setText(/** @type {Element} */ (this.#labels.get("Deadline")), ended ? "Ended" : "Deadline");
     // A plot that is shown stays, so that nothing moves when a short job ends.
-    const plotted = !ended || !this.#plot.hidden || this.#meter.points.some((point) => point > 0);
+    const plotted = !ended || !this.#plot.hidden;
     show(this.#plot, plotted);
-    if (plotted) this.#plot.update(this.#meter, ended);
+    if (plotted) this.#plot.update(this.#meter, average(job), ended);
   }
 
   #confirm() {
@@ -226,5 +241,8 @@ class JobPage extends HTMLElement {
     }
   }
 }
+
+/** Items per second since the job began; NaN after a redrive, as it is not known what the earlier attempts did. @param {JobView} job */
+const average = (job) => (job.attempt === 1 ? processed(job) / seconds(job) : NaN);
 
 customElements.define("job-page", JobPage);

@@ -55,8 +55,8 @@ const WIDE = new Set(["schema", "mapping", "filter", "params"]);
 
 /** The form of a job. Fires `change` when the job would be another one. */
 export class JobParams extends HTMLElement {
-  /** @type {Map<string, HTMLInputElement>} */
-  #controls = new Map();
+  /** All fields that were shown so far: what is written into one is there again for each type that has it. @type {Map<string, {element: HTMLElement, control: HTMLInputElement}>} */
+  #fields = new Map();
   #type = h("select", { name: "jobType" });
   #params = h("div", { class: "grid" });
   #reading = h("details", { class: "more" });
@@ -81,7 +81,8 @@ export class JobParams extends HTMLElement {
   }
 
   connectedCallback() {
-    const reading = READING.map((name) => this.#field(name));
+    if (this.childElementCount > 0) return;
+    const reading = READING.map((name) => this.#field(name).element);
     this.#reading.replaceChildren(h("summary", { text: "How the file is read" }), h("div", { class: "grid" }, reading));
     const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#limits;
     this.replaceChildren(
@@ -109,19 +110,24 @@ export class JobParams extends HTMLElement {
 
   /** @param {string} name */
   #field(name) {
-    const { label, hint, control } = FIELDS[name];
-    const made = control();
-    made.name = name;
-    this.#controls.set(name, made);
-    const element = field(label, made, hint);
+    const known = this.#fields.get(name);
+    if (known) return known;
+    const { label, hint, control: make } = FIELDS[name];
+    const control = make();
+    control.name = name;
+    const element = field(label, control, hint);
     if (WIDE.has(name)) element.classList.add("wide");
-    return element;
+    this.#fields.set(name, { element, control });
+    return { element, control };
+  }
+
+  /** The params of the type. */
+  get #names() {
+    return PARAMS[/** @type {keyof typeof PARAMS} */ (this.jobType)] ?? ["params"];
   }
 
   #showType() {
-    const names = PARAMS[/** @type {keyof typeof PARAMS} */ (this.jobType)] ?? ["params"];
-    for (const name of [...this.#controls.keys()]) if (!READING.includes(name)) this.#controls.delete(name);
-    this.#params.replaceChildren(...names.map((name) => this.#field(name)));
+    this.#params.replaceChildren(...this.#names.map((name) => this.#field(name).element));
     show(this.#reading, this.readsFile);
     this.dispatchEvent(new Event("change", { bubbles: true }));
   }
@@ -131,26 +137,32 @@ export class JobParams extends HTMLElement {
     this.#columns.replaceChildren(...columns.map((value) => h("option", { value })));
   }
 
-  /** Writes a schema, if there is a field for one. @param {object} schema */
+  /** Writes a schema, if there is a field for one. @param {string} schema @returns {string} what was there before */
   setSchema(schema) {
-    const control = this.#controls.get("schema");
-    if (!control) return;
-    control.value = JSON.stringify(schema, null, 2);
+    if (!this.hasSchema) return "";
+    const { control } = this.#field("schema"), before = control.value;
+    control.value = schema;
     control.dispatchEvent(new Event("change", { bubbles: true }));
+    return before;
   }
 
   get hasSchema() {
-    return this.#controls.has("schema");
+    return this.#names.includes("schema");
+  }
+
+  /** Whether something is written. */
+  get filled() {
+    const controls = [...[...this.#fields.values()].map(({ control }) => control), ...Object.values(this.#limits)];
+    return this.#dryRun.checked || controls.some((control) => control.value !== (control instanceof HTMLSelectElement ? control.options[0].value : ""));
   }
 
   /** The params. @throws {Error} if one is not what it must be */
   params() {
     /** @type {Record<string, any>} */
     let params = {};
-    for (const [name, control] of this.#controls) {
-      if (READING.includes(name) && !this.readsFile) continue;
+    for (const name of [...this.#names, ...(this.readsFile ? READING : [])]) {
       const { label, read } = FIELDS[name];
-      const value = read(control.value, label);
+      const value = read(this.#field(name).control.value, label);
       if (value === undefined) continue;
       if (name === "params") params = { ...params, ...value };
       else params[FIELDS[name].name ?? name] = value;

@@ -10,7 +10,7 @@ import { count } from "./format.js";
  * @property {string | null} fileGuid
  * @property {string} [priority]
  * @property {"waiting" | "running" | "paused" | "cancelling" | "completed" | "failed" | "cancelled"} status
- * @property {"succeeded" | "partial" | "failed" | null} outcome
+ * @property {"succeeded" | "partial" | "failed" | "empty" | null} outcome
  * @property {string} stage
  * @property {string} message
  * @property {number} percent
@@ -38,7 +38,19 @@ import { count } from "./format.js";
  * @property {number} [version]
  */
 
-export const STATUSES = ["waiting", "running", "paused", "cancelling", "completed", "failed", "cancelled"];
+/** What a badge can say, with its colour, and what the API calls these jobs. */
+export const STATES = {
+  waiting: { tone: "idle", query: { status: "waiting" } },
+  running: { tone: "busy", query: { status: "running" } },
+  paused: { tone: "idle", query: { status: "paused" } },
+  cancelling: { tone: "busy", query: { status: "cancelling" } },
+  completed: { tone: "good", query: { outcome: "succeeded" } },
+  "some failed": { tone: "warn", query: { outcome: "partial" } },
+  "all failed": { tone: "bad", query: { outcome: "failed" } },
+  "nothing to do": { tone: "warn", query: { outcome: "empty" } },
+  failed: { tone: "bad", query: { status: "failed" } },
+  cancelled: { tone: "idle", query: { status: "cancelled" } },
+};
 
 /** @param {JobView} job */
 export const hasEnded = (job) => job.finishedAt !== null;
@@ -57,19 +69,32 @@ export function isNewer(shown, view) {
   return view.attempt > shown.attempt || (view.attempt === shown.attempt && (!hasEnded(shown) || hasEnded(view)));
 }
 
-/** The state in a word, and its colour. @param {JobView} job */
+/** The state of a job, a word of `STATES`. @param {JobView} job @returns {keyof typeof STATES} */
 export function state(job) {
-  if (job.status === "completed" && job.outcome === "partial") return { word: "some failed", tone: "warn" };
-  if (job.status === "completed" && job.outcome === "failed") return { word: "all failed", tone: "bad" };
-  const tones = { waiting: "idle", running: "busy", paused: "idle", cancelling: "busy", completed: "good", failed: "bad", cancelled: "idle" };
-  return { word: job.status, tone: tones[job.status] ?? "idle" };
+  if (job.status !== "completed") return job.status;
+  const outcomes = /** @type {const} */ ({ partial: "some failed", failed: "all failed", empty: "nothing to do", succeeded: "completed" });
+  return outcomes[job.outcome ?? "succeeded"] ?? "completed";
 }
+
+/**
+ * Seconds that an ended job took, or that another one has taken so far; NaN if it has not begun. Of a job that was run again these
+ * are the seconds of its last attempt.
+ * @param {JobView} job
+ */
+export function seconds(job) {
+  const began = job.attempt > 1 ? job.firstChunkAt : job.startedAt;
+  return ((job.finishedAt ? Date.parse(job.finishedAt) : Date.now()) - Date.parse(began ?? "")) / 1000;
+}
+
+/** Items that were processed: a skipped one took no work. @param {JobView} job */
+export const processed = (job) => job.itemsSucceeded + job.itemsFailed;
 
 /** The state of a job as a badge. */
 export class StateBadge extends HTMLElement {
   /** @param {JobView} job */
   update(job) {
-    const { word, tone } = state(job);
+    const word = state(job);
+    const tone = STATES[word]?.tone ?? "idle";
     setText(this, word);
     if (this.className !== `badge ${tone}`) this.className = `badge ${tone}`;
   }
@@ -95,7 +120,7 @@ export class JobBar extends HTMLElement {
       const width = `${((items / all) * done).toFixed(2)}%`;
       if (this.#parts[index].style.width !== width) this.#parts[index].style.width = width;
     });
-    setText(this.#percent, `${job.percent}%`);
+    setText(this.#percent, state(job) === "nothing to do" ? "–" : `${job.percent}%`);
     this.#bar.setAttribute("aria-valuenow", String(job.percent));
     this.#bar.setAttribute("aria-valuetext", `${job.percent}%, ${count(job.itemsSucceeded)} succeeded, ${count(job.itemsFailed)} failed, ${count(job.itemsSkipped)} skipped`);
   }

@@ -21,7 +21,7 @@ const WAIT_MAX_MS = 20_000;
 
 /** @type {Set<Topic>} */
 const topics = new Set();
-/** Fires `mode`: `live`, `polling` or `lost`. */
+/** Fires `mode`: `live`, `polling`, `lost`, or `idle` while nothing is followed. */
 export const events = new EventTarget();
 
 /** @type {WebSocket | null} */
@@ -31,8 +31,8 @@ let failures = 0;
 let connecting = false;
 /** @type {number | undefined} */
 let pinging;
-/** @type {"live" | "polling" | "lost"} */
-let mode = "polling";
+/** @type {"live" | "polling" | "lost" | "idle"} */
+let mode = "idle";
 
 /** @param {boolean} live whether the stack pushes */
 export function configure(live) {
@@ -65,6 +65,7 @@ export function follow(subject, onView, poll) {
   topics.add(topic);
   subscribe(topic);
   ask(topic);
+  update();
   void connect();
   return {
     stop() {
@@ -185,7 +186,7 @@ let reachable = true;
 
 function update() {
   const live = [...topics].some((topic) => topic.subscribed);
-  const now = !reachable ? "lost" : live ? "live" : "polling";
+  const now = !reachable ? "lost" : live ? "live" : topics.size > 0 ? "polling" : "idle";
   if (now === mode) return;
   mode = now;
   events.dispatchEvent(new CustomEvent("mode", { detail: mode }));
@@ -203,6 +204,8 @@ function now() {
 }
 
 addEventListener("online", now);
+// Whether the API can be reached all the same, as on this machine, is found out by asking it.
+addEventListener("offline", () => topics.forEach(ask));
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) now();
 });

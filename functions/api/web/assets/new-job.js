@@ -62,6 +62,8 @@ class FileRow {
 class NewJob extends HTMLElement {
   /** @type {FileRow[]} */
   #files = [];
+  /** Whether all jobs are started. */
+  #done = false;
   /** @type {import("./app.js").ClientConfig | null} */
   #config = null;
   #input = h("input", { type: "file", multiple: true, class: "unseen", id: "files", on: { change: () => this.#add(this.#input.files) } });
@@ -73,15 +75,12 @@ class NewJob extends HTMLElement {
   #preview = new FilePreview((schema) => this.#form.setSchema(schema), (columns) => this.#form.suggest(columns));
   #notice = new Notice();
   #start = h("button", { type: "submit", class: "primary", text: "Start job" });
+  #hold = h("button", { type: "button", text: "Do not start yet", hidden: true, on: { click: () => this.#want(false) } });
   /** Whether the person wants the jobs, although not all files are stored. */
   #wanted = false;
   #starting = false;
   /** @type {number | undefined} */
   #asking;
-  #leaving = (/** @type {Event} */ event) => {
-    if (this.busy) event.preventDefault();
-  };
-
   /** @param {import("./app.js").ClientConfig} config */
   configure(config) {
     if (!this.#config) this.#form.configure(config.jobTypes, config.jobTypesWithoutFile);
@@ -90,13 +89,12 @@ class NewJob extends HTMLElement {
 
   connectedCallback() {
     document.title = "New job – Rowmill";
-    addEventListener("beforeunload", this.#leaving);
     if (this.childElementCount > 0) return;
     this.replaceChildren(h("h1", { text: "New job" }),
       h("div", { class: "new-job" },
         h("section", { class: "panel files-panel", "aria-label": "Files" }, this.#drop, this.#list, this.#preview),
         h("form", { class: "panel", novalidate: true, "aria-label": "Job", on: { submit: (/** @type {Event} */ event) => this.#submit(event) } },
-          this.#form, this.#notice, h("div", { class: "actions" }, this.#start))));
+          this.#form, this.#notice, h("div", { class: "actions" }, this.#start, this.#hold))));
     for (const event of ["dragenter", "dragover"]) this.addEventListener(event, (moved) => this.#over(moved, true));
     for (const event of ["dragleave", "drop"]) this.addEventListener(event, (moved) => this.#over(moved, false));
     this.addEventListener("drop", (event) => this.#add(event.dataTransfer?.files ?? null));
@@ -105,14 +103,9 @@ class NewJob extends HTMLElement {
     this.#showStart();
   }
 
-  disconnectedCallback() {
-    // The files go on while another view is shown, but nobody needs to be asked before the page is left without any.
-    if (!this.busy) removeEventListener("beforeunload", this.#leaving);
-  }
-
-  /** Whether files are on their way. */
-  get busy() {
-    return this.#files.some(({ upload, jobGuid }) => !jobGuid && upload.state !== "ready");
+  /** Whether there is something that no job was made of yet. It stays while another view is shown. */
+  get unsaved() {
+    return !this.#done && (this.#files.some(({ jobGuid }) => !jobGuid) || this.#form.filled);
   }
 
   /** @param {Event} event @param {boolean} over */
@@ -175,28 +168,38 @@ class NewJob extends HTMLElement {
     const files = this.#files.filter((row) => !row.jobGuid).length;
     const needs = this.#form.readsFile;
     show(/** @type {HTMLElement} */ (this.querySelector(".files-panel") ?? this.#drop), needs);
-    this.#start.disabled = this.#starting || (needs && files === 0);
+    this.#start.disabled = this.#starting || this.#wanted || (needs && files === 0);
     setText(this.#start, this.#wanted ? "Starts when uploaded" : needs && files > 1 ? `Start ${count(files)} jobs` : "Start job");
+    show(this.#hold, this.#wanted && !this.#starting);
   }
 
   /** @param {Event} event */
   #submit(event) {
     event.preventDefault();
-    this.#wanted = !this.#wanted;
     this.#notice.say("");
-    void this.#create();
+    this.#want(true);
+    void this.#create(true);
   }
 
-  /** Creates a job for each file that is stored. */
-  async #create() {
+  /** @param {boolean} wanted */
+  #want(wanted) {
+    this.#wanted = wanted;
+    this.#showStart();
+  }
+
+  /** Creates a job for each file that is stored. @param {boolean} [first] whether the API has not seen this request yet */
+  async #create(first = false) {
     if (this.#starting) return;
     try {
       const request = { ...this.#form.request() };
       this.#starting = true;
       if (!this.#form.readsFile) return await this.#open(await this.#post(request, crypto.randomUUID()));
-      for (const row of this.#files.filter(({ upload, jobGuid }) => upload.state === "ready" && !jobGuid)) {
-        const fileName = row.upload.file.name;
-        const metadata = fileName.length < 200 ? { fileName } : undefined;
+      const isStored = (/** @type {FileRow} */ { upload, jobGuid }) => upload.state === "ready" && !jobGuid;
+      // What is wrong without the file is told at once, and not when the file is stored.
+      if (first && !this.#files.some(isStored)) await api.call("POST", "/api/jobs/estimate", { json: request });
+      for (let row; (row = this.#files.find(isStored)); ) {
+        // No file system has longer names, and the metadata of a job has room for 255 of any characters.
+        const metadata = { fileName: row.upload.file.name.slice(0, 255) };
         row.started(await this.#post({ ...request, fileGuid: row.upload.fileGuid, metadata }, row.key));
       }
       const left = this.#files.filter((row) => !row.jobGuid);
@@ -206,7 +209,7 @@ class NewJob extends HTMLElement {
       await this.#open(this.#files.length === 1 ? this.#files[0].jobGuid : "");
     } catch (error) {
       this.#wanted = false;
-      // A request that was refused is another one when it is mended.
+      // A request that was refused is another one when it is corrected.
       for (const row of this.#files) if (!row.jobGuid) row.key = crypto.randomUUID();
       this.#notice.say(api.reason(error));
     } finally {
@@ -222,6 +225,7 @@ class NewJob extends HTMLElement {
 
   /** @param {string} jobGuid */
   async #open(jobGuid) {
+    this.#done = true;
     // Whoever went to another view stays there.
     if (this.isConnected) location.hash = jobGuid ? `#/jobs/${jobGuid}` : "#/";
   }

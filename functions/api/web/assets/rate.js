@@ -1,10 +1,13 @@
 // How fast a job is, and the plot of it. What is kept does not grow with the job.
 
-import { h, setText, svg } from "./elements.js";
+import { h, setText, show, svg } from "./elements.js";
 import { rate as perSecond, span } from "./format.js";
+import { hasEnded, processed } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
+/** Fewer points say less than their average. */
+const POINTS_MIN = 5;
 const POINTS_MAX = 120;
 /** A plot with fewer points begins further right. */
 const SHORT = 30;
@@ -25,22 +28,42 @@ export class Meter {
 
   /** @param {JobView} job @param {number} now in milliseconds */
   add(job, now) {
-    if (job.attempt !== this.#attempt) {
-      this.#attempt = job.attempt;
-      this.points = [];
-      this.step = STEP_MS;
+    const items = processed(job);
+    if (job.attempt !== this.#attempt) this.#begin(job, now);
+    if (["waiting", "paused"].includes(job.status)) {
       this.#recent = [];
-      this.#stepFrom = { at: now, items: job.itemProgress };
+      this.#stepFrom = { at: now, items };
+      return;
     }
-    const items = job.itemProgress;
     this.#recent.push({ at: now, items, percent: job.percent });
     while (this.#recent.length > 2 && this.#recent[1].at < now - WINDOW_MS) this.#recent.shift();
-    const passed = now - this.#stepFrom.at;
+    const passed = now - this.#stepFrom.at, done = (items - this.#stepFrom.items) * 1000, last = this.points.length - 1;
     if (passed >= this.step) {
-      this.points.push(((items - this.#stepFrom.items) * 1000) / passed);
-      this.#stepFrom = { at: now, items };
-      if (this.points.length > POINTS_MAX) this.#halve();
-    }
+      // A page that was hidden is called less often.
+      for (let left = passed; left >= this.step; left -= this.step) this.#push(done / passed);
+    } else if (hasEnded(job) && last >= 0) {
+      this.points[last] = (this.points[last] * this.step + done) / (this.step + passed);
+    } else return;
+    this.#stepFrom = { at: now, items };
+  }
+
+  /** The time before this page watched is drawn as its average. Of a later attempt it is not known. @param {JobView} job @param {number} now */
+  #begin(job, now) {
+    const items = processed(job);
+    const passed = job.attempt === 1 && job.startedAt ? Math.max(Date.parse(job.heartbeatAt) - Date.parse(job.startedAt), 0) : 0;
+    const perMs = passed > 0 ? items / passed : 0;
+    this.#attempt = job.attempt;
+    [this.points, this.step, this.#recent] = [[], STEP_MS, []];
+    while (passed > POINTS_MAX * this.step) this.step *= 2;
+    this.points = Array(Math.floor(passed / this.step)).fill(perMs * 1000);
+    const rest = passed % this.step;
+    this.#stepFrom = { at: now - rest, items: items - perMs * rest };
+  }
+
+  /** @param {number} speed */
+  #push(speed) {
+    this.points.push(speed);
+    if (this.points.length > POINTS_MAX) this.#halve();
   }
 
   #halve() {
@@ -76,27 +99,29 @@ export class RatePlot extends HTMLElement {
   #top = h("span", { class: "top" });
   #from = h("span", { class: "from" });
   #to = h("span", { class: "to" });
+  #plain = h("p", { class: "plain" });
   #image = svg(
     "svg", { viewBox: `0 0 ${POINTS_MAX} 40`, preserveAspectRatio: "none", role: "img", "aria-label": "Items per second over time" },
     svg("line", { class: "grid", x1: 0, y1: 20, x2: POINTS_MAX, y2: 20 }), this.#area, this.#line,
   );
 
   connectedCallback() {
-    this.replaceChildren(h("span", { class: "caption", text: "Items per second" }), this.#top, this.#image, this.#from, this.#to);
+    this.replaceChildren(h("span", { class: "caption", text: "Items per second" }), this.#top, this.#plain, this.#image, this.#from, this.#to);
   }
 
-  /** @param {Meter} meter @param {boolean} ended */
-  update(meter, ended) {
-    const points = meter.points;
-    const highest = Math.max(1, ...points);
-    setText(this.#top, points.length ? `highest ${perSecond(highest)}` : "");
-    setText(this.#from, points.length ? `${span((points.length * meter.step) / 1000)} before` : "");
-    setText(this.#to, ended ? "end" : "now");
-    if (points.length < 2) {
-      this.#line.removeAttribute("d");
-      this.#area.removeAttribute("d");
-      return;
-    }
+  /** @param {Meter} meter @param {number} average items per second, NaN if it is not known @param {boolean} ended */
+  update(meter, average, ended) {
+    const points = meter.points, plotted = points.length >= POINTS_MIN;
+    const known = Number.isFinite(average);
+    this.#image.toggleAttribute("hidden", !plotted);
+    show(this.#plain, !plotted);
+    setText(this.#plain, known ? `${perSecond(average)} on average` : "–");
+    // Steps are longer than bursts, so the fastest step may look slower than the job was on average.
+    const highest = Math.max(1, ...points, known ? average : 0);
+    setText(this.#top, plotted ? `${known ? `average ${perSecond(average)}, ` : ""}highest ${perSecond(highest)}` : "");
+    setText(this.#from, plotted ? `${span((points.length * meter.step) / 1000)} before` : "");
+    setText(this.#to, !plotted ? "" : ended ? "end" : "now");
+    if (!plotted) return;
     // The newest point is at the right edge. A short plot does not fill the width.
     const width = POINTS_MAX / (Math.max(points.length, SHORT) - 1);
     const first = POINTS_MAX - (points.length - 1) * width;

@@ -8,7 +8,7 @@ use create_job::create::{CreateLimits, Creator};
 use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryUploadStore, ManualClock,
+    InMemoryRecordStore, InMemoryUploadStore, ManualClock,
 };
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
@@ -53,6 +53,7 @@ impl TestInbox {
             uploads: Arc::new(InMemoryUploadStore::default()),
             objects: objects.clone(),
             outstanding: quotas.clone(),
+            records: Arc::new(InMemoryRecordStore::default()),
             splits: Arc::new(InMemoryQueue::<SplitMessage>::default()),
             job_types: JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]),
             clock: clock.clone(),

@@ -10,9 +10,9 @@ pub struct OpenApiDocument {
     /// The version of OpenAPI.
     pub openapi: &'static str,
     /// What the API is.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Map<String, Value>)]
     pub info: Value,
     /// The routes.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Map<String, Value>)]
     pub paths: Value,
 }

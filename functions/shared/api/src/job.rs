@@ -92,7 +92,7 @@ pub struct JobView {
     /// The part of the file that was never dispatched because the job was stopped. It is not in `itemCount`.
     pub unprocessed: Option<Unprocessed>,
     /// The client's own notes, as given at creation.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Map<String, Value>>)]
     pub metadata: Option<Map<String, Value>>,
     /// Paths of related resources.
     pub links: JobLinks,

@@ -107,7 +107,7 @@ pub struct PreviewRow {
     pub cells: Option<Vec<String>>,
     /// Its JSON object.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Map<String, Value>>)]
     pub value: Option<Map<String, Value>>,
     /// Why it would fail, or why it is not shown.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -49,6 +49,13 @@ pub struct ProblemView {
     pub job_status: Option<Open<Status>>,
 }
 
+/// An answer of API Gateway itself, which is no problem document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct GatewayMessage {
+    /// What is wrong.
+    pub message: String,
+}
+
 macro_rules! problem_codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $word:literal [$($status:literal),+],)+) => {
         words! {

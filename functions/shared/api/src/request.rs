@@ -43,14 +43,14 @@ pub struct CreateJobRequest {
     pub file_guid: Option<FileGuid>,
     /// The items themselves, in place of a file: 1 to 1,000 JSON objects, at most 1 MiB together.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>, min_items = 1, max_items = 1000)]
+    #[schema(value_type = Option<Vec<Map<String, Value>>>, min_items = 1, max_items = 1000)]
     pub items: Option<Vec<Map<String, Value>>>,
     /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs `fileGuid`.
     #[serde(default, deserialize_with = "dedupe", skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<DedupeBy>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
     #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Map<String, Value>>)]
     pub params: Map<String, Value>,
     /// How many failed items the job tolerates before it is stopped. Any number, if left out.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct CreateJobRequest {
     pub deadline_seconds: Option<u64>,
     /// The client's own notes. The API shows them with the job. At most 1 KiB of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Map<String, Value>>)]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -203,7 +203,7 @@ pub struct PreviewRequest {
     pub job_type: Option<String>,
     /// Parameters as of a new job. Without a job type only those that say how the file is read. At most 128 KiB of JSON.
     #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Map<String, Value>>)]
     pub params: Map<String, Value>,
     /// How many rows to show. Default: 20.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]

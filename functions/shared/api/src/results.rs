@@ -79,7 +79,8 @@ pub struct ManifestView {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkView {
-    /// The name under which a browser saves the file.
+    /// A name for the file that no other job's files have. A browser that follows the link saves it under another name, after
+    /// the `fileName` in the metadata of the job, if there is one.
     pub file_name: String,
     /// The link, for `GET`. It holds a signature.
     pub url: String,

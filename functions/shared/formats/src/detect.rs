@@ -69,6 +69,14 @@ pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, Forma
     }
 }
 
+/// Checks the params of a file that is not there yet, as [`detect`] does before it looks at the file.
+///
+/// # Errors
+/// [`FormatError`]: a value that is right for no file.
+pub fn check_hints(hints: &Hints<'_>) -> Result<(), FormatError> {
+    CheckedParams::new(hints).map(drop)
+}
+
 /// The params, after a check that their values are known ones.
 struct CheckedParams<'a> {
     format: Option<&'a str>,

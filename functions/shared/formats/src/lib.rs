@@ -37,7 +37,7 @@ mod watch;
 mod xlsx;
 
 pub use blocks::{BLOCK_MAX_BYTES, Block};
-pub use detect::{Hints, detect};
+pub use detect::{Hints, check_hints, detect};
 pub use error::{DecodeError, Place};
 pub use file::decode_file;
 pub use format_error::FormatError;

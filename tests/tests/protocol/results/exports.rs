@@ -164,8 +164,13 @@ async fn a_dataset_belongs_to_its_owner() {
     import(&world, "people", 9).await;
     let request = serde_json::from_value(json!({ "jobType": "export", "params": { "dataset": "people" } })).unwrap();
     let stranger = Owner("somebody else".to_owned());
+    let refused = world.creator.create(&stranger, &request, None).await.unwrap_err();
+    assert!(refused.to_string().contains("`people`"), "the stranger has none of this name: {refused}");
+    let import = json!({ "jobType": "import", "params": { "dataset": "people" }, "items": [{ "id": "1" }] });
+    world.creator.create(&stranger, &serde_json::from_value(import).unwrap(), None).await.unwrap();
+    world.run().await;
     let theirs = world.creator.create(&stranger, &request, None).await.unwrap().job_guid;
     let mine = world.creator.create(&World::owner(), &request, None).await.unwrap().job_guid;
     world.run().await;
-    assert_eq!((world.show(theirs).await.item_count, world.show(mine).await.item_count), (0, 9));
+    assert_eq!((world.show(theirs).await.item_count, world.show(mine).await.item_count), (1, 9));
 }

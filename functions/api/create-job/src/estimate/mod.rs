@@ -10,31 +10,51 @@ use rowmill_api::estimate::EstimateView;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, Spec};
+use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{ChunkCutter, Position};
 use rowmill_formats::decode_prefix;
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::estimate::model::{Size, Workers};
-use crate::request::{CreateJobRequest, check};
-use crate::source::FirstText;
+use crate::request::{CreateJobRequest, check, check_dedupe};
+use crate::source::{self, FirstText};
 
 /// The most text of a packed file that is decoded to find out how much text there is, in bytes.
 const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 impl Creator {
-    /// What a job of this request would cost and take.
+    /// What a job of this request would cost and take. `None` if its file is not uploaded yet: then the rest of the request is
+    /// checked.
     ///
     /// # Errors
     /// See [`CreateJobError`]: those of the job, except that limits of active jobs do not matter.
-    pub async fn estimate(&self, owner: &Owner, request: &CreateJobRequest) -> Result<EstimateView, CreateJobError> {
+    pub async fn estimate(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+    ) -> Result<Option<EstimateView>, CreateJobError> {
         check(request, self.limits.deadlines.maximum_seconds)?;
-        let job_type = self.job_type(request)?;
+        let job_type = &**self.job_type(request)?;
         self.priority(owner, request)?;
         let now = self.clock.now();
-        let Specified { spec, first, .. } =
-            self.specified(owner, request, &**job_type, self.entropy.job_guid(now), now).await?;
-        let Some(size) = self.size(&spec, &first).await? else {
+        let job_guid = self.entropy.job_guid(now);
+        if job_type.input() == InputKind::File && request.file_guid.is_none() && request.items.is_none() {
+            let detected = source::file_to_come(request)?;
+            self.specified_over(detected, owner, request, job_type, job_guid, now).await?;
+            return Ok(None);
+        }
+        check_dedupe(request)?;
+        let specified = self.specified(owner, request, job_type, job_guid, now).await?;
+        self.estimate_of(request, &specified).await.map(Some)
+    }
+
+    async fn estimate_of(
+        &self,
+        request: &CreateJobRequest,
+        Specified { spec, first, .. }: &Specified,
+    ) -> Result<EstimateView, CreateJobError> {
+        let Some(size) = self.size(spec, first).await? else {
             return Ok(EstimateView {
                 items: None,
                 items_final: false,
@@ -50,7 +70,7 @@ impl Creator {
             chunks_per_invocation,
             has_window: request.max_concurrency.is_some(),
         };
-        let estimate = model::of(&spec, size, workers);
+        let estimate = model::of(spec, size, workers);
         Ok(EstimateView {
             items: Some(size.items),
             items_final: first.whole,

@@ -20,8 +20,9 @@ use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{Format, Head};
 
-use crate::create::{Creator, FILE_PARAMS, unknown_param};
+use crate::create::Creator;
 use crate::error::CreateJobError;
+use crate::params::{FILE_PARAMS, unknown_param};
 use crate::preview::rows::Reading;
 use crate::preview::shown::Shown;
 use crate::request::{CreateJobRequest, InvalidField, check};

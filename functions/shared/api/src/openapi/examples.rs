@@ -18,7 +18,7 @@ use crate::item::{FailedItem, FailedItemPage, ItemTable, SkippedItem, SkippedIte
 use crate::job::{JobLinks, JobPage, JobView, JobWarning};
 use crate::live::LiveTicketView;
 use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
-use crate::problem::{ProblemCode, ProblemView};
+use crate::problem::{GatewayMessage, ProblemCode, ProblemView};
 use crate::request::{
     AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance,
 };
@@ -58,6 +58,7 @@ examples! {
     ResultsView => results(),
     DeadLetterList => dead_letters(),
     AuditView => audit(),
+    GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
     ClientConfig => client_config(),

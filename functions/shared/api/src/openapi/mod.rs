@@ -24,7 +24,11 @@ pub fn document() -> Value {
             "title": "Rowmill",
             "version": env!("CARGO_PKG_VERSION"),
             "description": DESCRIPTION,
+            "license": { "name": LICENSE, "identifier": LICENSE },
         },
+        // The stack that serves the document.
+        "servers": [{ "url": "/" }],
+        "tags": routes::parts().map(|part| json!({ "name": part.name, "description": part.description })),
         "paths": paths::paths(),
         "components": {
             "schemas": schemas,
@@ -50,6 +54,9 @@ fn schemas() -> Value {
     let schemas: BTreeMap<String, RefOr<Schema>> = all.flat_map(|json| json.schemas()).collect();
     json!(schemas)
 }
+
+/// An SPDX expression.
+const LICENSE: &str = "MIT OR Apache-2.0";
 
 const DESCRIPTION: &str = "Processes big files with counts that can be proved: upload a file, create a job, follow it, fetch \
                            its results. Every problem is `application/problem+json` (RFC 9457) with a stable `code`. \

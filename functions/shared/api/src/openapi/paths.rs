@@ -5,19 +5,19 @@ use serde_json::{Map, Value, json};
 use super::examples;
 use crate::problem::{PROBLEM_JSON, ProblemCode};
 use crate::routes::{
-    self, Answer, AnswerHeader, Parameter, RATE_LIMIT, RATE_LIMIT_POLICY, RETRY_AFTER, RequestBody, Route,
+    self, Answer, AnswerHeader, Parameter, Part, RATE_LIMIT, RATE_LIMIT_POLICY, RETRY_AFTER, RequestBody, Route,
 };
 
 /// The paths of the document.
 pub(super) fn paths() -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in routes::all() {
-        paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), operation(route));
+    for (part, route) in routes::parts().iter().flat_map(|part| part.routes.iter().map(move |route| (part, route))) {
+        paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), operation(part, route));
     }
     json!(paths)
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(part: &Part, route: &Route) -> Value {
     let mut responses: BTreeMap<String, Value> =
         route.answers.iter().map(|answer| (answer.status.to_string(), response(route, answer))).collect();
     let mut problems: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
@@ -27,7 +27,7 @@ fn operation(route: &Route) -> Value {
     responses.extend(problems.into_iter().map(|(status, codes)| (status.to_string(), problem(route, status, &codes))));
     let mut operation = json!({
         "operationId": route.operation.id(),
-        "tags": [route.function],
+        "tags": [part.name],
         "summary": route.summary,
         "description": route.description,
         "parameters": parameters(route),
@@ -64,8 +64,9 @@ fn parameters(route: &Route) -> Vec<Value> {
 fn request_body(body: &RequestBody) -> Value {
     let json = json!({ "schema": reference(&body.json.name()), "example": body.json.example() });
     let mut content = BTreeMap::from([("application/json", json)]);
-    for media_type in body.files {
-        content.insert(media_type, json!({ "schema": {} }));
+    if body.or_file {
+        // Any other media type will do. Generators know this one.
+        content.insert("application/octet-stream", json!({ "schema": { "type": "string", "format": "binary" } }));
     }
     json!({ "required": body.required, "content": content })
 }
@@ -97,12 +98,9 @@ fn problem(route: &Route, status: u16, codes: &[ProblemCode]) -> Value {
     let lines: Vec<String> = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.meaning())).collect();
     let examples: BTreeMap<&str, Value> =
         (codes.iter()).map(|code| (code.as_str(), json!({ "value": examples::problem(*code, status) }))).collect();
-    let schema = json!({
-        "allOf": [
-            reference("ProblemView"),
-            { "properties": { "status": { "const": status }, "code": { "enum": words } } },
-        ],
-    });
+    // Beside the reference, and not in an `allOf`: so generators use one type for all problems.
+    let mut schema = reference("ProblemView");
+    schema["properties"] = json!({ "status": { "const": status }, "code": { "enum": words } });
     let mut problem = json!({
         "description": format!("{}.\n\n{}", codes[0].title(status), lines.join("\n")),
         "content": { PROBLEM_JSON: { "schema": schema, "examples": examples } },

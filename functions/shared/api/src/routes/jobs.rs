@@ -1,18 +1,13 @@
-//! Routes of jobs, and of the document.
+//! Routes of jobs.
 
 use super::{
     Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, POLL_AFTER, Parameter, RETRY_AFTER,
     RequestBody, Route,
 };
-use crate::audit::AuditView;
-use crate::dead_letter::DeadLetterList;
-use crate::document::OpenApiDocument;
 use crate::estimate::EstimateView;
-use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
 use crate::request::{CreateJobRequest, RedriveRequest};
-use crate::results::ResultsView;
 
 routes!(
     Route {
@@ -31,7 +26,7 @@ routes!(
             description: "A name of the client's own for this request. It is remembered for 24 hours.",
             schema: r#"{"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}"#,
         }],
-        body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), files: &[] }),
+        body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), or_file: false }),
         answers: &[
             Answer {
                 status: 200,
@@ -71,15 +66,19 @@ routes!(
         function: "create-job",
         summary: "Estimate what a job costs",
         description: "Says what a job of this request would cost and how long it would take at least. Reads the beginning of its \
-                      file, and creates nothing. It takes no slot, so limits of active jobs do not matter.",
+                      file, and creates nothing. It takes no slot, so limits of active jobs do not matter. Without `fileGuid`, for a \
+                      type that reads a file: checks the rest of the request before the file is uploaded.",
         parameters: &[],
-        body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), files: &[] }),
-        answers: &[Answer {
-            status: 200,
-            description: "The estimate.",
-            json: &[Json::of::<EstimateView>()],
-            headers: &[],
-        }],
+        body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), or_file: false }),
+        answers: &[
+            Answer { status: 200, description: "The estimate.", json: &[Json::of::<EstimateView>()], headers: &[] },
+            Answer {
+                status: 204,
+                description: "Nothing is wrong as far as it can be checked without the file.",
+                json: &[],
+                headers: &[],
+            },
+        ],
         problems: &[
             (403, PriorityNotAllowed),
             (404, NotFound),
@@ -108,6 +107,13 @@ routes!(
                 required: false,
                 description: "Only jobs of this status.",
                 schema: r##"{"$ref": "#/components/schemas/Status"}"##,
+            },
+            Parameter {
+                name: "outcome",
+                place: "query",
+                required: false,
+                description: "Only jobs that completed with this outcome. Jobs of other statuses have none.",
+                schema: r##"{"$ref": "#/components/schemas/JobOutcome"}"##,
             },
             Parameter {
                 name: "jobType",
@@ -160,109 +166,6 @@ routes!(
             Answer { headers: &[ETAG, POLL_AFTER], ..NOT_MODIFIED },
         ],
         problems: &[(404, NotFound)],
-        guarded: true,
-    },
-    Route {
-        operation: ListItems,
-        method: "GET",
-        path: "/api/jobs/{jobGuid}/items",
-        function: "job-status",
-        summary: "List failed or skipped items",
-        description: "In row order, a page at a time. A page may have fewer items than `limit` although more follow: \
-                      only `next` tells.",
-        parameters: &[
-            Parameter {
-                name: "outcome",
-                place: "query",
-                required: true,
-                description: "Which items to list.",
-                schema: r#"{"type": "string", "enum": ["failed", "skipped"]}"#,
-            },
-            Parameter {
-                name: "limit",
-                place: "query",
-                required: false,
-                description: "The most items of a page: 100 if left out, at most 1,000.",
-                schema: r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
-            },
-            Parameter {
-                name: "after",
-                place: "query",
-                required: false,
-                description: "The `next` of the page before.",
-                schema: r#"{"type": "integer", "format": "int64", "minimum": 0}"#,
-            },
-        ],
-        body: None,
-        answers: &[Answer {
-            status: 200,
-            description: "A page of items.",
-            json: &[Json::of::<FailedItemPage>(), Json::of::<SkippedItemPage>()],
-            headers: &[],
-        }],
-        problems: &[(400, InvalidQuery), (404, NotFound)],
-        guarded: true,
-    },
-    Route {
-        operation: ShowResults,
-        method: "GET",
-        path: "/api/jobs/{jobGuid}/results",
-        function: "job-status",
-        summary: "Show the results of an ended job",
-        description: "The result files with links that work for an hour by default.",
-        parameters: &[],
-        body: None,
-        answers: &[Answer {
-            status: 200,
-            description: "The results.",
-            json: &[Json::of::<ResultsView>()],
-            headers: &[],
-        }],
-        problems: &[(404, NotFound), (404, NoResults), (409, JobActive)],
-        guarded: true,
-    },
-    Route {
-        operation: ListDeadLetters,
-        method: "GET",
-        path: "/api/jobs/{jobGuid}/dead-letters",
-        function: "job-status",
-        summary: "List the dead letters of a job",
-        description: "The messages of the job that a queue gave up on.",
-        parameters: &[],
-        body: None,
-        answers: &[Answer {
-            status: 200,
-            description: "The dead letters.",
-            json: &[Json::of::<DeadLetterList>()],
-            headers: &[],
-        }],
-        problems: &[(404, NotFound)],
-        guarded: true,
-    },
-    Route {
-        operation: AuditJob,
-        method: "GET",
-        path: "/api/jobs/{jobGuid}/audit",
-        function: "job-status",
-        summary: "Audit a job",
-        description: "Recomputes the counts of the job from its tallies, chunk indexes and run outputs, and names the first \
-                      thing that does not hold. A large job takes several requests: ask again with `next` while the verdict \
-                      is `continues`.",
-        parameters: &[Parameter {
-            name: "after",
-            place: "query",
-            required: false,
-            description: "The `next` of the answer before.",
-            schema: r#"{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,1024}$"}"#,
-        }],
-        body: None,
-        answers: &[Answer {
-            status: 200,
-            description: "The proof, or what was found instead.",
-            json: &[Json::of::<AuditView>()],
-            headers: &[],
-        }],
-        problems: &[(400, InvalidQuery), (404, NotFound), (409, Changed)],
         guarded: true,
     },
     Route {
@@ -329,7 +232,7 @@ routes!(
         description: "Starts the next attempt over exactly the failed items. A corrected file replaces the rows it \
                       holds.",
         parameters: &[],
-        body: Some(RequestBody { required: false, json: Json::of::<RedriveRequest>(), files: &[] }),
+        body: Some(RequestBody { required: false, json: Json::of::<RedriveRequest>(), or_file: false }),
         answers: &[Answer {
             status: 202,
             description: "The next attempt is started.",
@@ -351,27 +254,6 @@ routes!(
         ],
         guarded: true,
     },
-    Route {
-        operation: ShowDocument,
-        method: "GET",
-        path: "/api/openapi.json",
-        function: "job-status",
-        summary: "Show this document",
-        description: "The OpenAPI document of this version. It may be cached for an hour.",
-        parameters: &[IF_NONE_MATCH],
-        body: None,
-        answers: &[
-            Answer {
-                status: 200,
-                description: "The OpenAPI document.",
-                json: &[Json::of::<OpenApiDocument>()],
-                headers: &[ETAG, CACHE_CONTROL],
-            },
-            Answer { headers: &[ETAG, CACHE_CONTROL], ..NOT_MODIFIED },
-        ],
-        problems: &[],
-        guarded: false,
-    },
 );
 
 const LOCATION: AnswerHeader = AnswerHeader {
@@ -379,11 +261,4 @@ const LOCATION: AnswerHeader = AnswerHeader {
     required: true,
     description: "The path of the job.",
     schema: r#"{"type": "string", "pattern": "^/api/jobs/[0-9a-f-]{36}$"}"#,
-};
-
-const CACHE_CONTROL: AnswerHeader = AnswerHeader {
-    name: "Cache-Control",
-    required: true,
-    description: "How long the answer may be kept.",
-    schema: r#"{"type": "string"}"#,
 };

@@ -40,11 +40,39 @@ mod client;
 mod jobs;
 mod live;
 mod page;
+mod results;
 mod uploads;
+
+/// A part of the API, as its users think of it: a tag of the document.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// What one does with it.
+    pub description: &'static str,
+    /// Its routes.
+    pub routes: &'static [Route],
+}
+
+/// The parts of the API.
+pub fn parts() -> [Part; 5] {
+    let part = |name, description, routes| Part { name, description, routes };
+    [
+        part("uploads", "Store files, and look at their first rows.", uploads::ROUTES),
+        part("jobs", "Start jobs over files, follow them, stop them, and run failed rows again.", jobs::ROUTES),
+        part(
+            "results",
+            "Read what has come of a job: failed rows, result files, and the proof of its counts.",
+            results::ROUTES,
+        ),
+        part("live", "Be told of jobs as they change.", live::ROUTES),
+        part("api", "Learn what this stack is, and what its API is.", client::ROUTES),
+    ]
+}
 
 /// All routes of the API.
 pub fn all() -> impl Iterator<Item = &'static Route> {
-    uploads::ROUTES.iter().chain(jobs::ROUTES).chain(live::ROUTES).chain(client::ROUTES)
+    parts().into_iter().flat_map(|part| part.routes)
 }
 
 /// The routes of the page, which the OpenAPI document leaves out.
@@ -76,7 +104,7 @@ pub struct Route {
     pub parameters: &'static [Parameter],
     /// The body it takes, if any.
     pub body: Option<RequestBody>,
-    /// What it answers when all is well.
+    /// What it answers when all is well, and what API Gateway answers in its place if no problem is listed.
     pub answers: &'static [Answer],
     /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, [`POST_PROBLEMS`] if it is limited, and
     /// [`BODY_PROBLEMS`] if it takes a body.
@@ -128,8 +156,8 @@ pub struct RequestBody {
     pub required: bool,
     /// Its JSON.
     pub json: Json,
-    /// Media types of files that it takes as they are.
-    pub files: &'static [&'static str],
+    /// Whether it also takes a file as it is, of any other media type.
+    pub or_file: bool,
 }
 
 /// An answer to a request that was carried out.

@@ -25,11 +25,7 @@ routes!(
                       as left out. Ignored with an announcement, which has its own `fileName`.",
             schema: r#"{"type": "string"}"#,
         }],
-        body: Some(RequestBody {
-            required: true,
-            json: Json::of::<AnnounceRequest>(),
-            files: &["application/octet-stream", "application/x-ndjson", "text/csv"],
-        }),
+        body: Some(RequestBody { required: true, json: Json::of::<AnnounceRequest>(), or_file: true }),
         answers: &[Answer {
             status: 201,
             description: "The file is stored, or announced: then send its bytes with the presigned requests.",
@@ -82,7 +78,7 @@ routes!(
                       go on. If `parts` is empty, all parts are stored: complete the upload. An upload by a single request \
                       gets that request in `upload`.",
         parameters: &[],
-        body: Some(RequestBody { required: false, json: Json::of::<SignPartsRequest>(), files: &[] }),
+        body: Some(RequestBody { required: false, json: Json::of::<SignPartsRequest>(), or_file: false }),
         answers: &[Answer {
             status: 200,
             description: "The upload, with new presigned requests.",
@@ -116,7 +112,7 @@ routes!(
                       format, charset, delimiter and columns, and its first rows. No job is created. Texts are cut off \
                       behind 1,000 characters, and the answer has at most 256 KiB of columns and rows.",
         parameters: &[],
-        body: Some(RequestBody { required: false, json: Json::of::<PreviewRequest>(), files: &[] }),
+        body: Some(RequestBody { required: false, json: Json::of::<PreviewRequest>(), or_file: false }),
         answers: &[Answer {
             status: 200,
             description: "The beginning of the file.",

@@ -42,6 +42,10 @@ impl DynamoDbRecordStore {
         Ok(self.recorded(name).await?.unwrap_or_else(unrecorded))
     }
 
+    pub(super) async fn dataset_exists(&self, name: &str) -> Result<bool, PortError> {
+        Ok(self.recorded(name).await?.is_some() || self.has_unrecorded(name).await?)
+    }
+
     async fn recorded(&self, name: &str) -> Result<Option<Dataset>, PortError> {
         let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key(name)));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;

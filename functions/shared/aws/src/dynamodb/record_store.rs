@@ -146,6 +146,10 @@ impl RecordStore for DynamoDbRecordStore {
         self.opened_dataset(name).await
     }
 
+    async fn exists(&self, name: &str) -> PortResult<bool> {
+        self.dataset_exists(name).await
+    }
+
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
         let kind = if self.records_exist.load(Ordering::Relaxed) { Kind::Update } else { Kind::Insert };
         let mut settled: Vec<Option<Result<Upserted, PortError>>> = upserts.iter().map(|_| None).collect();

@@ -72,7 +72,7 @@ register! {
     JobsStarted: Count ["split-job", "dead-letter", "sweep"],
     /// Attempts that ended. The five metrics below are their parts.
     JobsEnded: Count ["complete-job", "dead-letter", "sweep", "cancel-job"],
-    /// Ended attempts of which every item succeeded.
+    /// Ended attempts of which every item succeeded, and those without items.
     JobsSucceeded: Count ["complete-job"],
     /// Ended attempts of which some items succeeded, and some did not.
     JobsPartial: Count ["complete-job"],

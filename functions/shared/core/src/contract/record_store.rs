@@ -37,6 +37,7 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
         the_first_that_opens_a_dataset_decides_how_many_partitions_it_has,
         all_that_open_a_dataset_at_once_get_the_same_partitions,
         a_dataset_with_records_that_nobody_opened_keeps_its_partitions,
+        a_dataset_exists_once_it_is_opened_or_has_records,
     );
 }
 
@@ -244,4 +245,15 @@ async fn a_dataset_with_records_that_nobody_opened_keeps_its_partitions(store: &
     assert_eq!(store.open("e", 256).await.unwrap().partitions, 256);
     assert_eq!(write(store, "k", 1, 2).await, Upserted::Written);
     assert_eq!(records_of(store, &dataset("d")).await.len(), 1, "the record was found and replaced");
+}
+
+async fn a_dataset_exists_once_it_is_opened_or_has_records(store: &impl Records) {
+    assert!(!store.exists("d").await.unwrap(), "nobody has opened it");
+    store.opened("d").await.unwrap();
+    assert!(!store.exists("d").await.unwrap(), "it was opened to read it");
+    assert_eq!(write(store, "k", 1, 1).await, Upserted::Written);
+    assert!(store.exists("d").await.unwrap(), "it has a record");
+    assert!(!store.exists("e").await.unwrap());
+    store.open("e", 256).await.unwrap();
+    assert!(store.exists("e").await.unwrap(), "it has no record yet");
 }

@@ -31,6 +31,10 @@ impl InMemoryRecordStore {
 }
 
 impl Table {
+    fn has_records(&self, name: &str) -> bool {
+        self.records.keys().any(|(of, ..)| of == name)
+    }
+
     fn dataset(&self, name: &str) -> Dataset {
         let partitions = self.partitions.get(name).copied().unwrap_or(UNRECORDED_PARTITIONS);
         Dataset { name: name.to_owned(), partitions }
@@ -41,14 +45,18 @@ impl Table {
 impl RecordStore for InMemoryRecordStore {
     async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
         let mut table = lock(&self.0);
-        let has_records = table.records.keys().any(|(of, ..)| of == name);
-        let number = if has_records { UNRECORDED_PARTITIONS } else { if_new };
+        let number = if table.has_records(name) { UNRECORDED_PARTITIONS } else { if_new };
         table.partitions.entry(name.to_owned()).or_insert(number);
         Ok(table.dataset(name))
     }
 
     async fn opened(&self, name: &str) -> PortResult<Dataset> {
         Ok(lock(&self.0).dataset(name))
+    }
+
+    async fn exists(&self, name: &str) -> PortResult<bool> {
+        let table = lock(&self.0);
+        Ok(table.partitions.contains_key(name) || table.has_records(name))
     }
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {

@@ -39,18 +39,19 @@ impl JobType for Transform {
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let format = spec.head.dialect.format;
-        let mut known = (format == Format::Csv).then(|| spec.head.columns.clone());
+        // An empty file has no columns and no rows, so any mapping is accepted.
+        let mut known = (!spec.head.columns.is_empty()).then(|| spec.head.columns.clone());
         let steps = steps(spec.params.get("mapping"))?;
         let steps: Vec<Step> =
             (0..).zip(steps).map(|(place, step)| step.compile(place, known.as_mut())).collect::<Result<_, _>>()?;
-        if known.as_ref().is_some_and(Vec::is_empty) && !spec.head.columns.is_empty() {
+        if known.as_ref().is_some_and(Vec::is_empty) {
             return Err(ParamsError::new("params.mapping", "drops all columns. Keep at least one."));
         }
         let rows = RowWriter::of(RowParams {
             all: &spec.params,
             format: "outputFormat",
             default_format: format,
-            default_columns: known.clone(),
+            default_columns: (format == Format::Csv).then(|| known.clone().unwrap_or_default()),
             own_names: own_names(spec, &steps),
         })?;
         if let (Some(known), Some(wanted)) = (&known, spec.params.get("columns").and_then(Value::as_array))

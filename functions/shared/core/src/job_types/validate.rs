@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::spec::Spec;
 use crate::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::text::{RowSchema, SchemaError, SchemaViolation};
+use crate::text::{RowSchema, SchemaError, SchemaViolation, shortened};
 
 /// The job type `validate`.
 ///
@@ -58,7 +58,45 @@ impl ItemProcessor for RowCheck {
 
 /// Compiles the schema in the job's params.
 pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
-    RowSchema::compile(spec.params.get("schema")).map_err(|error| unusable_schema("params.schema", &error))
+    let schema = spec.params.get("schema");
+    let compiled = RowSchema::compile(schema).map_err(|error| unusable_schema("params.schema", &error))?;
+    require_columns(spec, schema)?;
+    Ok(compiled)
+}
+
+/// Rejects a schema that requires a column which the file does not have: every row would fail.
+fn require_columns(spec: &Spec, schema: Option<&Value>) -> Result<(), ParamsError> {
+    let columns = &spec.head.columns;
+    // An empty file has no columns and no rows, and each JSON row has fields of its own.
+    if columns.is_empty() {
+        return Ok(());
+    }
+    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let missing: Vec<&str> = required.filter(|name| !columns.iter().any(|column| column == name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "requires columns that the file does not have, so every row would fail: {}. The file has the columns {}. Correct \
+         the schema or the file.",
+        name_some(&missing),
+        name_some(columns)
+    );
+    Err(ParamsError::new("params.schema", message))
+}
+
+/// How many names a message has at most.
+const NAMES_MAX: usize = 20;
+
+/// These names, or the first of them and how many more there are.
+pub(super) fn name_some(names: &[impl AsRef<str>]) -> String {
+    let first: Vec<String> =
+        names.iter().take(NAMES_MAX).map(|name| format!("`{}`", shortened(name.as_ref()))).collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// Rejects the schema in this field of the request.
@@ -73,4 +111,29 @@ pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value
 
 fn violation(violation: SchemaViolation) -> ItemError {
     ItemError { column: violation.column, ..ItemError::permanent("schema_violation", violation.message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::job_types::test_spec::spec;
+    use crate::text::Format;
+
+    #[test]
+    fn a_schema_that_requires_a_column_which_the_file_lacks_is_refused() {
+        let params = json!({ "schema": { "required": ["id", "email", "age"] } });
+        let refused = |format, columns: &[&str]| Validate.prepare(&spec("validate", format, columns, &params)).err();
+        let error = refused(Format::Csv, &["id", "mail"]).expect("refused");
+        assert_eq!(error.field, "params.schema");
+        assert!(error.message.contains("every row would fail: `email`, `age`. The file has the columns `id`, `mail`"));
+        assert_eq!(refused(Format::Csv, &["age", "email", "id", "more"]), None);
+        assert_eq!(refused(Format::Csv, &[]), None, "an empty file");
+        assert_eq!(refused(Format::Jsonl, &[]), None, "each row has fields of its own");
+        let many: Vec<String> = (0..1000).map(|number| format!("column{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let error = refused(Format::Csv, &many).expect("refused").to_string();
+        assert!(error.contains("`column19` and 980 more") && error.len() < 1000, "{error}");
+    }
 }

@@ -317,6 +317,7 @@ pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 /// The outcome of a completed job with these counts.
 pub const fn outcome(counts: Counts) -> JobOutcome {
     match (counts.succeeded, counts.failed + counts.skipped) {
+        (0, 0) => JobOutcome::Empty,
         (_, 0) => JobOutcome::Succeeded,
         (0, _) => JobOutcome::Failed,
         _ => JobOutcome::Partial,
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn the_outcome_follows_from_the_counts() {
         let counts = |succeeded, failed, skipped| Counts { succeeded, failed, skipped };
-        assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Succeeded, "an empty file succeeds");
+        assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Empty);
         assert_eq!(outcome(counts(3, 0, 0)), JobOutcome::Succeeded);
         assert_eq!(outcome(counts(3, 1, 0)), JobOutcome::Partial);
         assert_eq!(outcome(counts(0, 1, 0)), JobOutcome::Failed);

@@ -39,7 +39,8 @@ pub trait JobType: Send + Sync {
 
     /// Makes the processor for a job's items.
     ///
-    /// It is called when a job is created, so that bad params are rejected in the response to the client. It is called
+    /// It is called when a job is created, so that bad params are rejected in the response to the client; also before the
+    /// file is uploaded, with a head without columns, as an empty file has. It is called
     /// again once in each process that works on the job. So this is the place to compile schemas and templates from the
     /// params.
     ///

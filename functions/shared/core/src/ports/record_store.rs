@@ -23,6 +23,12 @@ pub trait RecordStore: Send + Sync {
     /// As [`open`](Self::open).
     async fn opened(&self, name: &str) -> PortResult<Dataset>;
 
+    /// Whether the dataset exists: it was opened to write to it, or has records.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    async fn exists(&self, name: &str) -> PortResult<bool>;
+
     /// Writes each of these records unless a later version is stored. The results are in the order of the upserts. No two
     /// upserts may have the same key.
     ///

@@ -6,7 +6,7 @@ pub use rowmill_api::status::Stage;
 use rowmill_api::status::{PauseCode, PausedBy};
 
 use crate::model::job::Job;
-use crate::model::states::Status;
+use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 use crate::ports::{JobStore, PortError};
 use crate::progress::counters::Counters;
@@ -144,6 +144,7 @@ fn message(job: &Job, percent: u8) -> String {
         (Status::Running | Status::Paused, Some(_)) => "Job is being stopped...".to_owned(),
         (Status::Paused, None) => paused(job, percent),
         (Status::Running, None) => format!("Job running, {percent}% complete..."),
+        (Status::Completed, _) if job.outcome == Some(JobOutcome::Empty) => "Job complete: nothing to do".to_owned(),
         (Status::Completed, _) => "Job complete".to_owned(),
         (Status::Cancelled, _) => "Job cancelled".to_owned(),
         (Status::Failed, Some(stop)) => format!("Job failed: {}", stop.message),

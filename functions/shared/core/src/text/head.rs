@@ -52,6 +52,15 @@ impl TextParams {
         self.header_row.unwrap_or(if self.header == Some(false) { 0 } else { 1 })
     }
 
+    /// Checks the params as far as nothing of the file is known.
+    ///
+    /// # Errors
+    /// A value that is right for no file.
+    pub fn check(&self) -> Result<(), HeadError> {
+        self.header_place()?;
+        self.delimiter.as_deref().map_or(Ok(()), |text| delimiter_of(text).map(drop))
+    }
+
     /// Checks the params that say where the header is. Returns the number of title rows and whether there is a header.
     fn header_place(&self) -> Result<(u32, bool), HeadError> {
         for (param, value) in [("headerRow", self.header_row), ("skipRows", self.skip_rows)] {

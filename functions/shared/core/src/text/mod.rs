@@ -46,6 +46,7 @@ pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERS
 pub use format::{Dialect, Format};
 pub use formula::{escape_formula, unescape_formula};
 pub use guess::{common_type, type_of_cell, type_of_value};
+pub(crate) use head::shortened;
 pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub(crate) use json_size::json_bytes;

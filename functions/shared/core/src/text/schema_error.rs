@@ -2,8 +2,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use regex_syntax::ast::ErrorKind;
 use regex_syntax::ast::parse::Parser;
+use serde_json::Value;
 
-use super::head::shortened;
+use super::shortened;
 
 /// Why a schema cannot be used. The message is for the user who sent it.
 #[derive(Debug, thiserror::Error)]
@@ -62,12 +63,33 @@ impl From<&ValidationError<'_>> for SchemaError {
                 let pattern = error.instance().as_str().unwrap_or_default();
                 Self::Pattern { pattern: shortened(pattern), reason: refusal_of(pattern) }
             }
-            _ => Self::Invalid {
-                location: format!("#{}", error.instance_path().as_str()),
-                reason: error.masked_with("the value there").to_string(),
-            },
+            kind => {
+                let location = format!("#{}", error.instance_path().as_str());
+                // The only choice that the rules of JSON Schema leave in a `type`: a type, or a list of types.
+                let is_type = matches!(kind, ValidationErrorKind::AnyOf { .. }) && location.ends_with("/type");
+                let reason = if is_type { no_type(error.instance()) } else { masked(error) };
+                Self::Invalid { location, reason }
+            }
         }
     }
+}
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// Why this value of `type` is refused. It is the word of a schema, not the content of a row.
+fn no_type(value: &Value) -> String {
+    let words = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let unknown = words.iter().filter_map(Value::as_str).find(|word| !TYPES.contains(word));
+    let types = TYPES.join(", ");
+    match unknown {
+        Some(word) => format!("`{}` is not a type. The types are {types}", shortened(word)),
+        None => format!("the value there must be a type, or a list of different types. The types are {types}"),
+    }
+}
+
+fn masked(error: &ValidationError<'_>) -> String {
+    error.masked_with("the value there").to_string()
 }
 
 /// Why a pattern is refused: the rest of a sentence that begins with it.

@@ -207,6 +207,18 @@ fn an_unusable_schema_is_rejected_with_the_reason() {
     }
     let invalid = refused(json!({"properties": {"a": {"type": "integre"}}}));
     assert!(invalid.to_string().starts_with("The schema is not valid at `#/properties/a/type`: "), "{invalid}");
+    let types = "The types are array, boolean, integer, null, number, object, string.";
+    let error = refused(json!({"properties": {"a": {"items": {"type": "numbr"}}}})).to_string();
+    let place = "#/properties/a/items/type";
+    assert_eq!(error, format!("The schema is not valid at `{place}`: `numbr` is not a type. {types}"));
+    let error = refused(json!({"type": ["object", "nul"]})).to_string();
+    assert_eq!(error, format!("The schema is not valid at `#/type`: `nul` is not a type. {types}"));
+    for twisted in [json!({"type": 7}), json!({"type": []}), json!({"type": ["null", "null"]})] {
+        let error = refused(twisted).to_string();
+        assert!(error.contains("`#/type`") && error.ends_with(types), "{error}");
+    }
+    let error = refused(json!({"properties": {"type": "number"}})).to_string();
+    assert!(!error.contains("The types are"), "a property with this name: {error}");
     for (pattern, reason) in [
         ("(", "unclosed group"),
         ("(?=a)b", "look-around"),

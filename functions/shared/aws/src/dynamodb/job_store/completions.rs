@@ -88,7 +88,7 @@ impl Completions for DynamoDbJobStore {
 fn measure(completion: &Completion) {
     metrics::add(Metric::JobsEnded, 1);
     let part = match (completion.status, completion.outcome) {
-        (Status::Completed, Some(JobOutcome::Succeeded)) => Metric::JobsSucceeded,
+        (Status::Completed, Some(JobOutcome::Succeeded | JobOutcome::Empty)) => Metric::JobsSucceeded,
         (Status::Completed, Some(JobOutcome::Partial)) => Metric::JobsPartial,
         (Status::Completed, _) => Metric::JobsWithoutSuccess,
         (Status::Cancelled, _) => Metric::JobsCancelled,

@@ -40,13 +40,13 @@ impl Jobs for DynamoDbJobStore {
         let mut from = None;
         while filter.limit > 0 && jobs.len() <= filter.limit {
             // DynamoDB filters after it has read up to the limit, so a small limit would need many queries.
-            let filtered = filter.status.is_some() || filter.job_type.is_some();
+            let filtered = filter.state.is_some() || filter.job_type.is_some();
             let wanted = if filtered { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
             let page_items = i32::try_from(wanted).unwrap_or(i32::MAX);
             let query = self.query(owner, filter).limit(page_items).set_exclusive_start_key(from);
             let page = query.send().await.map_err(|error| port_error(DOING, error))?;
             let found = self.read_jobs(&page.items.unwrap_or_default()).await?;
-            jobs.extend(found.into_iter().filter(|job| is_listed(job, owner, filter, now)));
+            jobs.extend(found.into_iter().filter(|job| filter.matches(owner, job, now)));
             from = page.last_evaluated_key;
             if from.is_none() {
                 break;
@@ -76,11 +76,12 @@ impl DynamoDbJobStore {
                 query.expression_attribute_names("#job", "jobId").expression_attribute_values(":after", text(after));
         }
         let mut conditions = Vec::new();
-        if let Some(status) = filter.status {
+        // The index does not have the outcome. The row, which may be newer than the index, decides anyway.
+        if let Some(state) = filter.state {
             conditions.push("#status = :status");
             query = query
                 .expression_attribute_names("#status", "status")
-                .expression_attribute_values(":status", text(status.as_str()));
+                .expression_attribute_values(":status", text(state.status().as_str()));
         }
         if let Some(job_type) = &filter.job_type {
             conditions.push("#jobType = :jobType");
@@ -103,12 +104,4 @@ impl DynamoDbJobStore {
         let guids = ids.iter().filter_map(|id| id.as_s().ok()?.parse::<JobGuid>().ok());
         Ok(guids.filter_map(|guid| found.remove(&guid)).collect())
     }
-}
-
-/// Whether a job belongs in the list by its row, which may be newer than the index.
-fn is_listed(job: &Job, owner: &Owner, filter: &JobFilter, now: Timestamp) -> bool {
-    job.owner == *owner
-        && filter.status.is_none_or(|status| job.status == status)
-        && filter.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
-        && job.expires_at.is_none_or(|expires_at| expires_at > now)
 }

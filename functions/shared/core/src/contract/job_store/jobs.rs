@@ -1,10 +1,10 @@
-use super::fixtures::{created, end, guid, lease, new_job, stop};
+use super::fixtures::{created, end, guid, lease, new_job, stop, taken};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::StopCode;
-use crate::model::states::Status;
+use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
-use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, Leased, PortError};
+use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, Leased, PortError, StateFilter};
 
 async fn listed(store: &impl JobStore, filter: &JobFilter) -> (Vec<JobGuid>, Option<JobGuid>) {
     let JobPage { jobs, next } = store.jobs(&Owner("me".into()), filter, at(50)).await.unwrap();
@@ -70,10 +70,26 @@ pub async fn a_list_has_only_the_jobs_that_match_the_filter(store: &impl JobStor
     let of_type = JobFilter { job_type: Some("validate".into()), ..up_to(10) };
     assert_eq!(listed(store, &of_type).await, (vec![guid(6), guid(4), guid(2)], None));
     store.stop(guid(4), 1, &stop(StopCode::Cancelled)).await.unwrap();
-    let cancelling = JobFilter { status: Some(Status::Cancelling), ..of_type.clone() };
+    let cancelling = JobFilter { state: Some(StateFilter::Status(Status::Cancelling)), ..of_type.clone() };
     assert_eq!(listed(store, &cancelling).await, (vec![guid(4)], None));
-    let waiting = JobFilter { status: Some(Status::Waiting), ..of_type };
+    let waiting = JobFilter { state: Some(StateFilter::Status(Status::Waiting)), ..of_type };
     assert_eq!(listed(store, &waiting).await, (vec![guid(6), guid(2)], None));
+}
+
+pub async fn a_list_by_outcome_has_only_the_completed_jobs_with_it(store: &impl JobStore) {
+    use JobOutcome::{Empty, Failed, Partial, Succeeded};
+    for (number, outcome) in [(1, Partial), (2, Empty), (3, Succeeded), (4, Partial), (5, Failed)] {
+        created(store, number, "me").await;
+        let seen = taken(store.lease(guid(number), 1, lease(1, 9), at(1)).await.unwrap());
+        store.complete(&Completion { outcome: Some(outcome), ..end(seen) }).await.unwrap();
+    }
+    created(store, 6, "me").await;
+    let of = |outcome| JobFilter { state: Some(StateFilter::Outcome(outcome)), ..up_to(10) };
+    assert_eq!(listed(store, &of(Partial)).await, (vec![guid(4), guid(1)], None));
+    assert_eq!(listed(store, &of(Empty)).await, (vec![guid(2)], None));
+    assert_eq!(listed(store, &JobFilter { limit: 1, ..of(Partial) }).await, (vec![guid(4)], Some(guid(4))));
+    let completed = JobFilter { state: Some(StateFilter::Status(Status::Completed)), ..up_to(10) };
+    assert_eq!(listed(store, &completed).await.0.len(), 5);
 }
 
 pub async fn a_page_is_full_regardless_of_how_many_jobs_the_filter_excludes(store: &impl JobStore) {

@@ -60,6 +60,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         jobs::an_owner_sees_their_own_jobs_newest_first,
         jobs::pages_have_no_gap_and_no_repetition,
         jobs::a_list_has_only_the_jobs_that_match_the_filter,
+        jobs::a_list_by_outcome_has_only_the_completed_jobs_with_it,
         jobs::a_page_is_full_regardless_of_how_many_jobs_the_filter_excludes,
         jobs::an_expired_job_is_not_listed_but_can_be_read,
     );

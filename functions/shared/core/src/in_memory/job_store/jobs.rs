@@ -20,13 +20,8 @@ impl Jobs for InMemoryJobStore {
 
     async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
         let tables = lock(&self.0);
-        let wanted = |job: &&Job| {
-            job.owner == *owner
-                && filter.after.is_none_or(|after| job.job_guid < after)
-                && filter.status.is_none_or(|status| job.status == status)
-                && filter.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
-                && job.expires_at.is_none_or(|expires_at| expires_at > now)
-        };
+        let wanted =
+            |job: &&Job| filter.matches(owner, job, now) && filter.after.is_none_or(|after| job.job_guid < after);
         let mut found = tables.jobs.values().rev().filter(wanted);
         let jobs: Vec<Job> = found.by_ref().take(filter.limit).cloned().collect();
         let next = found.next().and(jobs.last()).map(|last| last.job_guid);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::spec::Spec;
-use crate::model::states::Status;
+use crate::model::states::{JobOutcome, Status};
 use crate::ports::PortError;
 
 /// Reading jobs.
@@ -32,14 +32,51 @@ pub trait Jobs: Send + Sync {
 /// Which of the owner's jobs to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFilter {
-    /// Only jobs in this status.
-    pub status: Option<Status>,
+    /// Only jobs in this state.
+    pub state: Option<StateFilter>,
     /// Only jobs of this type.
     pub job_type: Option<String>,
     /// The largest number of jobs in the page.
     pub limit: usize,
     /// Only jobs created before this one.
     pub after: Option<JobGuid>,
+}
+
+impl JobFilter {
+    /// Whether this job of the owner is listed, as far as the page does not matter.
+    pub fn matches(&self, owner: &Owner, job: &Job, now: Timestamp) -> bool {
+        job.owner == *owner
+            && self.state.is_none_or(|state| state.matches(job))
+            && self.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
+            && job.expires_at.is_none_or(|expires_at| expires_at > now)
+    }
+}
+
+/// The state of listed jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateFilter {
+    /// They have this status.
+    Status(Status),
+    /// They completed with this outcome.
+    Outcome(JobOutcome),
+}
+
+impl StateFilter {
+    /// The status of such jobs: only completed ones have an outcome.
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Status(status) => status,
+            Self::Outcome(_) => Status::Completed,
+        }
+    }
+
+    fn matches(self, job: &Job) -> bool {
+        job.status == self.status()
+            && match self {
+                Self::Status(_) => true,
+                Self::Outcome(outcome) => job.outcome == Some(outcome),
+            }
+    }
 }
 
 /// A page of an owner's jobs.

@@ -37,7 +37,7 @@ pub use attempts::{Attempts, NewAttempt, RedriveError, Stopped};
 pub use checkpoints::{CheckpointMoved, Checkpoints};
 pub use completions::{Completion, Completions};
 pub use dead_letters::DeadLetters;
-pub use jobs::{JobFilter, JobPage, Jobs};
+pub use jobs::{JobFilter, JobPage, Jobs, StateFilter};
 pub use leases::{Leased, Leases};
 pub use pauses::{Pauses, Resent};
 pub use splits::Splits;
