@@ -63,12 +63,14 @@ impl Priority {
 words! {
     /// How a completed job went.
     JobOutcome {
-        /// Every item succeeded, or the file has no items.
+        /// Every item succeeded.
         Succeeded = "succeeded",
         /// Some items succeeded, some did not.
         Partial = "partial",
         /// No item succeeded.
         Failed = "failed",
+        /// There was nothing to do: the input has no items.
+        Empty = "empty",
     }
 }
 
