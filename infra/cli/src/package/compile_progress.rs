@@ -48,13 +48,17 @@ impl CompileProgress {
         self.total = (!crates.is_empty()).then_some(crates.len());
     }
 
-    /// The line to print now: `Compiling 214/430 crates, 1 min 20 s`.
+    /// The line to print now: `Compiling 214/430 crates, 1 min 20 s`, or `Waiting for cargo, 15 s` before the first one.
     pub(super) fn line(&self) -> String {
         self.line_after(self.started.elapsed())
     }
 
     fn line_after(&self, elapsed: Duration) -> String {
         let finished = self.finished.len();
+        if finished == 0 {
+            // It downloads, compiles the first crate, or waits until another cargo has released the target folder.
+            return format!("Waiting for cargo, {}", span(elapsed));
+        }
         let counts = match self.total {
             Some(total) => format!("{}/{}", count(finished as u64), count(total.max(finished) as u64)),
             None => count(finished as u64),
@@ -70,6 +74,7 @@ mod tests {
     #[test]
     fn a_line_says_how_many_crates_are_compiled_and_how_long_it_took() {
         let mut progress = CompileProgress::start();
+        assert_eq!(progress.line_after(Duration::from_secs(15)), "Waiting for cargo, 15 s");
         for id in ["serde", "serde", "tokio"] {
             progress.finish(id.to_owned());
         }
