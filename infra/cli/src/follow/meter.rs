@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rowmill_api::job::JobView;
-use rowmill_api::status::{PausedBy, Status};
+use rowmill_api::status::{JobOutcome, PausedBy, Status};
 
 use crate::terminal::{count, span};
 
@@ -21,6 +21,9 @@ pub fn message(job: &JobView) -> String {
             false => format!("Job paused, {}% complete", job.percent),
         },
         Status::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
+        Status::Completed if job.outcome == Some(JobOutcome::Empty) => {
+            "Job complete, nothing to do: the input has no rows".to_owned()
+        }
         Status::Completed => "Job complete".to_owned(),
         Status::Failed => "Job failed".to_owned(),
         Status::Cancelled => "Job cancelled".to_owned(),
