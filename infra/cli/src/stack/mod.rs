@@ -9,6 +9,7 @@ mod process;
 mod record;
 
 use std::collections::BTreeMap;
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -333,16 +334,20 @@ struct FileLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
 impl FileLock {
     /// Waits for the lock, and says so: another command `does` the same. Creates the file if necessary.
     async fn take(path: &Path, progress: Progress, does: &'static str) -> std::io::Result<Self> {
-        let path = path.to_owned();
-        let file = tokio::task::spawn_blocking(move || {
-            let file = std::fs::File::create(&path)?;
-            if file.try_lock().is_err() {
-                progress.line(format_args!("Waiting for another command that {does}"));
-                file.lock()?;
+        let file = std::fs::File::create(path)?;
+        let mut is_said = false;
+        // No thread waits in the lock: it would keep an interrupted command from ending.
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if !is_said => {
+                    progress.line(format_args!("Waiting for another command that {does}"));
+                    is_said = true;
+                }
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
-            std::io::Result::Ok(file)
-        });
-        Ok(Self(file.await.expect("taking a lock does not panic")?))
+        }
     }
 }
 
