@@ -5,10 +5,16 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 use std::time::Duration;
 
-use console::{Term, measure_text_width, truncate_str};
+use console::{Term, measure_text_width, style, truncate_str};
 
 /// Width of lines without a terminal: enough for a whole message.
 const DEFAULT_WIDTH: usize = 240;
+
+/// Blanks between two columns of a table.
+const GAP: usize = 2;
+
+/// The least width to which a column of a table is cut.
+const NARROWEST: usize = 6;
 
 /// Writes to standard output. A closed pipe (`rowmill jobs | head`) is not an error.
 pub fn print(text: &str) -> io::Result<()> {
@@ -69,18 +75,14 @@ pub fn cut(text: &str, width: usize) -> String {
 
 /// Formats rows as columns, two spaces apart. Columns listed in `right` are aligned to the right.
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|n| rows.iter().filter_map(|row| row.get(n)).map(|c| measure_text_width(c)).max())
-        .map(|width| width.unwrap_or(0))
-        .collect();
+    let widths = widths(rows);
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (n, cell) in row.iter().enumerate() {
             let padding = " ".repeat(widths[n] - measure_text_width(cell));
             if n > 0 {
-                line.push_str("  ");
+                line.push_str(&" ".repeat(GAP));
             }
             if right.contains(&n) {
                 line.push_str(&padding);
@@ -94,6 +96,39 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Rows whose columns fit into `width` columns of the terminal, as [`table`] writes them, and how many columns were left out.
+///
+/// The widest of the columns from `first` on are cut, all to the same width, and none below [`NARROWEST`]. If that is not
+/// enough, the last columns are left out.
+pub fn fitted(rows: &[Vec<String>], first: usize, width: usize) -> (Vec<Vec<String>>, usize) {
+    let widths = widths(rows);
+    let total = |columns: usize, limit: usize| -> usize {
+        let cut = |(n, width): (usize, &usize)| if n < first { *width } else { limit.min(*width) };
+        widths.iter().take(columns).enumerate().map(cut).map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+    };
+    let shown = (first..=widths.len()).rev().find(|shown| total(*shown, NARROWEST) <= width).unwrap_or(first);
+    let widest = widths.iter().copied().max().unwrap_or(0);
+    let limit = (NARROWEST..=widest).rev().find(|limit| total(shown, *limit) <= width).unwrap_or(NARROWEST);
+    let cell = |(n, cell): (usize, &String)| match n < first {
+        true => cell.clone(),
+        false => truncate_str(cell, limit, "…").into_owned(),
+    };
+    let rows = rows.iter().map(|row| row.iter().take(shown).enumerate().map(cell).collect());
+    (rows.collect(), widths.len() - shown)
+}
+
+/// The width of each column.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| measure_text_width(cell)).max();
+    (0..columns).map(|n| width(n).unwrap_or(0)).collect()
+}
+
+/// The text in amber, if standard output is a terminal with colours. Must be escaped before.
+pub fn amber(text: &str) -> String {
+    style(text).yellow().to_string()
 }
 
 /// A number with thousands separators: `1,234,567`.
@@ -137,6 +172,16 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// The age of something, in its largest unit: `42 s`, `5 min`, `3 h`, `12 d`.
+pub fn age(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ ..3600 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +205,35 @@ mod tests {
     fn tables_are_aligned_and_have_no_trailing_blanks() {
         let rows = [vec!["row".into(), "code".into()], vec!["1,024".into(), "x".into()]];
         assert_eq!(table(&rows, &[0]), "  row  code\n1,024  x\n");
+    }
+
+    #[test]
+    fn columns_are_cut_from_the_widest_on_until_they_fit() {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = [
+            row(["row", "name", "漢字漢字漢字漢字", "text"]),
+            row(["12,345,678", "ab", "c", "a longer text than fits"]),
+        ];
+        let shown = |width| {
+            let (rows, left_out) = fitted(&rows, 1, width);
+            (table(&rows, &[0]), left_out)
+        };
+        let all =
+            "       row  name  漢字漢字漢字漢字  text\n12,345,678  ab    c                 a longer text than fits\n";
+        assert_eq!(shown(200), (all.to_owned(), 0));
+        let cut = "       row  name  漢字漢字…  text\n12,345,678  ab    c          a longer …\n";
+        assert_eq!(shown(40), (cut.to_owned(), 0));
+        assert_eq!(shown(30).1, 1);
+        for width in [12, 20, 26, 33, 41, 60] {
+            let (text, _) = shown(width);
+            assert!(text.lines().all(|line| measure_text_width(line) <= width), "{width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_given_in_its_largest_unit() {
+        let ages = [0, 59, 60, 7200, 86_400, 259_200].map(|seconds| age(Duration::from_secs(seconds)));
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "2 h", "24 h", "3 d"]);
     }
 
     #[test]

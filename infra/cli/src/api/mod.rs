@@ -30,9 +30,9 @@ use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest};
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
-use rowmill_api::status::Status;
+use rowmill_api::status::{JobOutcome, Status};
 use rowmill_api::upload::UploadView;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
 pub use error::{ApiError, Refusal};
@@ -40,8 +40,8 @@ pub use results::{MANIFEST, files_of};
 pub use retry::{RetryPolicy, is_transient, parse_retry_after};
 pub use shown::Shown;
 use transport::Transport;
+pub(crate) use transport::{http_client, is_loopback};
 
-use crate::address;
 use crate::gateway::Gateway;
 
 /// A job as the API sent it.
@@ -56,9 +56,6 @@ pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 /// The audit of a job.
 pub type Audit = Shown<AuditView>;
 
-/// Longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 
@@ -67,6 +64,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 pub struct JobFilter {
     /// Only jobs of this status.
     pub status: Option<Status>,
+    /// Only jobs that completed with this outcome.
+    pub outcome: Option<JobOutcome>,
     /// Only jobs of this type.
     pub job_type: Option<String>,
 }
@@ -212,6 +211,13 @@ impl ApiClient {
         self.answer(self.call("estimate job", Operation::EstimateJob, "").json(job)).await
     }
 
+    /// Checks all of a request that can be checked before its file is uploaded. False if the job type reads no file.
+    pub async fn check_job(&self, job: &CreateJobRequest) -> Result<bool, ApiError> {
+        let call = self.call("check job", Operation::EstimateJob, "").json(job);
+        let answer: Answer<IgnoredAny> = self.tried(call).await.1?;
+        Ok(answer.status == StatusCode::NO_CONTENT)
+    }
+
     /// The job as it is now.
     pub async fn job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
         self.answer(self.call("look up job", Operation::ShowJob, &job_guid.to_string())).await
@@ -242,6 +248,9 @@ impl ApiClient {
             query.append_pair("limit", &limit.to_string());
             if let Some(status) = filter.status {
                 query.append_pair("status", status.as_str());
+            }
+            if let Some(outcome) = filter.outcome {
+                query.append_pair("outcome", outcome.as_str());
             }
             if let Some(job_type) = &filter.job_type {
                 query.append_pair("jobType", job_type);
@@ -366,31 +375,6 @@ impl ApiClient {
         let body = serde_json::from_slice(body).map_err(|source| ApiError::Unreadable { call: call.name, source })?;
         Ok(Answer { status, body, retry_after })
     }
-}
-
-/// An HTTP client for `target`: TLS by rustls with ring, no redirects, a bounded wait for connections.
-pub(crate) fn http_client(target: &Url) -> Result<reqwest::Client, ApiError> {
-    // Another part of the process may have been first; it installs the same provider.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        let builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")));
-        // A proxy of the environment cannot reach this machine's loopback addresses.
-        if is_loopback(target) { builder.no_proxy() } else { builder }
-    };
-    match builder().build() {
-        // A machine without root certificates can still speak plain HTTP to its own local stack.
-        Err(_) if target.scheme() == "http" => builder().tls_certs_only([]).build(),
-        built => built,
-    }
-    .map_err(ApiError::Client)
-}
-
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    address::is_loopback(host) || host.ends_with(".localhost")
 }
 
 #[cfg(test)]

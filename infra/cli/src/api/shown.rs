@@ -26,6 +26,11 @@ impl<T> Shown<T> {
         list(self.view).into_iter().zip(json).map(|(view, json)| Shown { view, json }).collect()
     }
 
+    /// A field of the JSON, which the view need not have.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.json.get(name)
+    }
+
     /// Takes something out of the view. The JSON loses these fields, so that they are never printed.
     pub fn take<P>(&mut self, fields: &[&str], part: impl FnOnce(&mut T) -> P) -> P {
         if let Value::Object(json) = &mut self.json {

@@ -127,7 +127,7 @@ async fn a_closed_port_is_named() {
 async fn addresses_with_a_path_and_names_with_odd_characters_are_kept() {
     let api = FakeApi::serve(|_, _| Reply::json(200, json!({"jobs": [], "next": null}))).await;
     let client = impatient(&format!("{}/_aws/execute-api/abc/$default/", api.url));
-    let filter = JobFilter { status: Some(Status::Failed), job_type: Some("a&b".into()) };
+    let filter = JobFilter { status: Some(Status::Failed), job_type: Some("a&b".into()), ..JobFilter::default() };
     client.jobs(&filter, 5, Some(job_guid())).await.unwrap();
     let targets: Vec<String> = api.seen().into_iter().map(|request| request.target).collect();
     let base = "/_aws/execute-api/abc/$default/api/jobs";

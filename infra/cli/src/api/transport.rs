@@ -8,9 +8,12 @@ use hyper::{Request, Response};
 use reqwest::Url;
 use tokio::time::timeout;
 
-use super::{ApiError, http_client, is_loopback};
-use crate::address::is_http;
+use super::ApiError;
+use crate::address::{self, is_http};
 use crate::gateway::Gateway;
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The origin of requests that go through a gateway. It is never resolved.
 const GATEWAY_ORIGIN: &str = "http://localhost/";
@@ -121,4 +124,29 @@ impl Transport {
         }
         ApiError::Unreachable { call, origin, source: error.without_url() }
     }
+}
+
+/// An HTTP client for `target`: TLS by rustls with ring, no redirects, a bounded wait for connections.
+pub(crate) fn http_client(target: &Url) -> Result<reqwest::Client, ApiError> {
+    // Another part of the process may have been first; it installs the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        let builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")));
+        // A proxy of the environment cannot reach this machine's loopback addresses.
+        if is_loopback(target) { builder.no_proxy() } else { builder }
+    };
+    match builder().build() {
+        // A machine without root certificates can still speak plain HTTP to its own local stack.
+        Err(_) if target.scheme() == "http" => builder().tls_certs_only([]).build(),
+        built => built,
+    }
+    .map_err(ApiError::Client)
+}
+
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    address::is_loopback(host) || host.ends_with(".localhost")
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::connection::JobRefArgs;
 use super::{CommandError, print, print_json};
-use crate::follow::summary;
+use crate::follow::{Details, summary};
 
 /// Stops a job. Finished items keep their results, the other items are skipped
 ///
@@ -30,7 +30,7 @@ pub async fn execute(args: CancelArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         print_json(&job)?;
     } else {
-        print(&summary(&job))?;
+        print(&summary(&job, &Details::default()))?;
         if !job.status.is_terminal() {
             eprintln!(
                 "The chunks in progress are finished first.\nLook at it again: {}",

@@ -147,6 +147,8 @@ pub(super) struct Connection {
     pub api: ApiClient,
     /// The arguments that make another `rowmill` command use the same API.
     api_arguments: String,
+    /// The URL of the API, which serves the page too. None if its functions are invoked directly.
+    url: Option<String>,
     stack: Option<Stack>,
 }
 
@@ -157,16 +159,16 @@ impl Connection {
             (token, _) => token,
         };
         let api = ApiClient::new(url, token.as_deref())?;
-        Ok(Self { api, api_arguments, stack: None })
+        Ok(Self { api, api_arguments, url: Some(url.to_owned()), stack: None })
     }
 
     async fn to_stack(record: &Record) -> Result<Self, CommandError> {
         let api = stack::client(record).await?.ok_or_else(|| CommandError::Usage(NO_API.to_owned()))?;
-        Ok(Self { api, api_arguments: String::new(), stack: None })
+        Ok(Self { api, api_arguments: String::new(), url: record.api_url.clone(), stack: None })
     }
 
     fn through(gateway: Gateway, api_arguments: String) -> Self {
-        Self { api: ApiClient::invoking(gateway), api_arguments, stack: None }
+        Self { api: ApiClient::invoking(gateway), api_arguments, url: None, stack: None }
     }
 
     /// Starts or updates the local stack and connects to it.
@@ -186,6 +188,11 @@ impl Connection {
     /// The command that follows a job.
     pub fn watch_command(&self, job_guid: JobGuid) -> String {
         format!("rowmill job {job_guid} --watch{}", self.api_arguments)
+    }
+
+    /// The address of a job on the page, if the API serves one.
+    pub fn job_page(&self, job_guid: JobGuid) -> Option<String> {
+        self.url.as_deref().map(|url| stack::job_page_url(url, job_guid))
     }
 
     /// The command that fetches a job's results.

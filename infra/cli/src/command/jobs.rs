@@ -2,17 +2,23 @@
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use rowmill_api::status::Status;
+use jiff::Timestamp;
+use rowmill_api::status::{JobOutcome, Priority, Status};
 
 use super::connection::ApiArgs;
 use super::{CommandError, print, print_json};
 use crate::api::{ApiClient, Job, JobFilter};
-use crate::terminal::{count, cut, table};
+use crate::follow::{file_name, status_word};
+use crate::terminal::{self, age, count, cut, escape_controls, fitted, table};
 
 /// Most jobs per request: the limit of the API.
 const PAGE: usize = 100;
+
+/// The column of the priorities, which is left out if all jobs have the usual one.
+const PRIORITY: usize = 6;
 
 /// Lists jobs, newest first
 #[derive(Debug, clap::Args)]
@@ -20,6 +26,9 @@ pub struct JobsArgs {
     /// Only jobs with this status
     #[arg(long, value_parser = status_parser())]
     pub status: Option<Status>,
+    /// Only completed jobs: `succeeded`, `partial` (some rows failed), `failed` (all rows failed), `empty` (nothing to do)
+    #[arg(long, value_parser = outcome_parser(), conflicts_with = "status")]
+    pub outcome: Option<JobOutcome>,
     /// Only jobs of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
@@ -41,14 +50,14 @@ pub struct JobsArgs {
 /// See [`CommandError`].
 pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     let connection = args.api.connect().await?;
-    let filter = JobFilter { status: args.status, job_type: args.job_type };
+    let filter = JobFilter { status: args.status, outcome: args.outcome, job_type: args.job_type };
     let jobs = newest(&connection.api, &filter, args.limit.get()).await?;
     if args.json {
         jobs.iter().try_for_each(print_json)?;
     } else if jobs.is_empty() {
         eprintln!("No jobs found.");
     } else {
-        print(&job_table(&jobs))?;
+        print(&job_table(&jobs, Timestamp::now(), terminal::width()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,22 +85,32 @@ fn status_parser() -> impl TypedValueParser<Value = Status> {
         .map(|word| Status::parse(&word).expect("one of the possible values"))
 }
 
-fn job_table(jobs: &[Job]) -> String {
-    let heading = ["job", "type", "priority", "status", "done", "items", "failed", "created"];
+/// The words of an outcome.
+fn outcome_parser() -> impl TypedValueParser<Value = JobOutcome> {
+    PossibleValuesParser::new(JobOutcome::ALL.map(JobOutcome::as_str))
+        .map(|word| JobOutcome::parse(&word).expect("one of the possible values"))
+}
+
+/// The jobs as a table of this width.
+fn job_table(jobs: &[Job], now: Timestamp, width: usize) -> String {
+    let heading = ["job", "state", "items", "failed", "age", "type", "priority", "file"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for job in jobs {
         rows.push(vec![
             job.job_guid.to_string(),
-            cut(&job.job_type, 24),
-            cut(job.priority.as_str(), 24),
-            job.status.as_str().to_owned(),
-            format!("{}%", job.percent),
+            status_word(job),
             count(job.item_count),
             count(job.items_failed),
-            format!("{:.0}", job.created_at),
+            age(Duration::try_from(now.duration_since(job.created_at)).unwrap_or_default()),
+            cut(&job.job_type, 24),
+            cut(job.priority.as_str(), 24),
+            escape_controls(file_name(job).unwrap_or_default()),
         ]);
     }
-    table(&rows, &[4, 5, 6])
+    if jobs.iter().all(|job| job.priority == Priority::Normal) {
+        rows.iter_mut().for_each(|row| drop(row.remove(PRIORITY)));
+    }
+    table(&fitted(&rows, PRIORITY - 1, width).0, &[2, 3, 4])
 }
 
 #[cfg(test)]
@@ -126,16 +145,51 @@ mod tests {
         assert_eq!(targets, [&["/api/jobs?limit=3".to_owned()][..], &second].concat());
     }
 
+    #[tokio::test]
+    async fn a_filter_by_outcome_reaches_the_api() {
+        let api = FakeApi::serve(|_, _| Reply::json(200, json!({"jobs": [], "next": null}))).await;
+        let client = ApiClient::new(&api.url, None).unwrap();
+        for outcome in JobOutcome::ALL {
+            let filter = JobFilter { outcome: Some(outcome), ..JobFilter::default() };
+            newest(&client, &filter, 20).await.unwrap();
+        }
+        let targets: Vec<_> = api.seen().into_iter().map(|request| request.target).collect();
+        let expected =
+            ["succeeded", "partial", "failed", "empty"].map(|word| format!("/api/jobs?limit=20&outcome={word}"));
+        assert_eq!(targets, expected);
+    }
+
+    fn shown(jobs: &[serde_json::Value], width: usize) -> String {
+        let jobs: Vec<Job> = jobs.iter().map(|job| serde_json::from_value(job.clone()).unwrap()).collect();
+        job_table(&jobs, "2025-01-01T00:05:30Z".parse().unwrap(), width)
+    }
+
     #[test]
-    fn the_table_is_aligned() {
-        let job = job_json(json!({"priority": "low", "status": "running", "percent": 7, "itemCount": 12_345,
-            "createdAt": "2025-01-01T00:00:00.123Z"}));
-        let table = job_table(&[serde_json::from_value(job).unwrap()]);
+    fn the_table_names_file_state_and_age_of_each_job() {
+        let running = job_json(json!({"status": "running", "percent": 7, "itemCount": 12_345,
+            "createdAt": "2025-01-01T00:00:00.123Z", "metadata": {"fileName": "people\u{1b}.csv"}}));
+        let partial = job_json(json!({"status": "completed", "outcome": "partial", "itemCount": 10, "itemsFailed": 3,
+            "createdAt": "2024-12-31T00:00:00Z"}));
+        let guid = job_guid();
         let expected = format!(
-            "job                                   type    priority  status   done   items  failed  created\n\
-             {}  import  low       running    7%  12,345       0  2025-01-01T00:00:00Z\n",
-            job_guid()
+            "job                                   state         items  failed    age  type    file\n\
+             {guid}  running 7%   12,345       0  5 min  import  people\\u{{1b}}.csv\n\
+             {guid}  some failed      10       3   24 h  import\n"
         );
-        assert_eq!(table, expected);
+        assert_eq!(shown(&[running, partial], 120), expected);
+    }
+
+    #[test]
+    fn the_table_fits_the_terminal_and_names_priorities_if_they_differ() {
+        let job = |priority: &str| {
+            job_json(
+                json!({"priority": priority, "createdAt": "2025-01-01T00:00:00Z", "metadata": {"fileName": "x".repeat(200)}}),
+            )
+        };
+        for width in [110, 150] {
+            let text = shown(&[job("normal"), job("low")], width);
+            assert!(text.lines().all(|line| console::measure_text_width(line) <= width), "{text}");
+            assert!(text.contains("  priority  file\n") && text.contains("  low       xxx"), "{text}");
+        }
     }
 }

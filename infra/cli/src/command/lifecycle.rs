@@ -12,7 +12,7 @@ use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
 use super::limits::{ConcurrencyArgs, DeadlineArgs, PriorityArgs};
 use super::results::{Fetched, ResultKind, fetch};
-use super::{CommandError, PatienceArgs, print, print_counts, print_json, print_results_hint};
+use super::{CommandError, PatienceArgs, print, print_counts, print_hints, print_json};
 use crate::api::Job;
 use crate::download::Folder;
 use crate::follow::{Reporter, Verdict, follow};
@@ -151,9 +151,8 @@ impl JobRun<'_> {
                 Some(fetched) => print(&format!("\n{}", fetched.listing(true)))?,
                 None => {}
             }
-            if !here.is_some_and(|fetched| fetched.has(ResultKind::FailedRows)) {
-                print_results_hint(self.connection, job)?;
-            }
+            let rows_are_here = here.is_some_and(|fetched| fetched.has(ResultKind::FailedRows));
+            print_hints(self.connection, job, rows_are_here)?;
         }
         failure.map_or_else(|| Ok(Verdict::of(job).exit_code()), Err)
     }

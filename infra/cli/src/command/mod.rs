@@ -46,12 +46,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::Value;
 
 use crate::api::{ApiError, Job};
 use crate::aws::CallFailed;
 use crate::bench::BenchError;
 use crate::download::DownloadError;
-use crate::follow::{FollowError, Patience, failed_items_table, summary};
+use crate::follow::{Details, FollowError, Patience, failed_items_table, file_name, summary};
 use crate::login::LoginError;
 use crate::stack::StackError;
 use crate::terminal::{self, innermost};
@@ -206,12 +207,20 @@ async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), 
         return print_json(job);
     }
     print_counts(connection, job).await?;
-    print_results_hint(connection, job)
+    print_hints(connection, job, false)
 }
 
 /// Shows a job's counts and its first failed rows.
 async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
-    print(&summary(job))?;
+    let uploaded_as = match (file_name(job), job.file_guid) {
+        // The upload may have expired. The job is shown without a name then.
+        (None, Some(file_guid)) => {
+            connection.api.upload(file_guid).await.ok().and_then(|upload| upload.file_name.clone())
+        }
+        _ => None,
+    };
+    let params = job.field("params").and_then(Value::as_object);
+    print(&summary(job, &Details { uploaded_as: uploaded_as.as_deref(), params }))?;
     if job.items_failed == 0 {
         return Ok(());
     }
@@ -229,11 +238,18 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     }
 }
 
-/// Prints how to fetch the failed rows of an ended job, if there are any.
-fn print_results_hint(connection: &Connection, job: &Job) -> Result<(), CommandError> {
-    match job.status.is_terminal() && job.items_failed > 0 {
-        true => print(&format!("\nGet the failed rows as a file: {}\n", connection.results_command(job.job_guid))),
-        false => Ok(()),
+/// Prints how to fetch the failed rows of an ended job, if there are any and they are not here yet, and where to see the job.
+fn print_hints(connection: &Connection, job: &Job, rows_are_here: bool) -> Result<(), CommandError> {
+    let mut hints = Vec::new();
+    if job.status.is_terminal() && job.items_failed > 0 && !rows_are_here {
+        hints.push(format!("Get the failed rows as a file: {}\n", connection.results_command(job.job_guid)));
+    }
+    if let Some(page) = connection.job_page(job.job_guid) {
+        hints.push(format!("See the job in a browser: {page}\n"));
+    }
+    match hints.is_empty() {
+        true => Ok(()),
+        false => print(&format!("\n{}", hints.concat())),
     }
 }
 

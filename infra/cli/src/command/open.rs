@@ -38,8 +38,7 @@ pub async fn execute(args: OpenArgs) -> Result<ExitCode, CommandError> {
             })?
         }
     };
-    let job = args.job.map_or_else(String::new, |job| format!("#/jobs/{job}"));
-    let page = stack::page_url(&api) + &job;
+    let page = args.job.map_or_else(|| stack::page_url(&api), |job| stack::job_page_url(&api, job));
     print(&format!("{page}\n"))?;
     if !args.no_browser && ::open::that_detached(&page).is_err() {
         eprintln!("No browser opened on this machine: open the address above in one.");

@@ -6,7 +6,7 @@ use rowmill_api::status::Status;
 
 use super::connection::JobRefArgs;
 use super::{CommandError, print, print_json};
-use crate::follow::summary;
+use crate::follow::{Details, summary};
 
 /// Pause a job. Chunks in progress are finished first, no other one begins
 ///
@@ -45,7 +45,7 @@ pub async fn execute(args: PauseArgs) -> Result<ExitCode, CommandError> {
     if args.json {
         print_json(&job)?;
     } else {
-        print(&summary(&job))?;
+        print(&summary(&job, &Details::default()))?;
         if job.status == Status::Paused {
             eprintln!("The chunks in progress are finished first. The job's deadline is still {}.", job.deadline_at);
         }
@@ -64,7 +64,7 @@ pub async fn execute_resume(args: ResumeArgs) -> Result<ExitCode, CommandError> 
     if args.json {
         print_json(&job)?;
     } else {
-        print(&summary(&job))?;
+        print(&summary(&job, &Details::default()))?;
         eprintln!("Look at it again: {}", connection.watch_command(job.job_guid));
     }
     Ok(ExitCode::SUCCESS)

@@ -11,11 +11,11 @@ use super::connection::ApiArgs;
 use super::params::ParamArgs;
 use super::{CommandError, print, print_json};
 use crate::follow::Reporter;
-use crate::terminal::{self, count, cut, escape_controls, table};
+use crate::terminal::{self, count, cut, escape_controls, fitted, table};
 use crate::upload::{RememberedUploads, SourceFile, store};
 
-/// The widest column of the table.
-const CELL_WIDTH: usize = 30;
+/// The widest column of the table, however wide the terminal is.
+const CELL_WIDTH: usize = 60;
 
 /// Shows the first rows of a file as the server reads them
 ///
@@ -87,8 +87,12 @@ fn shown(preview: &PreviewView, width: usize) -> String {
     lines.extend(preview.rows.iter().filter(|row| row.problem.is_none()).map(|row| line(preview, row)));
     let numbers = (1..).zip(columns()).filter(|(_, column)| is_number(column.r#type.as_str())).map(|(place, _)| place);
     let right: Vec<usize> = [0].into_iter().chain(numbers).collect();
-    for line in table(&lines, &right).lines() {
-        text += &format!("{}\n", cut(line, width));
+    let (lines, left_out) = fitted(&lines, 1, width);
+    text += &table(&lines, &right);
+    if left_out > 0 {
+        let names = columns().skip(preview.columns.len() - left_out).map(|column| column.name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        text += &format!("{}\n", cut(&format!("and {} more columns: {names}", count(left_out as u64)), width));
     }
     if !preview.complete {
         text += "…\n";

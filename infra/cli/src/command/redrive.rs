@@ -10,7 +10,7 @@ use super::connection::{Connection, JobRefArgs};
 use super::job::WatchArgs;
 use super::limits::DeadlineArgs;
 use super::{CommandError, print, print_json};
-use crate::follow::{Reporter, summary};
+use crate::follow::{Details, Reporter, summary};
 use crate::upload::{SourceFile, store};
 
 /// Processes the failed items of an ended job again
@@ -59,7 +59,7 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
     if args.watch.json {
         print_json(&job)?;
     } else {
-        print(&summary(&job))?;
+        print(&summary(&job, &Details::default()))?;
         eprintln!(
             "The failed items are processed again.\nLook at it again: {}",
             connection.watch_command(job.job_guid)

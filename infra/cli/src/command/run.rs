@@ -41,7 +41,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub items: Option<PathBuf>,
     /// If a job does or did the same with the same file, follow that job and create none
-    #[arg(long, requires = "file")]
+    #[arg(long, requires = "file", conflicts_with = "items")]
     pub dedupe: bool,
     /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
@@ -144,21 +144,8 @@ async fn run(
     stage: &Stage,
 ) -> Result<ExitCode, CommandError> {
     let mut reporter = Reporter::new(args.json);
-    let (file_guid, items) = match source {
-        Source::Upload(file_guid) => (Some(*file_guid), None),
-        Source::File(file) => {
-            let report = reporter.upload(file);
-            let remembered = RememberedUploads::of_user();
-            let stored = store(&connection.api, file, remembered.as_ref(), &report.progress).await?;
-            (Some(stored.upload.file_guid), None)
-        }
-        Source::Items(rows) => (None, Some(rows.clone())),
-        Source::None => (None, None),
-    };
-    let new_job = CreateJobRequest {
+    let mut new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
-        file_guid,
-        items,
         dedupe: args.dedupe.then_some(DedupeBy::File),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
@@ -166,7 +153,16 @@ async fn run(
         max_concurrency: args.lifecycle.concurrency.max_concurrency,
         priority: args.lifecycle.priority.priority,
         metadata: source.metadata(),
+        ..CreateJobRequest::default()
     };
+    match source {
+        Source::Upload(file_guid) => new_job.file_guid = Some(*file_guid),
+        Source::File(file) => {
+            new_job.file_guid = Some(checked_and_stored(file, &new_job, connection, &reporter).await?)
+        }
+        Source::Items(rows) => new_job.items = Some(rows.clone()),
+        Source::None => {}
+    }
     if args.estimate {
         drop(reporter);
         let estimate = connection.api.estimate_job(&new_job).await?;
@@ -186,6 +182,22 @@ async fn run(
         None => None,
     };
     job_run.conclude(&job, fetched).await
+}
+
+/// Stores the file of a job, unless the job would be refused whatever is in the file.
+async fn checked_and_stored(
+    file: &SourceFile,
+    new_job: &CreateJobRequest,
+    connection: &Connection,
+    reporter: &Reporter,
+) -> Result<FileGuid, CommandError> {
+    if !connection.api.check_job(new_job).await? {
+        let text = format!("a job of the type `{}` reads no file: leave FILE out", new_job.job_type);
+        return Err(CommandError::Usage(text));
+    }
+    let report = reporter.upload(file);
+    let remembered = RememberedUploads::of_user();
+    Ok(store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid)
 }
 
 /// An estimate as lines of text.

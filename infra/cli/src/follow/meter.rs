@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rowmill_api::job::JobView;
-use rowmill_api::status::{PausedBy, Status};
+use rowmill_api::status::{JobOutcome, PausedBy, Stage, Status};
 
 use crate::terminal::{count, span};
 
@@ -15,12 +15,16 @@ const WINDOW: Duration = Duration::from_secs(10);
 pub fn message(job: &JobView) -> String {
     match job.status {
         Status::Waiting => "Waiting for job to start...".to_owned(),
+        Status::Running if job.stage == Stage::Composing => "Job running, writing its results...".to_owned(),
         Status::Running => format!("Job running, {}% complete...", job.percent),
         Status::Paused => match job.pause.as_ref().is_some_and(|pause| pause.by == PausedBy::Breaker) {
             true => format!("Job paused, {}% complete: its target is down", job.percent),
             false => format!("Job paused, {}% complete", job.percent),
         },
         Status::Cancelling => format!("Job cancelling, {}% complete...", job.percent),
+        Status::Completed if job.outcome == Some(JobOutcome::Empty) => {
+            "Job complete, nothing to do: the input has no rows".to_owned()
+        }
         Status::Completed => "Job complete".to_owned(),
         Status::Failed => "Job failed".to_owned(),
         Status::Cancelled => "Job cancelled".to_owned(),
@@ -81,10 +85,13 @@ impl RateMeter {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Speed and remaining time of a running job as text, as far as they are known.
+    /// Speed and remaining time of a running job as text, as far as they are known. Nothing once all items are processed.
     pub fn pace(&self, job: &JobView) -> String {
+        if job.stage == Stage::Composing {
+            return String::new();
+        }
         let rate = self.items_per_second().map(|rate| format!("{} items/s", count(rate as u64)));
-        let left = self.time_left(job).map(|left| format!("{} left", span(left)));
+        let left = self.time_left(job).filter(|left| *left > Duration::ZERO).map(|left| format!("{} left", span(left)));
         match job.status {
             Status::Running => rate.into_iter().chain(left).collect::<Vec<_>>().join(", "),
             _ => String::new(),
@@ -149,6 +156,22 @@ mod tests {
         job.percent = 30;
         meter.note(Duration::from_secs(15), &job);
         assert_eq!(meter.pace(&job), "35 s left");
+    }
+
+    #[test]
+    fn a_job_that_has_processed_all_items_writes_its_results_at_no_speed() {
+        let mut meter = RateMeter::default();
+        let mut running = job("running", 50);
+        (running.item_count, running.item_count_final) = (1000, true);
+        meter.note(Duration::from_secs(0), &running);
+        (running.percent, running.item_progress) = (99, 1000);
+        meter.note(Duration::from_secs(1), &running);
+        assert_eq!(meter.pace(&running), "1,000 items/s");
+        running.stage = Stage::Composing.into();
+        assert_eq!(
+            (message(&running).as_str(), meter.pace(&running)),
+            ("Job running, writing its results...", String::new())
+        );
     }
 
     #[test]

@@ -5,10 +5,17 @@ use std::time::Duration;
 
 use rowmill_api::item::FailedItem;
 use rowmill_api::job::{JobView, PauseView};
-use rowmill_api::status::{Priority, Status};
+use rowmill_api::status::{JobOutcome, Priority, Status};
+use serde_json::{Map, Value};
 
 use super::message;
-use crate::terminal::{count, cut, dollars, escape_controls, span, table};
+use crate::terminal::{amber, count, cut, dollars, escape_controls, span, table};
+
+/// The longest value that a client chose, in columns. `--json` has all of it.
+const VALUE_MAX_WIDTH: usize = 200;
+
+/// The word for a completed job without items.
+const NOTHING_TO_DO: &str = "nothing to do";
 
 /// Minimum width of the raw record, however long the message is.
 const RAW_MIN_WIDTH: usize = 8;
@@ -48,14 +55,44 @@ impl Verdict {
     }
 }
 
-/// How long an ended job took from its creation to its end, by the API's clock.
+/// How long the last attempt of an ended job took, by the API's clock: the first one from the job's creation, a later one
+/// from its first chunk. The time between two attempts does not count.
 pub fn took(job: &JobView) -> Option<Duration> {
-    Duration::try_from(job.finished_at?.duration_since(job.created_at)).ok()
+    let begun = if job.attempt == 1 { job.created_at } else { job.first_chunk_at? };
+    Duration::try_from(job.finished_at?.duration_since(begun)).ok()
+}
+
+/// The name of the file that the client noted in the job's metadata.
+pub fn file_name(job: &JobView) -> Option<&str> {
+    job.metadata.as_ref()?.get("fileName")?.as_str()
+}
+
+/// The state of a job in the words of the page. What is neither good nor bad is amber.
+pub fn status_word(job: &JobView) -> String {
+    match (job.status, job.outcome) {
+        (Status::Completed, Some(JobOutcome::Empty)) => amber(NOTHING_TO_DO),
+        (Status::Completed, Some(JobOutcome::Partial)) => amber("some failed"),
+        (Status::Completed, Some(JobOutcome::Failed)) => "all failed".to_owned(),
+        (status, _) if status.is_terminal() => status.as_str().to_owned(),
+        (status, _) => format!("{} {}%", status.as_str(), job.percent),
+    }
+}
+
+/// What the view of a job does not have.
+#[derive(Debug, Default)]
+pub struct Details<'a> {
+    /// The file's name at its upload, for a job that does not have it in its metadata.
+    pub uploaded_as: Option<&'a str>,
+    /// The job's params.
+    pub params: Option<&'a Map<String, Value>>,
 }
 
 /// The summary of a job as lines of text.
-pub fn summary(job: &JobView) -> String {
-    let mut text = message(job) + "\n";
+pub fn summary(job: &JobView, details: &Details<'_>) -> String {
+    let mut text = match job.outcome {
+        Some(JobOutcome::Empty) => amber(&message(job)),
+        _ => message(job),
+    } + "\n";
     if let Some(error) = &job.error {
         let code = escape_controls(error.code.as_str());
         let what = escape_controls(&error.message);
@@ -72,16 +109,19 @@ pub fn summary(job: &JobView) -> String {
         (false, false) => format!("{} so far", count(job.item_count)),
         _ => count(job.item_count),
     };
-    let mut rows = vec![
-        ("job", job.job_guid.to_string()),
-        ("type", escape_controls(&job.job_type)),
-        ("items", found),
-        ("succeeded", count(job.items_succeeded)),
-        ("failed", count(job.items_failed)),
-    ];
-    if job.priority != Priority::Normal {
-        rows.insert(2, ("priority", escape_controls(job.priority.as_str())));
+    let mut rows = vec![("job", job.job_guid.to_string())];
+    if let Some(name) = file_name(job).or(details.uploaded_as) {
+        rows.push(("file", cut(name, VALUE_MAX_WIDTH)));
     }
+    rows.push(("type", escape_controls(&job.job_type)));
+    if let Some(params) = details.params.filter(|params| !params.is_empty()) {
+        let params: Vec<_> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        rows.push(("params", cut(&params.join(" "), VALUE_MAX_WIDTH)));
+    }
+    if job.priority != Priority::Normal {
+        rows.push(("priority", escape_controls(job.priority.as_str())));
+    }
+    rows.extend([("items", found), ("succeeded", count(job.items_succeeded)), ("failed", count(job.items_failed))]);
     if job.items_skipped > 0 {
         rows.push(("skipped", count(job.items_skipped)));
     }
@@ -90,9 +130,15 @@ pub fn summary(job: &JobView) -> String {
     }
     if job.attempt > 1 {
         rows.push(("attempt", job.attempt.to_string()));
-    } else if let Some(took) = took(job) {
+    }
+    if let Some(took) = took(job) {
         let rate = job.item_progress as f64 / took.as_secs_f64().max(0.001);
-        rows.push(("took", format!("{} ({} items/s)", span(took), count(rate as u64))));
+        rows.push(match job.attempt {
+            1 if rate >= 1.0 => ("took", format!("{} ({} items/s)", span(took), count(rate as u64))),
+            1 => ("took", span(took)),
+            // The counts are those of all attempts.
+            _ => ("took", format!("{}, this attempt alone", span(took))),
+        });
     }
     if let Some(cost) = &job.cost {
         rows.push(("cost", format!("{}, list price of {}", dollars(cost.usd), escape_controls(&cost.price_region))));
@@ -150,6 +196,10 @@ mod tests {
 
     use crate::fixtures::{job, job_guid, job_json};
 
+    fn summary_of(job: &JobView) -> String {
+        summary(job, &Details::default())
+    }
+
     #[test]
     fn the_exit_code_says_how_it_went() {
         let code = |status: &str, failed, skipped| {
@@ -175,28 +225,66 @@ mod tests {
              failed     0\n  took       2.5 s (4,492 items/s)\n",
             job_guid()
         );
-        assert_eq!(summary(&done), expected);
+        assert_eq!(summary_of(&done), expected);
+    }
+
+    #[test]
+    fn a_summary_names_the_file_and_the_params() {
+        let json = json!({"status": "running", "metadata": {"fileName": "rows\u{1b}.csv"}});
+        let mut job: JobView = serde_json::from_value(job_json(json)).unwrap();
+        let params = json!({"dataset": "people", "key": ["id"]});
+        let details = Details { uploaded_as: Some("other.csv"), params: params.as_object() };
+        let text = summary(&job, &details);
+        let expected =
+            "  file       rows\\u{1b}.csv\n  type       import\n  params     dataset=\"people\" key=[\"id\"]\n";
+        assert!(text.contains(expected), "{text}");
+        job.metadata = None;
+        assert!(summary(&job, &details).contains("\n  file       other.csv\n"));
+        let long = json!({"schema": "x".repeat(1000)});
+        let text = summary(&job, &Details { uploaded_as: None, params: long.as_object() });
+        assert!(!text.contains("file") && text.lines().all(|line| line.len() < 220), "{text}");
+    }
+
+    #[test]
+    fn a_job_without_items_had_nothing_to_do_and_did_not_fail() {
+        let mut empty = job("completed", 100);
+        empty.outcome = Some(JobOutcome::Empty);
+        assert!(summary_of(&empty).starts_with("Job complete, nothing to do: the input has no rows\n"));
+        assert_eq!((Verdict::of(&empty).code(), status_word(&empty)), (0, "nothing to do".to_owned()));
+    }
+
+    #[test]
+    fn the_state_of_a_job_is_named_as_on_the_page() {
+        let word = |status, outcome| status_word(&JobView { outcome, ..job(status, 40) });
+        let words =
+            [JobOutcome::Succeeded, JobOutcome::Partial, JobOutcome::Failed].map(|o| word("completed", Some(o)));
+        assert_eq!(words, ["completed", "some failed", "all failed"]);
+        assert_eq!([word("failed", None), word("running", None)], ["failed", "running 40%"]);
     }
 
     #[test]
     fn a_summary_gives_the_cost_if_it_is_known() {
         let mut done = job("completed", 100);
-        assert!(!summary(&done).contains("cost"));
+        assert!(!summary_of(&done).contains("cost"));
         done.cost = rowmill_api::openapi::examples::job().cost;
-        assert!(summary(&done).ends_with("\n  cost       $0.000183, list price of us-east-1\n"), "{}", summary(&done));
+        assert!(
+            summary_of(&done).ends_with("\n  cost       $0.000183, list price of us-east-1\n"),
+            "{}",
+            summary_of(&done)
+        );
     }
 
     #[test]
     fn a_summary_names_the_priority_unless_it_is_the_usual_one() {
-        assert!(!summary(&job("running", 5)).contains("priority"));
+        assert!(!summary_of(&job("running", 5)).contains("priority"));
         for (word, shown) in [("high", "high"), ("low", "low"), ("lo\u{1b}wer", "lo\\u{1b}wer")] {
             let job = serde_json::from_value(job_json(json!({"priority": word}))).unwrap();
-            let text = summary(&job);
+            let text = summary_of(&job);
             assert!(text.contains(&format!("\n  type       import\n  priority   {shown}\n  items ")), "{text}");
         }
         let mut of_older_server = job_json(json!({}));
         of_older_server.as_object_mut().unwrap().remove("priority");
-        assert!(!summary(&serde_json::from_value(of_older_server).unwrap()).contains("priority"));
+        assert!(!summary_of(&serde_json::from_value(of_older_server).unwrap()).contains("priority"));
     }
 
     #[test]
@@ -204,7 +292,7 @@ mod tests {
         let mut failed = job("failed", 5);
         let error = r#"{"code":"unterminated_quote","message":"A quote never ends","row":7}"#;
         failed.error = serde_json::from_str(error).unwrap();
-        let text = summary(&failed);
+        let text = summary_of(&failed);
         let second = text.lines().nth(1).unwrap();
         assert_eq!(second, "  unterminated_quote: A quote never ends (row 7)");
     }
@@ -214,9 +302,9 @@ mod tests {
         let warning = json!({"code": "unnamed_columns", "message": "Columns\u{1b} of the header have no name."});
         let job = serde_json::from_value(job_json(json!({"warnings": [warning]}))).unwrap();
         assert!(
-            summary(&job).contains("\n  warning: Columns\\u{1b} of the header have no name.\n"),
+            summary_of(&job).contains("\n  warning: Columns\\u{1b} of the header have no name.\n"),
             "{}",
-            summary(&job)
+            summary_of(&job)
         );
     }
 
@@ -231,14 +319,14 @@ mod tests {
              unprocessed  row 1,501 on, not counted above\n",
             job_guid()
         );
-        assert_eq!(summary(&cancelled), expected);
+        assert_eq!(summary_of(&cancelled), expected);
     }
 
     #[test]
     fn a_paused_job_says_who_has_paused_it_and_what_ends_the_pause() {
         let mut paused = job("paused", 40);
         paused.pause = serde_json::from_str(r#"{"by":"owner","reason":null,"nextProbeAt":null}"#).unwrap();
-        let text = summary(&paused);
+        let text = summary_of(&paused);
         assert!(
             text.starts_with("Job paused, 40% complete\n  paused by its owner: `rowmill resume` continues"),
             "{text}"
@@ -247,7 +335,7 @@ mod tests {
             r#"{"code":"target_down","message":"it answered 503\u001b (busy)","since":"2026-01-01T00:00:00Z"}"#;
         let pause = format!(r#"{{"by":"breaker","reason":{reason},"nextProbeAt":"2026-01-01T00:01:00.5Z"}}"#);
         paused.pause = serde_json::from_str(&pause).unwrap();
-        let text = summary(&paused);
+        let text = summary_of(&paused);
         let expected = "Job paused, 40% complete: its target is down\n  target_down: it answered 503\\u{1b} (busy); continues \
                         by itself once the target is back, next look at 2026-01-01T00:01:00Z\n";
         assert!(text.starts_with(expected), "{text}");
@@ -259,8 +347,11 @@ mod tests {
         redriven.attempt = 2;
         redriven.created_at = "2025-01-01T00:00:00Z".parse().unwrap();
         redriven.finished_at = Some("2025-01-03T00:00:00Z".parse().unwrap());
-        let text = summary(&redriven);
+        let text = summary_of(&redriven);
         assert!(text.ends_with("  attempt    2\n") && !text.contains("took"), "{text}");
+        redriven.first_chunk_at = Some("2025-01-02T23:59:48Z".parse().unwrap());
+        let text = summary_of(&redriven);
+        assert!(text.ends_with("  attempt    2\n  took       12 s, this attempt alone\n"), "{text}");
     }
 
     #[test]

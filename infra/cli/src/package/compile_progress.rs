@@ -48,18 +48,23 @@ impl CompileProgress {
         self.total = (!crates.is_empty()).then_some(crates.len());
     }
 
-    /// The line to print now: `Compiling 214/430 crates, 1 min 20 s`.
+    /// The line to print now: `Compiling: 214 of about 430 crates done, 1 min 20 s`, or `Waiting for cargo, 15 s` before the first one.
     pub(super) fn line(&self) -> String {
         self.line_after(self.started.elapsed())
     }
 
     fn line_after(&self, elapsed: Duration) -> String {
         let finished = self.finished.len();
+        if finished == 0 {
+            // It downloads, compiles the first crate, or waits until another cargo has released the target folder.
+            return format!("Waiting for cargo, {}", span(elapsed));
+        }
         let counts = match self.total {
-            Some(total) => format!("{}/{}", count(finished as u64), count(total.max(finished) as u64)),
-            None => count(finished as u64),
+            // The features that the rest of the workspace needs bring some more.
+            Some(total) if finished < total => format!("{} of about {}", count(finished as u64), count(total as u64)),
+            _ => count(finished as u64),
         };
-        format!("Compiling {counts} crates, {}", span(elapsed))
+        format!("Compiling: {counts} crates done, {}", span(elapsed))
     }
 }
 
@@ -70,24 +75,25 @@ mod tests {
     #[test]
     fn a_line_says_how_many_crates_are_compiled_and_how_long_it_took() {
         let mut progress = CompileProgress::start();
+        assert_eq!(progress.line_after(Duration::from_secs(15)), "Waiting for cargo, 15 s");
         for id in ["serde", "serde", "tokio"] {
             progress.finish(id.to_owned());
         }
         assert!(progress.needs_total());
-        assert_eq!(progress.line_after(Duration::from_secs(80)), "Compiling 2 crates, 1 min 20 s");
+        assert_eq!(progress.line_after(Duration::from_secs(80)), "Compiling: 2 crates done, 1 min 20 s");
         progress.set_total_from_tree(
             "upload v0.1.0 (/w/functions/api/upload)\nserde v1.0.228\nserde v1.0.228 (*)\n\nserde_derive v1.0.228 \
              (proc-macro)\ntokio v1.50.0\n",
         );
-        assert_eq!(progress.line_after(Duration::from_secs(95)), "Compiling 2/4 crates, 1 min 35 s");
+        assert_eq!(progress.line_after(Duration::from_secs(95)), "Compiling: 2 of about 4 crates done, 1 min 35 s");
     }
 
     #[test]
-    fn the_total_is_never_below_what_is_compiled() {
+    fn a_total_that_was_too_low_is_not_shown() {
         let mut progress = CompileProgress::start();
         progress.set_total_from_tree("one v1.0.0\n");
         progress.finish("one".to_owned());
         progress.finish("two".to_owned());
-        assert_eq!(progress.line_after(Duration::from_secs(20)), "Compiling 2/2 crates, 20 s");
+        assert_eq!(progress.line_after(Duration::from_secs(20)), "Compiling: 2 crates done, 20 s");
     }
 }

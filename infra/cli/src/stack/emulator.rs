@@ -64,7 +64,7 @@ pub async fn install(workspace: &Path, progress: Progress) -> Result<PathBuf, Em
     std::fs::create_dir_all(&folder).map_err(file_error(&folder))?;
     // One installation at a time: tests of one workspace start stacks in parallel.
     let lock_path = folder.join("venv.lock");
-    let lock = FileLock::take(&lock_path).await.map_err(file_error(&lock_path))?;
+    let lock = FileLock::take(&lock_path, progress, "installs the emulator").await.map_err(file_error(&lock_path))?;
 
     let venv = folder.join("venv");
     let python = venv.join("bin/python");

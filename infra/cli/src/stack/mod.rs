@@ -9,14 +9,18 @@ mod process;
 mod record;
 
 use std::collections::BTreeMap;
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rowmill_api::ids::JobGuid;
 
 use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
 use crate::deploy::{self, DeployError, Deployment};
 use crate::gateway::Gateway;
 use crate::package::{self, Compiler, Package, PackageError};
+use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 
 pub use emulator::{EmulatorError, install as install_emulator};
@@ -163,6 +167,11 @@ pub fn page_url(api_url: &str) -> String {
     format!("{}/", api_url.trim_end_matches('/'))
 }
 
+/// The address of a job on the page of an API.
+pub fn job_page_url(api_url: &str, job: JobGuid) -> String {
+    format!("{}#/jobs/{job}", page_url(api_url))
+}
+
 /// A gateway to the stack's functions.
 pub async fn gateway(record: &Record) -> Gateway {
     let target = Target::Emulator { endpoint_url: record.endpoint.clone() };
@@ -186,7 +195,7 @@ impl Stack {
         make_dir(&options.state_dir)?;
         // One `up` at a time in a state folder. A second one waits and then finds the stack running.
         let lock_path = options.state_dir.join("up.lock");
-        let lock = FileLock::take(&lock_path).await;
+        let lock = FileLock::take(&lock_path, options.progress, "starts or updates the local stack").await;
         let _lock = lock.map_err(|source| StackError::State { path: lock_path, source })?;
         let template = options.template()?;
         deploy::check_parameters(&template, &options.template_parameters()?)?;
@@ -323,13 +332,22 @@ impl Drop for Stack {
 struct FileLock(#[expect(dead_code, reason = "held, not read")] std::fs::File);
 
 impl FileLock {
-    /// Waits for the lock. Creates the file if necessary.
-    async fn take(path: &Path) -> std::io::Result<Self> {
-        let path = path.to_owned();
-        let file = tokio::task::spawn_blocking(move || {
-            std::fs::File::create(&path).and_then(|file| file.lock().map(|()| file))
-        });
-        Ok(Self(file.await.expect("taking a lock does not panic")?))
+    /// Waits for the lock, and says so: another command `does` the same. Creates the file if necessary.
+    async fn take(path: &Path, progress: Progress, does: &'static str) -> std::io::Result<Self> {
+        let file = std::fs::File::create(path)?;
+        let mut is_said = false;
+        // No thread waits in the lock: it would keep an interrupted command from ending.
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if !is_said => {
+                    progress.line(format_args!("Waiting for another command that {does}"));
+                    is_said = true;
+                }
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
     }
 }
 

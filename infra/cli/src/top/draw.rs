@@ -137,6 +137,7 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, selected: &
         Constraint::Length(36),
         Constraint::Max(20),
         Constraint::Max(16),
+        Constraint::Length(8),
         Constraint::Length(10),
         Constraint::Length(5),
         Constraint::Length(14),

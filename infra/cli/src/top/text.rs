@@ -15,7 +15,7 @@ const UNKNOWN: &str = "–";
 pub const QUEUE_COLUMNS: [&str; 4] = ["queue", "waiting", "in flight", "oldest"];
 
 /// The heading of the jobs.
-pub const JOB_COLUMNS: [&str; 8] = ["job", "owner", "type", "status", "done", "items", "failed", "age"];
+pub const JOB_COLUMNS: [&str; 9] = ["job", "owner", "type", "priority", "status", "done", "items", "failed", "age"];
 
 /// The cells of a queue.
 pub fn queue_cells(queue: &Queue) -> [String; 4] {
@@ -24,21 +24,22 @@ pub fn queue_cells(queue: &Queue) -> [String; 4] {
 }
 
 /// The cells of a job.
-pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 8] {
+pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 9] {
     let (guid, owner) = (job.job_guid.to_string(), cut(&job.owner.0, 20));
     let Some(view) = &job.view else {
         return [guid, owner]
             .into_iter()
-            .chain([(); 6].map(|()| UNKNOWN.to_owned()))
+            .chain([(); 7].map(|()| UNKNOWN.to_owned()))
             .collect::<Vec<_>>()
             .try_into()
-            .expect("two cells and six");
+            .expect("two cells and seven");
     };
     let age = Duration::try_from(now.duration_since(view.created_at)).unwrap_or_default();
     [
         guid,
         owner,
         cut(&view.job_type, 16),
+        cut(view.priority.as_str(), 8),
         view.status.as_str().to_owned(),
         format!("{}%", view.percent),
         count(view.item_count),
@@ -73,7 +74,7 @@ pub fn tables(snapshot: &Snapshot, rates: Rates) -> String {
     text += &table(&rows(&QUEUE_COLUMNS, queues), &[1, 2, 3]);
     writeln!(text, "\nactive jobs: {}", snapshot.active).ok();
     if !snapshot.jobs.is_empty() {
-        text += &table(&rows(&JOB_COLUMNS, jobs), &[4, 5, 6]);
+        text += &table(&rows(&JOB_COLUMNS, jobs), &[5, 6, 7]);
     }
     text
 }
@@ -95,9 +96,9 @@ mod tests {
             Items              1,234         10  1 min 15 s\n\
             ItemsDeadLetter        0          1           –\n\n\
             active jobs: 7\n\
-            job                                   owner   type    status   done  items  failed  age\n\
-            00000000-0000-0000-0000-000000000001  user-1  import  running   50%  1,000       3  1 min\n\
-            00000000-0000-0000-0000-000000000002  user-2  –       –           –      –       –  –\n";
+            job                                   owner   type    priority  status   done  items  failed  age\n\
+            00000000-0000-0000-0000-000000000001  user-1  import  normal    running   50%  1,000       3  1 min\n\
+            00000000-0000-0000-0000-000000000002  user-2  –       –         –           –      –       –  –\n";
         assert_eq!(tables(&snapshot, Rates::default()), expected);
     }
 

@@ -8,10 +8,12 @@ use std::thread;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use rowmill_api::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
+use rowmill_api::estimate::EstimateView;
 use rowmill_api::item::FailedItem;
 use rowmill_api::job::JobView;
 use rowmill_api::openapi::examples;
 use rowmill_api::problem::ProblemCode;
+use rowmill_api::routes::Body as _;
 use rowmill_api::status::Status;
 use rowmill_api::upload::UploadView;
 use serde_json::{Value, json};
@@ -21,6 +23,12 @@ pub const GUID: &str = "01a1f997-c087-7785-ba44-fdac1155c2bf";
 
 /// A job type of which the API has a job for every file.
 pub const KNOWN: &str = "known";
+
+/// A job type that the API refuses.
+pub const REFUSED: &str = "refused";
+
+/// A job type that reads no file.
+pub const REPORT: &str = "report";
 
 /// Serves an API on which every job is as given, for as long as the test runs; its base URL.
 pub fn api(job: Value) -> String {
@@ -64,7 +72,8 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let request = line.rsplit_once(' ').unwrap().0.to_owned();
-    let sent_type = serde_json::from_slice::<Value>(&body).map_or(Value::Null, |body| body["jobType"].clone());
+    let json = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let (sent_type, has_file) = (json["jobType"].clone(), json["fileGuid"].is_string());
     // Most tests do not look.
     let _ = sent.send((request, body));
     let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
@@ -72,8 +81,17 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
             let file_guid = GUID.parse().unwrap();
             (201, to_json(&UploadView { file_guid, upload: None, ..examples::upload() }))
         }
+        ["POST", "/api/jobs/estimate"] if sent_type == REFUSED => {
+            (400, to_json(&ProblemCode::InvalidParams.problem("`params.dataset` is missing.")))
+        }
+        ["POST", "/api/jobs/estimate"] if sent_type == REPORT || has_file => (200, to_json(&EstimateView::example())),
+        ["POST", "/api/jobs/estimate"] => (204, Value::Null),
         ["POST", "/api/jobs"] if sent_type == KNOWN => (200, job.clone()),
         ["POST", _] => (202, job.clone()),
+        ["GET", path] if path.starts_with("/api/uploads/") => {
+            let file_name = Some("rows.csv".to_owned());
+            (200, to_json(&UploadView { upload: None, file_name, ..examples::upload() }))
+        }
         ["GET", path] if path.contains("/items") => {
             let (code, message) = ("ragged_row".to_owned(), "3 cells".to_owned());
             let raw = Some("a,\u{1b}[31mb".to_owned());
@@ -95,7 +113,7 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
         ["GET", path] if path.starts_with("/api/jobs?") => (200, json!({ "jobs": vec![job; 100], "next": null })),
         _ => (200, job.clone()),
     };
-    let body = body.to_string();
+    let body = if status == 204 { String::new() } else { body.to_string() };
     let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
     let mut connection = connection;
     write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();

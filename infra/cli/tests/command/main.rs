@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use api::{GUID, KNOWN, api, job, recorded};
+use api::{GUID, KNOWN, REFUSED, REPORT, api, job, recorded};
 use serde_json::{Value, json};
 
 struct File(#[expect(dead_code, reason = "removed with the value")] tempfile::TempDir, PathBuf);
@@ -55,6 +55,69 @@ fn an_empty_file_is_run_like_any_other() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
+/// What is sent to the API by a run of this type with these arguments, and the command's output.
+fn sent_by_run(job_type: &str, more: &[&str]) -> (Vec<String>, Output) {
+    let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
+    let file = file("a\n1\n");
+    let arguments = [&["run", file.1.to_str().unwrap(), "--type", job_type, "--url", &url], more].concat();
+    let output = rowmill(&arguments).output().unwrap();
+    (sent.try_iter().map(|(request, _)| request).collect(), output)
+}
+
+#[test]
+fn a_job_that_would_be_refused_is_refused_before_its_file_is_uploaded() {
+    for more in [&[][..], &["--estimate"]] {
+        let (requests, output) = sent_by_run(REFUSED, more);
+        assert_eq!((requests, output.status.code()), (vec!["POST /api/jobs/estimate".to_owned()], Some(1)));
+        assert!(text(&output.stderr).contains("check job: `params.dataset` is missing"), "{}", text(&output.stderr));
+    }
+    let (requests, output) = sent_by_run(REPORT, &[]);
+    assert_eq!((requests, output.status.code()), (vec!["POST /api/jobs/estimate".to_owned()], Some(2)));
+    assert!(text(&output.stderr).contains("a job of the type `report` reads no file"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_job_is_checked_without_its_file_then_the_file_is_uploaded() {
+    let (requests, output) = sent_by_run("validate", &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(requests[..3], ["POST /api/jobs/estimate", "POST /api/uploads?fileName=rows.csv", "POST /api/jobs"]);
+    let (requests, output) = sent_by_run("validate", &["--estimate"]);
+    let estimate = "POST /api/jobs/estimate";
+    assert_eq!(requests, [estimate, "POST /api/uploads?fileName=rows.csv", estimate]);
+    assert!(text(&output.stdout).contains("\nEstimate; no job was created\n"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_job_without_items_is_nothing_to_do_and_no_failure() {
+    let url = api(job("completed", Some("empty"), 0, 0));
+    let output = run(&url, "", &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for arguments in [&["job", GUID, "--url", &url][..], &["jobs", "--limit", "1", "--url", &url]] {
+        let shown = text(&rowmill(arguments).output().unwrap().stdout);
+        assert!(shown.contains("nothing to do"), "{shown}");
+    }
+    assert!(text(&output.stdout).contains("nothing to do"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_run_and_a_job_end_with_the_address_of_the_job_on_the_page() {
+    let url = api(job("completed", Some("partial"), 1, 1));
+    let shown = rowmill(&["job", GUID, "--url", &format!("{url}/")]).output().unwrap();
+    for output in [run(&url, "a\n1\n", &[]), shown] {
+        let shown = text(&output.stdout);
+        assert!(shown.ends_with(&format!("\nSee the job in a browser: {url}/#/jobs/{GUID}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn a_job_shows_its_params_and_the_name_of_its_file() {
+    let mut view = job("completed", Some("succeeded"), 2, 0);
+    view["params"] = json!({ "dataset": "people" });
+    let shown = text(&rowmill(&["job", GUID, "--url", &api(view)]).output().unwrap().stdout);
+    assert!(shown.contains("  params     dataset=\"people\"\n"), "{shown}");
+    assert!(shown.contains("  file       rows.csv\n"), "{shown}");
+}
+
 #[test]
 fn rows_are_sent_with_the_request() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
@@ -69,15 +132,17 @@ fn rows_are_sent_with_the_request() {
     let both =
         rowmill(&["run", "rows.csv", "--items", "rows.json", "--type", "validate", "--url", &url]).output().unwrap();
     assert_eq!(both.status.code(), Some(2), "a file, or items");
+    let dedupe = rowmill(&[&arguments[..], &["--dedupe"]].concat()).output().unwrap();
+    assert_eq!(dedupe.status.code(), Some(2), "no file to find a job by: {}", text(&dedupe.stderr));
 }
 
 #[test]
 fn a_job_type_without_input_is_run_without_a_file() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 1, 0));
-    let output = rowmill(&["run", "--type", "report", "--url", &url]).output().unwrap();
+    let output = rowmill(&["run", "--type", REPORT, "--url", &url]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let (_, body) = sent.recv().unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), json!({ "jobType": "report" }));
+    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), json!({ "jobType": REPORT }));
     let dedupe = rowmill(&["run", "--dedupe", "--type", "report", "--url", &url]).output().unwrap();
     assert_eq!(dedupe.status.code(), Some(2), "nothing to find a job by");
 }

@@ -114,10 +114,12 @@ fn an_interrupted_fetch_leaves_no_partial_file() {
 }
 
 #[test]
-fn after_a_run_with_failed_rows_the_last_line_says_how_to_get_them() {
+fn a_run_with_failed_rows_ends_with_how_to_get_them() {
     let url = api(partial());
     let shown = text(&run(&url, "a\n1\n2\n", &[]).stdout);
-    assert!(shown.lines().last().unwrap().ends_with(&format!(": rowmill results {GUID} --url {url}")), "{shown}");
+    let hint =
+        format!("\n\nGet the failed rows as a file: rowmill results {GUID} --url {url}\nSee the job in a browser: ");
+    assert!(shown.contains(&hint), "{shown}");
     let url = api(job("completed", Some("succeeded"), 2, 0));
     let shown = text(&run(&url, "a\n1\n2\n", &[]).stdout);
     assert!(!shown.contains("rowmill results"), "{shown}");
