@@ -142,7 +142,15 @@ fn missing_jobs_and_uploads_are_not_found() {
 #[test]
 fn an_invalid_query_is_refused() {
     on_the_stack(async |stack| {
-        for query in ["status=done", "outcome=done", "limit=0", "limit=x", "limit=1000000", "after=x"] {
+        for query in [
+            "status=done",
+            "outcome=done",
+            "status=failed&outcome=empty&limit=x",
+            "limit=0",
+            "limit=x",
+            "limit=1000000",
+            "after=x",
+        ] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
         }
         for query in ["", "outcome=succeeded", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {

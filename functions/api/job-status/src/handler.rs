@@ -91,18 +91,18 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
 }
 
 async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
-    let state = match (word(request, "status", &Status::ALL)?, word(request, "outcome", &JobOutcome::ALL)?) {
-        (None | Some(Status::Completed), Some(outcome)) => Some(StateFilter::Outcome(outcome)),
-        // Only completed jobs have an outcome.
-        (Some(_), Some(_)) => return Ok(json_response(200, &JobPage { jobs: Vec::new(), next: None })),
-        (status, None) => status.map(StateFilter::Status),
-    };
+    let status = word(request, "status", &Status::ALL)?;
+    let outcome = word(request, "outcome", &JobOutcome::ALL)?;
     let filter = JobFilter {
-        state,
+        state: outcome.map(StateFilter::Outcome).or(status.map(StateFilter::Status)),
         job_type: query_parameter(request, "jobType", "the name of a job type")?,
         limit: limit(request, JOBS_DEFAULT, pages.jobs_page_max)?,
         after: query_parameter(request, "after", "a `next` that this API gave out")?,
     };
+    if outcome.is_some() && status.is_some_and(|status| status != Status::Completed) {
+        // Only completed jobs have an outcome.
+        return Ok(json_response(200, &JobPage { jobs: Vec::new(), next: None }));
+    }
     let page = pages.jobs.list(owner, &filter).await?;
     Ok(json_response(200, &page))
 }
