@@ -90,7 +90,7 @@ def main() -> int:
             request["ReturnConsumedCapacity"] = "TOTAL"
         expected, found = (outcome(execute, request, items, count) for execute in (unchanged, changed))
         if expected != found:
-            print(f"seed {seed}, batch {number}: {json.dumps(request)[:2000]}\nunchanged: {expected[0]}\nchanged:   {found[0]}")
+            print(f"seed {seed}, batch {number}: {json.dumps(request)[:300]}\nunchanged: {str(expected[0])[:800]}\nchanged:   {str(found[0])[:800]}")
             return 1
         (status, body), items, count = expected
         for answer in (body or {}).get("Responses", []):

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from changes.bodies import parse_bodies_quickly, write_answers_quickly
 from changes.dynamodb import copy_items_quickly, execute_batches_directly
 from changes.functions import (
     answer_functions_at_once,
@@ -16,7 +17,6 @@ from changes.permissions import (
     authorize_batches_as_single_calls,
     authorize_statements_one_by_one,
     hide_missing_objects,
-    parse_bodies_once,
     present_http_as_https,
     record_permissions,
     remember_principals,
@@ -41,7 +41,8 @@ def apply(log_dir: Path, stack: str) -> None:
 
     present_http_as_https(app, iam_evaluator)
     remember_principals(iam_evaluator)
-    parse_bodies_once(iam_actions)
+    parse_bodies_quickly(iam_actions, dynamodb)
+    write_answers_quickly(dynamodb)
     if record := os.environ.get(RECORD_VARIABLE):
         record_permissions(iam_evaluator, Path(record))
     authorize_batches_as_single_calls(iam_actions)

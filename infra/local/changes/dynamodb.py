@@ -12,6 +12,7 @@ from changes.shape import expect_parameters, named
 TEXTS_MAX = 1000
 STATEMENTS_MAX = 25
 COMPARABLE = {"S", "N", "B"}
+FLAT = {"S", "BOOL", "NULL"}
 
 
 def execute_batches_directly(dynamodb) -> None:
@@ -19,13 +20,16 @@ def execute_batches_directly(dynamodb) -> None:
     was half of the work of an import. Here a text is parsed once, and *plain writes*, which all those of an import are, go
     straight to the emulator's functions for one item. Any other statement goes the whole way."""
     batch, parse = named(dynamodb, "_batch_execute_statement"), named(dynamodb, "parse_partiql_statement")
-    insert, update = named(dynamodb, "_partiql_insert"), named(dynamodb, "_partiql_update")
+    insert, set_item = named(dynamodb, "_partiql_insert"), named(dynamodb, "_set_item")
     parameter_error, compare = named(dynamodb, "_partiql_parameter_error"), named(dynamodb, "_compare_ddb")
+    key_of, size_of = named(dynamodb, "_extract_key_val"), named(dynamodb, "_item_size_bytes")
+    size_max, condition_failed = named(dynamodb, "_DDB_ITEM_MAX_BYTES"), named(dynamodb, "_conditional_check_failed")
     tables, answer = named(dynamodb, "_tables"), named(dynamodb, "json_response")
     expect_parameters(batch, ["data"])
     expect_parameters(parse, ["text", "parameters"])
     expect_parameters(insert, ["table", "parsed"])
-    expect_parameters(update, ["table", "parsed", "data"])
+    expect_parameters(set_item, ["table", "pk_val", "sk_val", "item"])
+    expect_parameters(condition_failed, ["data", "old_item", "message"])
     plain_writes = {}
 
     def plain_write(text: str, parameters: int):
@@ -35,29 +39,39 @@ def execute_batches_directly(dynamodb) -> None:
             plain_writes[text, parameters] = plain_write_of(parse, text, parameters)
         return plain_writes[text, parameters]
 
+    def update(table, write, values, statement):
+        """The answer to a plain update, or None if it does not name its item by its key, or cannot be made."""
+        conditions = [(name, operator, values[at]) for name, operator, at in write.conditions]
+        keys = {name: key_of(value) for name, operator, value in conditions if operator == "=" and name in (table["pk_name"], table["sk_name"])}
+        if len(keys) != (2 if table["sk_name"] else 1) or not all(COMPARABLE.issuperset(value) for _, _, value in conditions):
+            return None
+        key = keys[table["pk_name"]], keys.get(table["sk_name"], "__no_sort__")
+        item = table["items"].get(key[0], {}).get(key[1])
+        if item is None or not all(compare(item.get(name), operator, value) for name, operator, value in conditions):
+            return condition_failed(statement, item)
+        # Attributes are replaced as a whole, so the old and the new item may share the others.
+        changed = {**item, **{name: values[at] for name, at in write.assignments}}
+        if size_of(changed) > size_max:
+            return None
+        set_item(table, *key, changed)
+        return 200, None, None
+
     def execute(statement):
         """The answer to a plain write that takes effect or whose condition fails, else None."""
         values = statement.get("Parameters") or []
         write = plain_write(statement.get("Statement"), len(values))
         table = write and tables.get(write.table)
-        if not table or any(map(parameter_error, values)):
+        if not table or not all(is_flat(value) or not parameter_error(value) for value in values):
             return None
         if write.item:
-            status, _, body = insert(table, {"item": {name: values[at] for name, at in write.item}})
+            answered = insert(table, {"item": {name: values[at] for name, at in write.item}})
         else:
-            conditions = [(name, operator, values[at]) for name, operator, at in write.conditions]
-            if not all(COMPARABLE.issuperset(value) for _, _, value in conditions):
-                return None
-            parsed = {
-                "conditions": conditions,
-                "where_fn": lambda item: all(compare(item.get(name), operator, value) for name, operator, value in conditions),
-                "assignments": [([name], ("lit", values[at], "value")) for name, at in write.assignments],
-            }
-            status, _, body = update(table, parsed, statement)
+            answered = update(table, write, values, statement)
+        status, _, body = answered or (500, None, b"{}")
         if status == 200:
             return {"TableName": write.table}
         error = json.loads(body)
-        code = error["__type"].removesuffix("Exception")
+        code = error.get("__type", "").removesuffix("Exception")
         if code not in ("ConditionalCheckFailed", "DuplicateItem"):
             return None
         item = {"Item": error["Item"]} if "Item" in error else {}
@@ -85,6 +99,16 @@ def execute_batches_directly(dynamodb) -> None:
         return answer({"Responses": responses, "ConsumedCapacity": consumed})
 
     dynamodb._batch_execute_statement = execute_batch
+
+
+def is_flat(value) -> bool:
+    """Whether it is a text, or a map of texts, flags and nulls: then it needs no further check."""
+    if type(value) is not dict or len(value) != 1:
+        return False
+    for kind, content in value.items():
+        if kind == "M" and type(content) is dict:
+            return all(type(part) is dict and len(part) == 1 and not FLAT.isdisjoint(part) for part in content.values())
+        return kind in FLAT
 
 
 class PlainWrite(NamedTuple):

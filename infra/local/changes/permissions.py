@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 import time
-import types
 from pathlib import Path
 
 from changes.shape import Mismatch, expect_parameters, named
@@ -64,23 +63,6 @@ def remembered(function):
         return answers[key]
 
     return answer
-
-
-def parse_bodies_once(iam_actions) -> None:
-    """To find out what a request does, the emulator parses its body up to four times. Here it parses it once. Nothing
-    changes what was parsed; the handler of the request parses a body of its own."""
-    parse = named(named(iam_actions, "json"), "loads")
-    last = (None, None)
-
-    def parse_once(body, **options):
-        nonlocal last
-        last_body, parsed = last
-        if body is not last_body or options:
-            parsed = parse(body, **options)
-            last = (body, parsed)
-        return parsed
-
-    iam_actions.json = types.SimpleNamespace(**{**vars(json), "loads": parse_once})
 
 
 def record_permissions(iam_evaluator, record: Path) -> None:
