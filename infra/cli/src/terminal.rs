@@ -100,7 +100,7 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
 
 /// Rows whose columns fit into `width` columns of the terminal, as [`table`] writes them, and how many columns were left out.
 ///
-/// The widest of the columns from `first` on are cut, all to the same width, and none below [`NARROWEST`]. If that is not
+/// The widest of the columns from `first` on are cut, all to the same width, and none below `NARROWEST`. If that is not
 /// enough, the last columns are left out.
 pub fn fitted(rows: &[Vec<String>], first: usize, width: usize) -> (Vec<Vec<String>>, usize) {
     let widths = widths(rows);
