@@ -3,7 +3,6 @@
 import contextvars
 import inspect
 import itertools
-import json
 import re
 import time
 from pathlib import Path
