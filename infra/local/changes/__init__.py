@@ -4,13 +4,14 @@ import os
 from pathlib import Path
 
 from changes.bodies import parse_bodies_quickly, write_answers_quickly
-from changes.dynamodb import copy_items_quickly, execute_batches_directly
+from changes.dynamodb import copy_items_quickly, execute_batches_directly, parse_expressions_once
 from changes.functions import (
     answer_functions_at_once,
     do_not_wait_for_log_lines,
     hand_out_events_when_asked,
     prepare_processes,
     tee_function_output,
+    wait_without_polling,
 )
 from changes.mappings import follow_streams_aside, poll_queues_without_pause, take_concurrency_from_parameters
 from changes.permissions import (
@@ -51,8 +52,10 @@ def apply(log_dir: Path, stack: str) -> None:
     pass_refusals_on(apigateway)
     execute_batches_directly(dynamodb)
     copy_items_quickly(dynamodb)
+    parse_expressions_once(dynamodb)
     answer_functions_at_once(lambda_runtime)
     hand_out_events_when_asked(lambda_runtime)
+    wait_without_polling(lambda_runtime)
     prepare_processes(lambda_runtime)
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)

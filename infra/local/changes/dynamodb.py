@@ -1,6 +1,7 @@
 """A faster DynamoDB. No answer of the emulator changes."""
 
 import copy
+import functools
 import json
 import marshal
 import types
@@ -156,6 +157,16 @@ def conditions_of(where):
         if (where[0], path) != ("cmp", "path"):
             raise ValueError
         yield name, operator, value.position
+
+
+def parse_expressions_once(dynamodb) -> None:
+    """The emulator parses a condition anew for each item that a query reads, and each expression for each request."""
+    tokens_of, fault_of = named(dynamodb, "_tokenize"), named(dynamodb, "_condition_syntax_error")
+    expect_parameters(tokens_of, ["expr"])
+    expect_parameters(fault_of, ["expr", "slot"])
+    remembered = functools.lru_cache(TEXTS_MAX)(tokens_of)
+    dynamodb._tokenize = lambda expr: list(remembered(expr))
+    dynamodb._condition_syntax_error = functools.lru_cache(TEXTS_MAX)(fault_of)
 
 
 def copy_items_quickly(dynamodb) -> None:

@@ -3,15 +3,22 @@
 import contextlib
 import os
 import resource
+import socket
+import socketserver
+import threading
 import time
 from pathlib import Path
 
-from changes.shape import expect_parameters, named
+from changes.shape import Mismatch, expect_parameters, named
 
 # The longest wait for a function that has answered and neither asks for the next event nor ends.
 ASKING_SECONDS = 5.0
 # What a function may reserve beyond its MemorySize: threads have stacks of 2 MiB that they hardly use.
 STACKS_MEBIBYTES = 64
+# How long a function's request for its next event waits before the emulator looks whether the function is to end.
+NEXT_EVENT_SECONDS = 1.0
+# The longest wait for the end of a Runtime API.
+CLOSING_SECONDS = 1.0
 # How far functions stand back behind the emulator: from 0, not at all, to 19.
 FUNCTIONS_NICENESS = 10
 
@@ -30,6 +37,52 @@ def answer_functions_at_once(lambda_runtime) -> None:
         return handler
 
     worker._build_handler_class = build_without_nagle
+
+
+class QuietServer(socketserver.ThreadingTCPServer):
+    """A server that sleeps until there is a connection, where `serve_forever` wakes up again and again."""
+
+    def __init__(self, *arguments):
+        self._closing, self._closed = False, threading.Event()
+        super().__init__(*arguments)
+
+    def serve_forever(self, poll_interval=None):
+        # The socket may be closed meanwhile.
+        with contextlib.suppress(OSError, ValueError):
+            while not self._closing:
+                self.handle_request()
+        self._closed.set()
+
+    def shutdown(self):
+        self._closing = True
+        with contextlib.suppress(OSError), socket.create_connection(self.server_address, CLOSING_SECONDS):
+            self._closed.wait(CLOSING_SECONDS)
+
+
+class PatientQueue:
+    """A queue whose readers look up less often."""
+
+    def __init__(self, queue):
+        self._queue = queue
+
+    def get(self, timeout):
+        return self._queue.get(timeout=max(timeout, NEXT_EVENT_SECONDS))
+
+
+def wait_without_polling(lambda_runtime) -> None:
+    """Two threads of each function process wake up ten times a second to see whether it is to end. Of a hundred processes
+    they keep the interpreter busy."""
+    worker = named(lambda_runtime, "ProvidedWorker")
+    build = named(worker, "_build_handler_class")
+    expect_parameters(build, ["self", "generation", "pending"])
+    if "socketserver" not in named(worker, "_spawn").__code__.co_names:
+        raise Mismatch(f"{worker.__qualname__}._spawn should use socketserver, but does not")
+    socketserver.ThreadingTCPServer = QuietServer
+
+    def build_patient(self, generation, pending):
+        return build(self, generation, PatientQueue(pending))
+
+    worker._build_handler_class = build_patient
 
 
 def hand_out_events_when_asked(lambda_runtime) -> None:
