@@ -124,8 +124,8 @@ fn top_prints_the_queues_and_the_active_jobs_of_a_stack() {
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
         let line = text.lines().find(|line| line.starts_with(&job)).unwrap_or_else(|| panic!("no {job} in\n{text}"));
         let cells: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(cells[1..4], ["local", "validate", "paused"], "{text}");
-        let percent: u8 = cells[4].trim_end_matches('%').parse().expect("a percentage");
+        assert_eq!(cells[1..5], ["local", "validate", "normal", "paused"], "{text}");
+        let percent: u8 = cells[5].trim_end_matches('%').parse().expect("a percentage");
         assert!((1..100).contains(&percent), "{text}");
         let queues: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
         for queue in ["Jobs", "Items", "Isolate", "Completions", "Inbox", "ItemsDeadLetter"] {
