@@ -84,7 +84,11 @@ impl Isolated<'_> {
                 self.add(&item, Ok(ItemOutcome::Succeeded));
                 continue;
             }
-            if delivery.watch.job(delivery.message.job_guid).await?.stop.is_some() {
+            let job = delivery.watch.job(delivery.message.job_guid).await?;
+            if job.is_past(delivery.message.address.attempt) {
+                return Ok(ChunkEnd::Past);
+            }
+            if job.stop.is_some() {
                 self.progress.skip(&self.items[self.progress.done as usize..]);
                 break;
             }

@@ -183,6 +183,7 @@ impl ChunkProcessor {
                 self.note_good_run(&prepared, &progress);
                 self.commit_progress(delivery, &prepared, progress).await
             }
+            Ok(RunEnd::Past) => Ok(ChunkEnd::Past),
             Ok(RunEnd::OutOfTime) => self.hand_over(delivery, progress).await,
             Err(RunError::Held { row }) => self.stop_held(delivery, &prepared, &items, progress, row).await,
             // Keep the finished prefix: save a checkpoint, start a fresh delivery count for the rest.
@@ -213,6 +214,7 @@ impl ChunkProcessor {
     pub(crate) fn chunk_run<'a>(&'a self, delivery: &'a Delivery<'a>, prepared: &'a Prepared) -> ChunkRun<'a> {
         ChunkRun {
             job_guid: delivery.message.job_guid,
+            attempt: delivery.message.address.attempt,
             prepared,
             time_limit: delivery.time_limit,
             batches: &*self.batches,

@@ -89,6 +89,8 @@ pub enum RunEnd {
     Done,
     /// Time was up first.
     OutOfTime,
+    /// The job has ended, or is in another attempt: nothing of this run counts any more.
+    Past,
 }
 
 /// Why a run failed.
@@ -123,7 +125,9 @@ pub enum RunError {
 pub struct ChunkRun<'a> {
     /// The job.
     pub job_guid: JobGuid,
-    /// Its spec and processor.
+    /// The attempt of the chunk.
+    pub attempt: u32,
+    /// The job's spec and processor.
     pub prepared: &'a Prepared,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
@@ -150,7 +154,11 @@ impl ChunkRun<'_> {
         let batch_items = self.batch_items();
         while (progress.done as usize) < items.len() {
             let rest = &mut items[progress.done as usize..];
-            if self.watch.job(self.job_guid).await?.stop.is_some() {
+            let job = self.watch.job(self.job_guid).await?;
+            if job.is_past(self.attempt) {
+                return Ok(RunEnd::Past);
+            }
+            if job.stop.is_some() {
                 progress.skip(rest);
                 return Ok(RunEnd::Done);
             }

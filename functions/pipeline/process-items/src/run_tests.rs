@@ -14,7 +14,9 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
-use rowmill_core::ports::{Admissions, Attempts, Ceilings, Clock, Entropy, NewJob, Objects};
+use rowmill_core::ports::{
+    Admissions, Attempts, Ceilings, Clock, Completion, Completions, Entropy, Jobs, NewJob, Objects, Tallies,
+};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
 use crate::prepared::Prepared;
@@ -28,6 +30,8 @@ struct Scripted {
     calls: Mutex<HashMap<u64, usize>>,
     /// Stops the job at this row.
     stop_at: Option<(u64, Arc<InMemoryJobStore>)>,
+    /// Ends the job at this row, as if every chunk had been committed by others.
+    end_at: Option<(u64, Arc<InMemoryJobStore>)>,
     /// The time that each row takes.
     slow: Option<(Arc<ManualClock>, Duration)>,
     /// Hangs at this row.
@@ -41,6 +45,13 @@ impl ItemProcessor for Scripted {
             && *row == item.row
         {
             jobs.stop(item.job_guid, 1, &stop()).await.unwrap();
+        }
+        if let Some((row, jobs)) = &self.end_at
+            && *row == item.row
+        {
+            let (job, totals) = (jobs.job(item.job_guid).await.unwrap(), jobs.totals(item.job_guid, 1).await.unwrap());
+            let end = Completion::of(&job, &totals, None, Timestamp::UNIX_EPOCH, Duration::ZERO);
+            jobs.complete(&end.unwrap()).await.unwrap();
         }
         if let Some((clock, duration)) = &self.slow {
             clock.advance(*duration);
@@ -104,6 +115,7 @@ impl Bench {
         let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
         let run = ChunkRun {
             job_guid: self.job_guid,
+            attempt: 1,
             prepared: &prepared,
             time_limit: self.clock.now() + time,
             batches: &self.batches,
@@ -219,6 +231,14 @@ async fn after_a_stop_the_remaining_items_are_skipped() {
     let progress = bench.done(processor).await;
     assert_eq!((progress.counts.succeeded, progress.counts.skipped), (2, 3));
     assert_eq!(progress.run_output.skipped_from, Some(3));
+}
+
+#[tokio::test]
+async fn a_run_whose_job_has_ended_begins_no_further_batch() {
+    let bench = Bench::new().await;
+    let processor = Scripted { end_at: Some((1, bench.jobs.clone())), ..Scripted::default() };
+    let (end, progress) = bench.run(processor, MINUTES).await;
+    assert_eq!((end.unwrap(), progress.done), (RunEnd::Past, 2));
 }
 
 #[tokio::test]
