@@ -126,7 +126,7 @@ impl Splitter {
     async fn split_leased(&self, job: &Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
         let mut point = self.resume_point(job).await?;
         if job.stop.is_some() || job.split.done {
-            return self.finish(job, run, &point).await;
+            return self.finish(job, run).await;
         }
         let spec = self.jobs.spec(job.job_guid).await?;
         if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
@@ -143,12 +143,12 @@ impl Splitter {
         let mut warnings = job.warnings.clone();
         loop {
             if self.clock.now() >= job.deadline_at {
-                return self.stop_for(job, run, &point, None).await;
+                return self.stop_for(job, run, None).await;
             }
             // The rest of the margin is for dispatching the tally.
             let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
                 Ok(tally) => tally,
-                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, &point, Some(&stop)).await,
+                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, Some(&stop)).await,
                 Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(job, run, &point).await,
                 // The next invocation would get no further.
                 Err(CutError::OutOfTime) => {
@@ -174,7 +174,7 @@ impl Splitter {
                     }
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
-                Dispatched::Stopped => return self.finish(job, run, &point).await,
+                Dispatched::Stopped => return self.finish(job, run).await,
                 Dispatched::Paused => return self.pause(job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
@@ -256,17 +256,11 @@ impl Splitter {
         let place = job.redrive.is_none().then_some((row, offset));
         let (row, offset) = place.unzip();
         let stop = Stop { code, message, row, offset, at: self.clock.now() };
-        self.stop_for(job, run, point, Some(&stop)).await
+        self.stop_for(job, run, Some(&stop)).await
     }
 
     /// Stops the job for this reason, or because its deadline has passed (`None`).
-    async fn stop_for(
-        &self,
-        job: &Job,
-        run: RunId,
-        point: &TallyPoint,
-        stop: Option<&Stop>,
-    ) -> Result<SplitEnd, PortError> {
+    async fn stop_for(&self, job: &Job, run: RunId, stop: Option<&Stop>) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
         match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
             Leased::Taken(now) => match stop {
@@ -277,7 +271,7 @@ impl Splitter {
             Leased::Refused(now) if now.is_paused() => return self.give_back(job, run).await,
             Leased::Refused(_) => return Ok(SplitEnd::NotOurs),
         }
-        self.finish(job, run, point).await
+        self.finish(job, run).await
     }
 
     /// Where to resume: at the last tally if some of its messages may not be sent, else after it.
@@ -297,11 +291,8 @@ impl Splitter {
     }
 
     /// Ends the split of a stopped job: no tally will follow, and the job row and then the totals say so. A counted tally
-    /// whose messages may not be sent any more is closed without them.
-    async fn finish(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
-        if point.counted.is_some() {
-            self.steps.committer.close_without_rest(job, point.number).await?;
-        }
+    /// whose messages may not be sent is left to the sweep: some may have been, and their runs end within the grace.
+    async fn finish(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
         let ended = self.steps.split_end.finish(job, run, false).await?;
         Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
     }
