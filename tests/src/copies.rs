@@ -13,7 +13,7 @@ fn owner() -> Owner {
 
 /// The message that `create-job` sent for a job.
 pub fn split_message(job_guid: JobGuid) -> SplitMessage {
-    SplitMessage { job_guid, attempt: 1, tallies: 0, owner: owner(), priority: Priority::Normal }
+    SplitMessage { job_guid, attempt: 1, tallies: 0, pauses: 0, owner: owner(), priority: Priority::Normal }
 }
 
 /// The message that completes a job's first attempt.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::copies::chunk_messages;
 use acceptance::files;
 use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
@@ -13,6 +14,8 @@ use rowmill_core::model::job::StopCode;
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{DeadLetters, Jobs};
+
+use uuid::Uuid;
 
 use crate::chunks_of;
 
@@ -62,6 +65,29 @@ async fn a_dead_letter_of_a_split_that_has_progressed_since_is_obsolete() {
     assert_eq!(end, DeadLetterEnd::Obsolete);
     world.run().await;
     assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 150));
+}
+
+#[tokio::test]
+async fn a_dead_letter_of_a_split_from_before_a_resume_does_not_stop_the_job() {
+    let world = World::new(chunks_of(1));
+    let (job, split) = created(&world, 9).await;
+    world.pause(job).await;
+    world.resume(job).await;
+    let letter = DeadMessage::Split(split);
+    assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete);
+    world.run().await;
+    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
+}
+
+#[test]
+fn a_dead_letter_is_read_as_what_it_says_that_it_is() {
+    let chunk = chunk_messages(JobGuid(Uuid::nil()), b"a\n1\n", 1).remove(0);
+    let read = |text: &str| serde_json::from_str::<DeadMessage>(text);
+    let text = serde_json::to_string(&chunk).unwrap();
+    assert_eq!(read(&text).unwrap(), DeadMessage::Chunk(chunk));
+    let unknown = text.replace("\"fresh\"", "\"later\"");
+    assert_ne!(text, unknown);
+    assert!(read(&unknown).is_err(), "a chunk of a later version is no completion");
 }
 
 #[tokio::test]

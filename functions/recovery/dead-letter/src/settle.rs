@@ -54,7 +54,7 @@ pub struct DeadLetters {
 
 /// A message of any of the dead-letter queues.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(tag = "kind", rename_all = "camelCase")]
 pub enum DeadMessage {
     /// Of the items or the isolate queue.
     Chunk(ChunkMessage),
@@ -215,17 +215,16 @@ impl DeadLetters {
             self.steps.split_end.announce(job).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        if job.split.tallies != message.tallies && job.stop.is_none() {
-            // The split has made progress since. If it died after that, the sweep recovers it.
+        let has_moved = (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
+        if has_moved && job.stop.is_none() {
+            // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the
+            // sweep recovers it.
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.take_lease(job, run).await?;
         let said = "every try to split the file failed; see the logs of split-job for the cause";
         let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
         let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
-        if job.split.dispatched < job.split.tallies {
-            self.steps.committer.close_without_rest(&job, job.split.tallies - 1).await?;
-        }
         self.steps.split_end.finish(&job, run, false).await?;
         Ok(DeadLetterEnd::JobStopped)
     }

@@ -1,5 +1,5 @@
-//! The messages between the functions. Each is small, carries the counts that its receiver needs, and may arrive any
-//! number of times in any order.
+//! The messages between the functions. Each is small, says of which kind it is, carries the counts that its receiver needs, and
+//! may arrive any number of times in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::text::Chunk;
 
 /// On the jobs queue: split this job, from the position in its row on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "kind", rename = "split", rename_all = "camelCase")]
 pub struct SplitMessage {
     /// The job.
     pub job_guid: JobGuid,
@@ -19,6 +19,8 @@ pub struct SplitMessage {
     /// How many tallies the job row counted when the message was sent. If the message becomes a dead letter, this shows
     /// whether the split has made progress since.
     pub tallies: u32,
+    /// How often the job had been paused and resumed by then. A dead letter from before a resume does not stop the job.
+    pub pauses: u32,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
     /// The priority of the job, which decides on its queue.
@@ -33,6 +35,7 @@ impl SplitMessage {
             job_guid: job.job_guid,
             attempt: job.attempt,
             tallies: job.split.tallies,
+            pauses: job.pauses,
             owner: job.owner.clone(),
             priority: job.priority,
         }
@@ -41,7 +44,7 @@ impl SplitMessage {
 
 /// On the items, the isolate or the lanes queue: process the items of this chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "kind", rename = "chunk", rename_all = "camelCase")]
 pub struct ChunkMessage {
     /// The job.
     pub job_guid: JobGuid,
@@ -104,7 +107,7 @@ pub enum DeliveryMode {
 
 /// On the completions queue: every item of this attempt is accounted for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "kind", rename = "completion", rename_all = "camelCase")]
 pub struct CompletionMessage {
     /// The job.
     pub job_guid: JobGuid,
