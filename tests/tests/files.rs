@@ -9,7 +9,7 @@ use encoding_rs::Encoding;
 use proptest::prelude::*;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::states::JobOutcome;
-use rowmill_core::ports::{Jobs, Objects};
+use rowmill_core::ports::Jobs;
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -21,9 +21,7 @@ fn small_chunks() -> Limits {
 /// The text of a file of the job's results.
 async fn result(world: &World, job: JobGuid, name: &str) -> String {
     let job = world.jobs.job(job).await.expect("the job is there");
-    let results = job.results.expect("it has results");
-    let key = rowmill_core::model::keys::result_file(job.job_guid, results.attempt, results.files, name);
-    String::from_utf8(world.objects.read(&key).await.expect("the file is there").to_vec()).expect("UTF-8")
+    String::from_utf8(world.result_file(&job, name).await).expect("UTF-8")
 }
 
 /// The codes of the job's warnings.

@@ -111,15 +111,17 @@ impl Invariants {
         let Some(results) = job.results.filter(|results| results.attempt == job.attempt) else {
             return ensure(given_up, || "it has no results".into());
         };
-        let rows = |name: &str| -> Result<Vec<StringRecord>, String> {
-            let bytes =
-                now(self.objects.read(&results.file_key(job.job_guid, name))).map_err(|error| error.to_string())?;
-            let rows: Result<Vec<StringRecord>, _> = csv::Reader::from_reader(&*bytes).into_records().collect();
-            rows.map_err(|error| format!("{name}: {error}"))
-        };
         let manifest =
             now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
         let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
+        let rows = |name: &str| -> Result<Vec<StringRecord>, String> {
+            let file = manifest.files.iter().find(|stored| stored.file.name == name);
+            let file = file.ok_or_else(|| format!("the manifest does not list {name}"))?;
+            let bytes =
+                now(self.objects.read(&results.file_key(job.job_guid, file))).map_err(|error| error.to_string())?;
+            let rows: Result<Vec<StringRecord>, _> = csv::Reader::from_reader(&*bytes).into_records().collect();
+            rows.map_err(|error| format!("{name}: {error}"))
+        };
         ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest has the job {}", manifest.job))?;
         if !failed.is_empty() {
             let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
@@ -130,7 +132,7 @@ impl Invariants {
         let expected: Vec<String> = succeeded.map(|(row, _)| output_of(*row)).collect();
         let outputs: Vec<String> = rows("output.csv")?.iter().map(|row| row[0].to_owned()).collect();
         ensure(outputs == expected, || format!("output.csv has {outputs:?}, not {expected:?}"))?;
-        self.reach(if manifest.files.iter().any(|file| file.name.starts_with("unprocessed")) {
+        self.reach(if manifest.files.iter().any(|stored| stored.file.name.starts_with("unprocessed")) {
             "results with unprocessed rows"
         } else {
             "results"

@@ -3,8 +3,9 @@
 use rowmill_api::audit::AuditView;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::FailedItem;
-use rowmill_core::ports::Jobs as _;
+use rowmill_core::ports::{Jobs as _, Objects as _};
 use rowmill_core::progress::job_view::JobView;
 
 use super::World;
@@ -27,6 +28,21 @@ impl World {
         let audit = self.auditor.page(&self.job(job).await, None).await.expect("in-memory ports do not fail");
         assert!(audit.is_intact(), "the digest is that of the proof");
         audit
+    }
+
+    /// The manifest of the results of a job that has ended.
+    pub async fn manifest(&self, job: &Job) -> Manifest {
+        let results = job.results.expect("it has results");
+        let json = self.objects.read(&results.manifest_key(job.job_guid)).await.expect("the manifest exists");
+        serde_json::from_slice(&json).expect("a manifest")
+    }
+
+    /// The bytes of a file of the results of a job.
+    pub async fn result_file(&self, job: &Job, name: &str) -> Vec<u8> {
+        let (results, manifest) = (job.results.expect("it has results"), self.manifest(job).await);
+        let file = manifest.files.iter().find(|stored| stored.file.name == name);
+        let file = file.unwrap_or_else(|| panic!("no {name} in {:?}", manifest.files));
+        self.objects.read(&results.file_key(job.job_guid, file)).await.expect("the file exists").to_vec()
     }
 
     /// The rows of all skipped items of a job, read page by page.

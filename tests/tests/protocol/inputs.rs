@@ -13,7 +13,7 @@ use rowmill_core::model::keys;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use rowmill_core::ports::{Admission, Ceilings, Jobs, Objects};
+use rowmill_core::ports::{Admission, Ceilings, Jobs};
 use rowmill_core::text::Record;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -74,9 +74,8 @@ async fn items_that_a_stopped_job_did_not_process_are_a_file_for_another_job() {
     world.run().await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 3));
-    let results = world.jobs.job(job).await.unwrap().results.unwrap();
-    let rest = world.objects.read(&results.file_key(job, "unprocessed-rows.jsonl")).await.unwrap();
-    assert_eq!(rest, "{\"id\":3,\"n\":3}\n{\"id\":4}\n{\"id\":5,\"n\":5}\n");
+    let rest = world.result_file(&world.jobs.job(job).await.unwrap(), "unprocessed-rows.jsonl").await;
+    assert_eq!(rest, b"{\"id\":3,\"n\":3}\n{\"id\":4}\n{\"id\":5,\"n\":5}\n");
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ impl JobResults {
         let expires_at = expiry(self.clock.now(), self.link_expiry);
         let mut files = Vec::with_capacity(manifest.files.len());
         for file in manifest.files {
-            let key = results.file_key(job.job_guid, &file.name);
+            let (key, file) = (results.file_key(job.job_guid, &file), file.file);
             files.push(FileView { link: link(key, &file.content_type, &file.name).await?, file });
         }
         let content_type = "application/json";

@@ -166,7 +166,7 @@ impl Completer {
         if !composition.is_whole() {
             return self.hand_over(&job, slot, &composition).await;
         }
-        let results = Results { attempt: job.attempt, files: composition.files_of, manifest: name };
+        let results = Results { attempt: job.attempt, manifest: name };
         for _ in 0..TRIES {
             let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };

@@ -102,10 +102,20 @@ pub struct Manifest {
     /// The job as it ended, in the form of the API.
     pub job: Value,
     /// The files.
-    pub files: Vec<ResultFile>,
+    pub files: Vec<ManifestFile>,
     /// Contents that are missing from the files, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left_out: Vec<LeftOut>,
+}
+
+/// A file in the manifest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ManifestFile {
+    /// The file.
+    #[serde(flatten)]
+    pub file: ResultFile,
+    /// The run that stored it: a part of its key in the bucket.
+    pub by: String,
 }
 
 /// A file of the results.

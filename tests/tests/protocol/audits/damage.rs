@@ -257,7 +257,7 @@ async fn damage_to_the_results_is_named() {
     wrong.names("a count of the manifest", AuditCode::ManifestDiffers, 2, None, None).await;
 
     let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| manifest.files[0].items = Some(1)).await;
+    wrong.manifest(|manifest| manifest.files[0].file.items = Some(1)).await;
     wrong.names("the failed rows of a file", AuditCode::ManifestDiffers, 2, None, None).await;
 
     let wrong = Damaged::new().await;
@@ -265,12 +265,14 @@ async fn damage_to_the_results_is_named() {
     wrong.names("the file of failed rows", AuditCode::ManifestDiffers, 2, None, None).await;
 
     let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| manifest.files[1].bytes += 1).await;
+    wrong.manifest(|manifest| manifest.files[1].file.bytes += 1).await;
     wrong.names("the length of a file", AuditCode::ResultFileDiffers, 2, None, None).await;
 
     let wrong = Damaged::new().await;
     let results = wrong.row().await.results.unwrap();
-    wrong.world.objects.delete(&results.file_key(wrong.job, "failed-rows.csv"));
+    let file = wrong.world.manifest(&wrong.row().await).await.files.remove(0);
+    assert_eq!(file.file.name, "failed-rows.csv");
+    wrong.world.objects.delete(&results.file_key(wrong.job, &file));
     wrong.names("a file", AuditCode::ResultFileMissing, 2, None, None).await;
     wrong.put(&results.manifest_key(wrong.job), "{}").await;
     wrong.names("an empty manifest", AuditCode::ManifestInvalid, 2, None, None).await;

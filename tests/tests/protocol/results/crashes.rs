@@ -13,7 +13,8 @@ use rowmill_core::ports::{Jobs, Queue};
 use serde_json::json;
 
 use super::{
-    TIMES, composition_state, export, gzip, import, partly_bad, result, results, same_results_after_crashes, transform,
+    TIMES, composition_state, described, export, gzip, import, partly_bad, result, results, same_results_after_crashes,
+    transform,
 };
 use crate::chunks_of;
 
@@ -49,7 +50,7 @@ async fn a_completion_survives_one_failed_call_to_a_store_without_another_delive
             let row = world.jobs.job(job).await.unwrap();
             assert_eq!((row.status, row.completions), (Status::Completed, 1), "{death:?} call {call}");
             let (manifest, files) = results(&world, job).await;
-            let end = (row.counts, manifest.files, files);
+            let end = (row.counts, described(&manifest), files);
             assert_eq!(&end, undisturbed.get_or_insert_with(|| end.clone()), "{death:?} call {call}");
             if world.faults.is_pending() {
                 break;
@@ -98,7 +99,7 @@ async fn a_retry_continues_the_composition_after_a_try_that_finished_the_file() 
             assert_eq!(world.completer.complete(&message, too_soon).await.unwrap(), CompletionEnd::Continued);
             message = world.take_completion();
             let composed = composition_state(&world, job).await;
-            if composed["open"]["multipart"].is_string() {
+            if composed["open"]["multipart"].is_object() {
                 break composed;
             }
         };
@@ -107,8 +108,10 @@ async fn a_retry_continues_the_composition_after_a_try_that_finished_the_file() 
         let end = world.completer.complete(&message, world.deadline()).await.unwrap();
         assert_eq!((end, world.faults.is_pending()), (CompletionEnd::Ended(Status::Completed), !is_disturbed));
         calls = world.faults.calls();
-        let row = world.jobs.job(job).await.unwrap();
-        assert_eq!(json!(row.results.unwrap().files), composed["filesOf"], "the composition began once");
+        let manifest = world.manifest(&world.jobs.job(job).await.unwrap()).await;
+        let open = &composed["open"];
+        let file = manifest.files.iter().find(|stored| open["name"] == stored.file.name).expect("it is listed");
+        assert_eq!(open["multipart"]["by"], file.by, "the composition began once");
         assert_eq!(result(&world, job, "failed-rows.csv").await.lines().count(), 4, "a header and three rows");
     }
 }
@@ -159,7 +162,7 @@ async fn a_finished_but_unrecorded_file_is_not_left_out() {
             assert_eq!(manifest.left_out, [], "{death:?} call {call}");
             assert_eq!(files["unprocessed-rows.csv"], partly_bad(), "{death:?} call {call}");
             if world.faults.is_pending() {
-                assert!(call > 20, "only {call} calls");
+                assert!(call > 15, "only {call} calls");
                 break;
             }
         }

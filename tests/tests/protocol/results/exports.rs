@@ -37,7 +37,7 @@ async fn an_export_has_every_record_once_and_filtered_records_count_as_succeeded
     let (manifest, files) = results(&world, job).await;
     let mut text = String::new();
     MultiGzDecoder::new(&*files["people.csv.gz"]).read_to_string(&mut text).unwrap();
-    assert_eq!((text.as_str(), manifest.files[0].items), ("amount,id\n7,1\n", Some(1)));
+    assert_eq!((text.as_str(), manifest.files[0].file.items), ("amount,id\n7,1\n", Some(1)));
 
     let job = export(&world, json!({ "dataset": "people" })).await;
     world.run_through_crashes(TIMES[1]).await;

@@ -15,7 +15,7 @@ use acceptance::world::World;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::results::Manifest;
+use rowmill_core::model::results::{Manifest, ManifestFile, ResultFile};
 use rowmill_core::ports::{Jobs, Objects};
 use serde_json::{Value, json};
 
@@ -28,16 +28,19 @@ const TIMES: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(10)]
 /// A job's manifest and its files.
 async fn results(world: &World, job: JobGuid) -> (Manifest, BTreeMap<String, Vec<u8>>) {
     let job = world.jobs.job(job).await.unwrap();
-    let results = job.results.expect("results");
-    let manifest = world.objects.read(&results.manifest_key(job.job_guid)).await.unwrap();
-    let manifest: Manifest = serde_json::from_slice(&manifest).unwrap();
+    let manifest = world.manifest(&job).await;
     let mut files = BTreeMap::new();
-    for file in &manifest.files {
-        let bytes = world.objects.read(&results.file_key(job.job_guid, &file.name)).await.unwrap();
+    for ManifestFile { file, .. } in &manifest.files {
+        let bytes = world.result_file(&job, &file.name).await;
         assert_eq!(bytes.len() as u64, file.bytes, "{}", file.name);
-        files.insert(file.name.clone(), bytes.to_vec());
+        files.insert(file.name.clone(), bytes);
     }
     (manifest, files)
+}
+
+/// The files of a manifest. Their runs, which differ from try to try, are left out.
+fn described(manifest: &Manifest) -> Vec<ResultFile> {
+    manifest.files.iter().map(|stored| stored.file.clone()).collect()
 }
 
 /// One of a job's files, as text.
@@ -105,7 +108,7 @@ async fn same_results_after_crashes(times: &[Duration], start: impl AsyncFn(&Wor
             let when = format!("{death:?} call {call} with {time:?}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "{when}");
             let (manifest, files) = results(&world, job).await;
-            let end = (row.status, row.counts, manifest.files, manifest.left_out, files);
+            let end = (row.status, row.counts, described(&manifest), manifest.left_out, files);
             match &undisturbed {
                 Some(undisturbed) => assert_eq!(&end, undisturbed, "{when}"),
                 None => undisturbed = Some(end),

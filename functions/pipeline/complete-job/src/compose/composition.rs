@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
-use rowmill_core::model::results::{LeftOut, ResultFile};
+use rowmill_core::model::results::{LeftOut, ManifestFile};
 use rowmill_core::ports::{Objects, PortError};
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +17,8 @@ use super::writer::OpenFile;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Composition {
-    /// The name that the files are stored under.
-    pub files_of: RunId,
     /// The finished files.
-    pub files: Vec<ResultFile>,
+    pub files: Vec<ManifestFile>,
     /// The parts that are left out of the files.
     pub left_out: Vec<LeftOut>,
     /// The step to resume at.
@@ -55,10 +53,9 @@ pub(super) enum Position {
 }
 
 impl Composition {
-    /// A composition that has not begun, with its files under this name.
-    pub(super) const fn new(files_of: RunId) -> Self {
+    /// A composition that has not begun.
+    pub(super) const fn new() -> Self {
         Self {
-            files_of,
             files: Vec::new(),
             left_out: Vec::new(),
             step: Position::FailedRows { after: 0 },
@@ -122,7 +119,7 @@ mod tests {
 
     fn begun() -> Composition {
         let open = OpenFile::new("failed-rows.csv".into(), ResultKind::FailedRows, "text/csv".into(), false);
-        let mut begun = Composition { open: Some(open), ..Composition::new(RunId::from_bytes([1; 7])) };
+        let mut begun = Composition { open: Some(open), ..Composition::new() };
         begun.leave_out("out.csv", "why");
         begun
     }
@@ -130,11 +127,11 @@ mod tests {
     #[test]
     fn the_stored_form_stays_readable() {
         let state = json!({
-            "filesOf": RunId::from_bytes([1; 7]), "files": [], "leftOut": [{"file": "out.csv", "message": "why"}],
+            "files": [], "leftOut": [{"file": "out.csv", "message": "why"}],
             "step": {"failedRows": {"after": 0}},
             "open": {
                 "name": "failed-rows.csv", "kind": "failedRows", "contentType": "text/csv", "gzip": false, "items": 0,
-                "multipart": null, "parts": 0, "bytes": 0, "crc": 0,
+                "multipart": null, "bytes": 0, "crc": 0,
             },
             "tooLong": 0, "restarts": 0,
         });

@@ -9,7 +9,8 @@
 //!
 //! Each step reads in row order what the winning runs left, and writes as it reads, so memory does not grow with the
 //! job. When time is nearly up, the [`Composition`] is stored and named in the job row. The next invocation resumes it.
-//! Rows and objects of a complete attempt do not change, so two runs that compose at the same time write the same files.
+//! Two runs may compose at the same time, and what they write may differ, because the job was stopped in between. So no run
+//! writes to a file of another, see [`writer`].
 
 mod composer;
 mod composition;
@@ -39,14 +40,15 @@ use undispatched::Undispatched;
 pub use composer::Composer;
 pub use composition::Composition;
 
-/// How often a composition is restarted because a stored part of it is gone. The limit ends a job whose completion fails
+/// How often a composition is restarted because a stored part of it is gone, or was replaced by another run. The limit ends a job whose completion fails
 /// at every try.
 const RESTARTS_MAX: u32 = 2;
 
 impl Composer {
     /// Composes the results of the job's present attempt, until they are whole or time is up.
     ///
-    /// Resumes the composition that the job row names. Otherwise starts one, with its files under `name`.
+    /// Resumes the composition that the job row names. Otherwise starts one. The files that are stored
+    /// now have `name` in their keys.
     ///
     /// # Errors
     /// `Unavailable`; `NotFound` if objects that the job left are gone.
@@ -58,13 +60,21 @@ impl Composer {
         name: RunId,
         slot: InvocationSlot,
     ) -> Result<Composition, PortError> {
-        let composing =
-            |composition, resumed_at| Composing { composer: self, job, spec, counts, slot, resumed_at, composition };
-        let mut composition = Composition::new(name);
+        let composing = |composition, resumed_at| Composing {
+            composer: self,
+            job,
+            spec,
+            counts,
+            name,
+            slot,
+            resumed_at,
+            composition,
+        };
+        let mut composition = Composition::new();
         if let Some(stored) = Composition::load(&*self.objects, job).await? {
             let (resumed_at, restarts) = (Some(stored.step), stored.restarts);
             match run(composing(stored, resumed_at)).await {
-                // A part of a file has expired: compose it again.
+                // A part of a file has expired, or another run has replaced it: compose it again.
                 Err(PortError::NotFound) if restarts < RESTARTS_MAX => composition.restarts = restarts + 1,
                 Err(PortError::NotFound) => {
                     let why = "its stored parts keep vanishing";

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::keys;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::PortError;
@@ -29,6 +29,8 @@ pub(super) struct Composing<'a> {
     pub spec: &'a Spec,
     /// The counts of the whole job.
     pub counts: Counts,
+    /// The id of this try in the keys of the files that it stores.
+    pub name: RunId,
     pub slot: InvocationSlot,
     /// Where this invocation resumed the composition; none if it started it.
     pub resumed_at: Option<Position>,
@@ -55,10 +57,11 @@ impl<'a> Composing<'a> {
     pub fn writer(&mut self, file: impl FnOnce() -> OpenFile) -> ResultWriter<'a> {
         let file = self.composition.open.take().unwrap_or_else(file);
         let tail = std::mem::take(&mut self.composition.tail);
-        let key = keys::result_file(self.job.job_guid, self.job.attempt, self.composition.files_of, &file.name);
         let Composer { objects, multipart, part_bytes, .. } = self.composer;
-        let to = Destination { objects: &**objects, multipart: &**multipart, part_bytes: *part_bytes };
-        ResultWriter::new(to, key, file, tail.into())
+        let Job { job_guid, attempt, .. } = *self.job;
+        let (objects, multipart, part_bytes) = (&**objects, &**multipart, *part_bytes);
+        let to = Destination { job_guid, attempt, run: self.name, objects, multipart, part_bytes };
+        ResultWriter::new(to, file, tail.into())
     }
 
     /// Keeps a file open, for the next step or the next invocation.

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rowmill_core::model::results::{ResultFile, ResultKind, crc64_text};
+use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::keys;
+use rowmill_core::model::results::{ManifestFile, ResultFile, ResultKind, crc64_text};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::{MultipartObjects, Objects, PortError, UploadedPart};
 use rowmill_core::text::Format;
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
 /// See [`PART_BYTES`].
-const SHORT_PARTS: u32 = 1000;
+const SHORT_PARTS: usize = 1000;
 
 /// The text length of a member of a compressed file.
 const MEMBER_BYTES: usize = 1024 * 1024;
@@ -36,20 +38,29 @@ pub struct OpenFile {
     pub gzip: bool,
     /// How many items it holds.
     pub items: u64,
-    /// The name of its multipart upload, once it has more than a part.
-    multipart: Option<String>,
-    /// How many parts are stored.
-    parts: u32,
-    /// Their bytes.
+    /// Its multipart upload, once it has more than a part.
+    multipart: Option<Multipart>,
+    /// The bytes that are stored.
     bytes: u64,
     /// Their checksum.
     crc: u64,
 }
 
+/// The multipart upload of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Multipart {
+    /// The name that the store gave it.
+    id: String,
+    /// The run that began it. Its id is in the key of the file.
+    by: RunId,
+    /// The parts that are stored.
+    parts: Vec<UploadedPart>,
+}
+
 impl OpenFile {
     /// A file with nothing in it.
     pub const fn new(name: String, kind: ResultKind, content_type: String, gzip: bool) -> Self {
-        Self { name, kind, content_type, gzip, items: 0, multipart: None, parts: 0, bytes: 0, crc: 0 }
+        Self { name, kind, content_type, gzip, items: 0, multipart: None, bytes: 0, crc: 0 }
     }
 
     /// A file with nothing in it, for rows in the format of the input. `stem` is its name without the extension.
@@ -62,9 +73,15 @@ impl OpenFile {
     }
 }
 
-/// Where a file is written.
+/// Where a run writes files.
 #[derive(Clone, Copy)]
 pub struct Destination<'a> {
+    /// The job.
+    pub job_guid: JobGuid,
+    /// Its attempt.
+    pub attempt: u32,
+    /// The id of this run in the keys of the files that it stores. No other run, and no other try of this one, has it.
+    pub run: RunId,
     /// Stores a file of at most one part.
     pub objects: &'a dyn Objects,
     /// Stores a longer file.
@@ -75,11 +92,11 @@ pub struct Destination<'a> {
 
 /// Writes a file.
 ///
-/// The bytes of a part depend only on the bytes written before it, so two runs that resume at the same place write the
-/// same parts.
+/// Two runs may resume the same file at the same place, and write other bytes, because the job was stopped in between. A file
+/// of one part has the name of the run that stores it. A longer one has the name of the run that began it. It is joined
+/// once, by a run whose parts are the stored ones; another run takes the joined file only if it has the length of its own.
 pub struct ResultWriter<'a> {
     to: Destination<'a>,
-    key: String,
     file: OpenFile,
     /// Bytes of the file that are not stored yet.
     tail: Vec<u8>,
@@ -89,8 +106,17 @@ pub struct ResultWriter<'a> {
 
 impl<'a> ResultWriter<'a> {
     /// Writes on at this file, of which these bytes are not stored yet.
-    pub const fn new(to: Destination<'a>, key: String, file: OpenFile, tail: Vec<u8>) -> Self {
-        Self { to, key, file, tail, text: Vec::new() }
+    pub const fn new(to: Destination<'a>, file: OpenFile, tail: Vec<u8>) -> Self {
+        Self { to, file, tail, text: Vec::new() }
+    }
+
+    /// The run whose id is in the key of the file.
+    fn by(&self) -> RunId {
+        self.file.multipart.as_ref().map_or(self.to.run, |multipart| multipart.by)
+    }
+
+    fn key(&self) -> String {
+        keys::result_file(self.to.job_guid, self.to.attempt, &self.by().to_string(), &self.file.name)
     }
 
     /// The file's name.
@@ -130,8 +156,9 @@ impl<'a> ResultWriter<'a> {
         Ok(())
     }
 
-    const fn part_bytes(&self) -> usize {
-        if self.file.parts < SHORT_PARTS { self.to.part_bytes } else { 2 * self.to.part_bytes }
+    fn part_bytes(&self) -> usize {
+        let parts = self.file.multipart.as_ref().map_or(0, |multipart| multipart.parts.len());
+        if parts < SHORT_PARTS { self.to.part_bytes } else { 2 * self.to.part_bytes }
     }
 
     /// Makes a member of the text so far. An empty file needs one too, to be a valid compressed file.
@@ -153,21 +180,25 @@ impl<'a> ResultWriter<'a> {
     }
 
     async fn put_part(&mut self) -> Result<(), PortError> {
-        let multipart = match &self.file.multipart {
-            Some(multipart) => multipart.clone(),
+        let key = self.key();
+        self.add_to_checksum();
+        let multipart = match &mut self.file.multipart {
+            Some(multipart) => multipart,
             None => {
-                let multipart = self.to.multipart.begin_multipart(&self.key, &self.file.content_type).await?;
-                self.file.multipart.insert(multipart).clone()
+                let id = self.to.multipart.begin_multipart(&key, &self.file.content_type).await?;
+                self.file.multipart.insert(Multipart { id, by: self.to.run, parts: Vec::new() })
             }
         };
-        self.add_to_checksum();
-        self.file.parts += 1;
-        let part = Bytes::from(std::mem::take(&mut self.tail));
-        match self.to.multipart.put_part(&self.key, &multipart, self.file.parts, part).await {
+        let number = u32::try_from(multipart.parts.len() + 1).unwrap_or(u32::MAX);
+        let bytes = Bytes::from(std::mem::take(&mut self.tail));
+        let size = bytes.len() as u64;
+        let part = match self.to.multipart.put_part(&key, &multipart.id, number, bytes).await {
             // Another run has joined the file, or the upload is lost: `join_parts` finds out which.
-            Err(PortError::NotFound) => Ok(()),
-            put => put.map(drop),
-        }
+            Err(PortError::NotFound) => UploadedPart { number, etag: String::new(), size },
+            part => part?,
+        };
+        multipart.parts.push(part);
+        Ok(())
     }
 
     /// The file so far and its bytes that are not stored, for another run to write on.
@@ -184,42 +215,35 @@ impl<'a> ResultWriter<'a> {
     /// Stores the rest, which completes the file. The caller says whether all of its items are counted.
     ///
     /// # Errors
-    /// `Unavailable`; `NotFound` if parts that were stored before are gone.
-    pub async fn finish(mut self, are_counted: bool) -> Result<ResultFile, PortError> {
+    /// `Unavailable`; `NotFound` if parts that were stored before are gone, or another run has stored others.
+    pub async fn finish(mut self, are_counted: bool) -> Result<ManifestFile, PortError> {
         if self.file.gzip && (!self.text.is_empty() || self.is_empty()) {
             self.compress()?;
         }
+        let (key, by) = (self.key(), self.by().to_string());
         if self.file.multipart.is_some() {
             if !self.tail.is_empty() {
                 self.put_part().await?;
             }
-            self.join_parts().await?;
+            self.join_parts(&key).await?;
         } else {
             self.add_to_checksum();
             let bytes = Bytes::from(std::mem::take(&mut self.tail));
-            self.to.objects.put(&self.key, &self.file.content_type, bytes, None).await?;
+            self.to.objects.put(&key, &self.file.content_type, bytes, None).await?;
         }
         let OpenFile { name, kind, content_type, bytes, crc, items, .. } = self.file;
         let items = are_counted.then_some(items);
-        Ok(ResultFile { name, kind: kind.into(), content_type, bytes, items, crc64_nvme: crc64_text(crc) })
+        let file = ResultFile { name, kind: kind.into(), content_type, bytes, items, crc64_nvme: crc64_text(crc) };
+        Ok(ManifestFile { file, by })
     }
 
-    async fn join_parts(&self) -> Result<(), PortError> {
-        let multipart = self.file.multipart.as_deref().unwrap_or_default();
-        let joined = match self.to.multipart.parts(&self.key, multipart).await {
-            Ok(mut parts) => {
-                parts.retain(|part: &UploadedPart| part.number <= self.file.parts);
-                let bytes: u64 = parts.iter().map(|part| part.size).sum();
-                match (parts.len(), bytes) == (self.file.parts as usize, self.file.bytes) {
-                    true => self.to.multipart.complete_multipart(&self.key, multipart, &parts).await,
-                    false => Err(PortError::NotFound),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        match joined {
+    async fn join_parts(&self, key: &str) -> Result<(), PortError> {
+        let Some(Multipart { id, parts, .. }) = &self.file.multipart else { return Ok(()) };
+        match self.to.multipart.complete_multipart(key, id, parts).await {
             // Joined before: by a request whose reply was lost, or by a run that lost its lease.
-            Err(PortError::NotFound) if self.to.objects.head(&self.key).await?.size == self.file.bytes => Ok(()),
+            Err(PortError::NotFound) if self.to.objects.head(key).await?.size == self.file.bytes => Ok(()),
+            // Another run has replaced one of the parts.
+            Err(PortError::Changed) => Err(PortError::NotFound),
             joined => joined,
         }
     }
@@ -230,31 +254,42 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::MultiGzDecoder;
+    use rowmill_core::fixtures;
     use rowmill_core::in_memory::InMemoryObjects;
 
     use super::*;
 
-    fn to(objects: &InMemoryObjects) -> Destination<'_> {
-        Destination { objects, multipart: objects, part_bytes: PART_BYTES }
+    /// Where this run writes.
+    fn to(objects: &InMemoryObjects, run: u8) -> Destination<'_> {
+        let (job_guid, run) = (fixtures::job().job_guid, RunId::from_bytes([run; 7]));
+        Destination { job_guid, attempt: 1, run, objects, multipart: objects, part_bytes: PART_BYTES }
+    }
+
+    /// The bytes of a finished file.
+    async fn stored(objects: &InMemoryObjects, file: &ManifestFile) -> Vec<u8> {
+        let key = keys::result_file(fixtures::job().job_guid, 1, &file.by, &file.file.name);
+        objects.read(&key).await.unwrap().to_vec()
     }
 
     fn open(gzip: bool) -> OpenFile {
         OpenFile::new("f".into(), ResultKind::Output, "text/csv".into(), gzip)
     }
 
-    /// Writes lines, pausing at some of them; the file as described and its bytes.
+    /// Writes lines, pausing at some of them, after which another run writes on; the file as described and its bytes.
     async fn written(gzip: bool, lines: usize, pauses: &[usize]) -> (ResultFile, Vec<u8>) {
         let objects = InMemoryObjects::default();
-        let mut writer = ResultWriter::new(to(&objects), "k".into(), open(gzip), Vec::new());
+        let (mut run, mut writer) = (0, ResultWriter::new(to(&objects, 0), open(gzip), Vec::new()));
         for line in 0..lines {
             if pauses.contains(&line) {
                 let (file, tail) = writer.pause().unwrap();
-                writer = ResultWriter::new(to(&objects), "k".into(), file, tail);
+                run += 1;
+                writer = ResultWriter::new(to(&objects, run), file, tail);
             }
             writer.write(format!("{line:0>99}\n").as_bytes()).await.unwrap();
         }
         let file = writer.finish(false).await.unwrap();
-        (file, objects.read("k").await.unwrap().to_vec())
+        let bytes = stored(&objects, &file).await;
+        (file.file, bytes)
     }
 
     #[tokio::test]
@@ -281,30 +316,51 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_file_that_another_run_completed_is_accepted() {
-        let objects = InMemoryObjects::default();
-        let mut first = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
-        first.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
-        let (file, tail) = first.pause().unwrap();
-        let resumed = || ResultWriter::new(to(&objects), "k".into(), file.clone(), tail.clone());
-        let expected = resumed().finish(true).await.unwrap();
-        assert_eq!(resumed().finish(true).await.unwrap(), expected);
-        let mut longer = resumed();
-        longer.write(b"more").await.unwrap();
-        assert!(matches!(longer.finish(true).await, Err(PortError::NotFound)), "it is not this file that is there");
+    /// A file of more than a part that a run has begun, for others to write on.
+    async fn begun<'a>(objects: &'a InMemoryObjects) -> impl Fn(u8) -> ResultWriter<'a> {
+        let mut writer = ResultWriter::new(to(objects, 1), open(false), Vec::new());
+        writer.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
+        let (file, tail) = writer.pause().unwrap();
+        move |run| ResultWriter::new(to(objects, run), file.clone(), tail.clone())
     }
 
     #[tokio::test]
-    async fn a_file_with_a_missing_part_is_not_completed() {
+    async fn a_file_that_another_run_joined_is_taken_if_it_has_the_same_length() {
         let objects = InMemoryObjects::default();
-        let mut writer = ResultWriter::new(to(&objects), "k".into(), open(false), Vec::new());
-        writer.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
-        let (mut file, tail) = writer.pause().unwrap();
-        file.parts += 1;
-        file.bytes += 5;
-        let resumed = ResultWriter::new(to(&objects), "k".into(), file, tail);
-        assert!(matches!(resumed.finish(true).await, Err(PortError::NotFound)));
-        assert!(objects.read("k").await.is_err());
+        let resumed = begun(&objects).await;
+        let joined = resumed(2).finish(true).await.unwrap();
+        let bytes = stored(&objects, &joined).await;
+        assert_eq!(resumed(3).finish(true).await.unwrap(), joined);
+        let mut longer = resumed(3);
+        longer.write(&vec![b'y'; PART_BYTES]).await.unwrap();
+        assert!(matches!(longer.finish(true).await, Err(PortError::NotFound)), "it is not this file that is there");
+        assert_eq!(stored(&objects, &joined).await, bytes);
+    }
+
+    #[tokio::test]
+    async fn a_run_does_not_join_the_parts_of_another() {
+        let objects = InMemoryObjects::default();
+        let resumed = begun(&objects).await;
+        let (mut second, mut third) = (resumed(2), resumed(3));
+        second.write(&vec![b'2'; PART_BYTES]).await.unwrap();
+        third.write(&vec![b'3'; PART_BYTES]).await.unwrap();
+        assert!(matches!(second.finish(true).await, Err(PortError::NotFound)), "its second part was replaced");
+        let joined = third.finish(true).await.unwrap();
+        assert_eq!(stored(&objects, &joined).await.last(), Some(&b'3'));
+    }
+
+    #[tokio::test]
+    async fn files_of_a_part_have_the_name_of_the_run_that_stores_them() {
+        let objects = InMemoryObjects::default();
+        let (file, _) = ResultWriter::new(to(&objects, 1), open(false), Vec::new()).pause().unwrap();
+        let mut files = Vec::new();
+        for run in [2, 3] {
+            let mut writer = ResultWriter::new(to(&objects, run), file.clone(), Vec::new());
+            writer.write(&[run]).await.unwrap();
+            files.push(writer.finish(true).await.unwrap());
+        }
+        for (file, run) in files.iter().zip([2, 3]) {
+            assert_eq!((&file.by, stored(&objects, file).await), (&RunId::from_bytes([run; 7]).to_string(), vec![run]));
+        }
     }
 }

@@ -15,9 +15,9 @@ where
         // A missing bucket is a broken deployment, not a missing object.
         ("NoSuchBucket", _) => PortError::unavailable(doing, error),
         ("NoSuchKey" | "NotFound" | "NoSuchUpload", _) | (_, 404) => PortError::NotFound,
-        ("PreconditionFailed", _) | (_, 412) => PortError::Changed,
+        ("PreconditionFailed" | "InvalidPart", _) | (_, 412) => PortError::Changed,
         ("BadDigest" | "XAmzContentChecksumMismatch" | "XAmzContentSHA256Mismatch", _) => PortError::Changed,
-        ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPart" | "InvalidPartOrder", _) => {
+        ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPartOrder", _) => {
             PortError::invalid(doing, error)
         }
         // The answer to HEAD has no error document. Other causes of a 403, such as an expired session, have a code of their own.

@@ -199,7 +199,11 @@ impl MultipartObjects for InMemoryObjects {
         let stored = bucket.multiparts.get(multipart).filter(|stored| stored.key == key).ok_or(PortError::NotFound)?;
         let mut whole = Vec::new();
         for part in parts {
-            whole.extend_from_slice(stored.parts.get(&part.number).ok_or(PortError::NotFound)?);
+            let bytes = stored.parts.get(&part.number).ok_or(PortError::Changed)?;
+            if part.etag != etag(bytes) {
+                return Err(PortError::Changed);
+            }
+            whole.extend_from_slice(bytes);
         }
         let content_type = stored.content_type.clone();
         bucket.multiparts.remove(multipart);

@@ -78,7 +78,7 @@ pub fn composition(job: JobGuid, attempt: u32, name: RunId) -> (String, String) 
     (key("json"), key("tail"))
 }
 
-/// A file of the results.
-pub fn result_file(job: JobGuid, attempt: u32, run: RunId, name: &str) -> String {
-    format!("results/{job}/{attempt}/files/{run}/{name}")
+/// A file of the results, as a run of the completion stored it.
+pub fn result_file(job: JobGuid, attempt: u32, by: &str, name: &str) -> String {
+    format!("results/{job}/{attempt}/files/{by}/{name}")
 }

@@ -1,12 +1,12 @@
 //! The results of a job: the files for its owner that exist from the end of an attempt on, and their keys.
 //!
-//! The files are composed before the attempt ends, under the id of the run that started the composition. The transaction
-//! that ends the attempt records this id. So the results of an ended job are always complete, and the files of runs that
-//! were given up are never shown.
+//! The files are composed before the attempt ends, each under the id of the run that stores it. The manifest names the files
+//! with these ids, and the transaction that ends the attempt names the manifest. So the results of an ended job are always
+//! complete, and a run that was given up can neither show nor change a file.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-pub use rowmill_api::results::{LeftOut, Manifest, ResultFile, ResultKind};
+pub use rowmill_api::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind};
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{JobGuid, RunId};
@@ -27,21 +27,19 @@ pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 pub struct Results {
     /// The attempt.
     pub attempt: u32,
-    /// The id in the keys of the files.
-    pub files: RunId,
     /// The id in the key of the manifest.
     pub manifest: RunId,
 }
 
 impl Results {
-    /// The key of the file of this name.
-    pub fn file_key(&self, job: JobGuid, name: &str) -> String {
-        keys::result_file(job, self.attempt, self.files, name)
+    /// The key of a file that the manifest lists.
+    pub fn file_key(&self, job: JobGuid, file: &ManifestFile) -> String {
+        keys::result_file(job, self.attempt, &file.by, &file.file.name)
     }
 
     /// The key of the manifest.
     pub fn manifest_key(&self, job: JobGuid) -> String {
-        keys::result_file(job, self.attempt, self.manifest, MANIFEST)
+        keys::result_file(job, self.attempt, &self.manifest.to_string(), MANIFEST)
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::ports::{PortError, PortResult};
 
@@ -116,10 +117,10 @@ pub trait MultipartObjects: Send + Sync {
     /// `NotFound` if the upload was completed or aborted.
     async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
 
-    /// Completes the upload: its parts become one object.
+    /// Completes the upload: these parts become one object.
     ///
     /// # Errors
-    /// `NotFound` if the upload was completed or aborted.
+    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was replaced since.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 
     /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
@@ -142,7 +143,7 @@ pub struct PresignedRequest {
 }
 
 /// A stored part of a multipart upload.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UploadedPart {
     /// Its number, from 1.
     pub number: u32,

@@ -255,11 +255,7 @@ mod tests {
                 unprocessed_from: Some(Position { offset: 98, row: 3 }),
                 corrected: Some("results/corrected".into()),
             }),
-            results: Some(Results {
-                attempt: 1,
-                files: RunId::from_bytes([3; 7]),
-                manifest: RunId::from_bytes([4; 7]),
-            }),
+            results: Some(Results { attempt: 1, manifest: RunId::from_bytes([4; 7]) }),
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
             paused_from: Some(Status::Waiting),

@@ -26,7 +26,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
         outcome: Some(JobOutcome::Partial),
         counts: Some(Counts { succeeded: 3, failed: 2, skipped: 0 }),
         usage: usage(7),
-        results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
+        results: Some(Results { attempt: 1, manifest: run(2) }),
         completions: 1,
         finished_at: Some(at(20)),
         moved_at: at(20),

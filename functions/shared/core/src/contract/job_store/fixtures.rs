@@ -97,7 +97,7 @@ pub fn end(seen: Job) -> Completion {
         outcome: Some(JobOutcome::Partial),
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
         usage: usage(7),
-        results: Some(Results { attempt: 1, files: run(1), manifest: run(2) }),
+        results: Some(Results { attempt: 1, manifest: run(2) }),
         finished_at: at(20),
         expires_at: at(2000),
         untaken: None,

@@ -70,7 +70,8 @@ impl Auditor {
             );
             return Err(found(AuditCode::ManifestDiffers, message, job.attempt));
         }
-        for file in &manifest.files {
+        for stored in &manifest.files {
+            let file = &stored.file;
             // Rows that have expired are left out, with the reason.
             let is_whole = !manifest.left_out.iter().any(|left_out| left_out.file == file.name);
             let listed = file.items.filter(|_| is_whole && file.kind == ResultKind::FailedRows);
@@ -78,7 +79,7 @@ impl Auditor {
                 let message = format!("The file {} has {listed} failed rows, but {failed} failed.", file.name);
                 return Err(found(AuditCode::ManifestDiffers, message, job.attempt));
             }
-            match self.objects.head(&results.file_key(job.job_guid, &file.name)).await {
+            match self.objects.head(&results.file_key(job.job_guid, stored)).await {
                 Ok(head) if head.size == file.bytes => {}
                 Ok(head) => {
                     let message = format!(
@@ -94,7 +95,7 @@ impl Auditor {
                 Err(error) => return Err(error.into()),
             }
         }
-        let lists_failed = manifest.files.iter().any(|file| file.kind == ResultKind::FailedRows);
+        let lists_failed = manifest.files.iter().any(|stored| stored.file.kind == ResultKind::FailedRows);
         if failed > 0 && !lists_failed {
             let message = format!("{failed} items failed, but the manifest lists no file of failed rows.");
             return Err(found(AuditCode::ManifestDiffers, message, job.attempt));
