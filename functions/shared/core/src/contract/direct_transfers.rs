@@ -31,7 +31,6 @@ pub async fn direct_transfers<S: Client>(make: impl AsyncFn() -> S) {
         a_presigned_request_names_its_object,
         parts_make_one_object,
         parts_are_listed_by_number_regardless_of_their_arrival,
-        an_upload_is_not_completed_with_a_part_that_was_replaced,
         an_upload_in_parts_is_completed_once,
         an_aborted_upload_in_parts_is_gone,
         a_function_can_store_parts_itself,
@@ -109,15 +108,6 @@ async fn parts_are_listed_by_number_regardless_of_their_arrival(store: &impl Cli
     send_part(store, &multipart, 2, bytes(20, b'y')).await;
     let listed = store.parts(KEY, &multipart).await.unwrap();
     assert_eq!((listed.len(), listed[1].size), (3, 20), "a part that is sent again replaces the first one");
-}
-
-async fn an_upload_is_not_completed_with_a_part_that_was_replaced(store: &impl Client) {
-    let multipart = store.begin_multipart(KEY, "text/csv").await.unwrap();
-    let first = store.put_part(KEY, &multipart, 1, bytes(3, b'a')).await.unwrap();
-    let second = store.put_part(KEY, &multipart, 1, bytes(3, b'b')).await.unwrap();
-    assert!(matches!(store.complete_multipart(KEY, &multipart, &[first]).await, Err(PortError::Changed)));
-    store.complete_multipart(KEY, &multipart, &[second]).await.unwrap();
-    assert_eq!(store.read(KEY).await.unwrap(), "bbb");
 }
 
 async fn an_upload_in_parts_is_completed_once(store: &impl Client) {

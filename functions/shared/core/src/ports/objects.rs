@@ -120,7 +120,8 @@ pub trait MultipartObjects: Send + Sync {
     /// Completes the upload: these parts become one object.
     ///
     /// # Errors
-    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was replaced since.
+    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was
+    /// replaced since; the S3 server of the adapter tests does not look.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 
     /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
