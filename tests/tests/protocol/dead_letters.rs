@@ -14,7 +14,6 @@ use rowmill_core::model::job::StopCode;
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
 use rowmill_core::model::states::Status;
 use rowmill_core::ports::{DeadLetters, Jobs};
-
 use uuid::Uuid;
 
 use crate::chunks_of;

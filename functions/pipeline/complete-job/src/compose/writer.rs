@@ -242,7 +242,7 @@ impl<'a> ResultWriter<'a> {
         match self.to.multipart.complete_multipart(key, id, parts).await {
             // Joined before: by a request whose reply was lost, or by a run that lost its lease.
             Err(PortError::NotFound) if self.to.objects.head(key).await?.size == self.file.bytes => Ok(()),
-            // Another run has replaced one of the parts.
+            // Another run has replaced one of the parts, or it is gone.
             Err(PortError::Changed) => Err(PortError::NotFound),
             joined => joined,
         }
@@ -347,6 +347,18 @@ mod tests {
         assert!(matches!(second.finish(true).await, Err(PortError::NotFound)), "its second part was replaced");
         let joined = third.finish(true).await.unwrap();
         assert_eq!(stored(&objects, &joined).await.last(), Some(&b'3'));
+    }
+
+    #[tokio::test]
+    async fn a_file_with_a_missing_part_is_not_completed() {
+        let objects = InMemoryObjects::default();
+        let mut resumed = begun(&objects).await(2);
+        let missing = UploadedPart { number: 2, etag: "e".into(), size: 5 };
+        resumed.file.multipart.as_mut().unwrap().parts.push(missing);
+        resumed.file.bytes += 5;
+        let key = resumed.key();
+        assert!(matches!(resumed.finish(true).await, Err(PortError::NotFound)));
+        assert!(objects.read(&key).await.is_err());
     }
 
     #[tokio::test]

@@ -120,8 +120,8 @@ pub trait MultipartObjects: Send + Sync {
     /// Completes the upload: these parts become one object.
     ///
     /// # Errors
-    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was
-    /// replaced since; the S3 server of the adapter tests does not look.
+    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was replaced since, or is not
+    /// stored. The S3 server of the adapter tests does not compare entity tags.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 
     /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
