@@ -10,7 +10,7 @@ from changes.shape import expect_parameters, named
 
 def parse_bodies_quickly(iam_actions, dynamodb) -> None:
     """To find out what a request does, the emulator parses its body up to four times, by Python's own parser. Here it parses
-    it once, and by a compiled parser. Nothing changes what was parsed; the handler of the request parses a body of its own."""
+    it once, and by a compiled parser. Then the handler of the request takes what was parsed, and may change it."""
     last = (None, None)
 
     def parse_once(body, **options):
@@ -21,7 +21,13 @@ def parse_bodies_quickly(iam_actions, dynamodb) -> None:
             last = (body, parsed)
         return parsed
 
-    for module, loads in ((iam_actions, parse_once), (dynamodb, parse)):
+    def take(body, **options):
+        nonlocal last
+        parsed = parse_once(body, **options)
+        last = (None, None)
+        return parsed
+
+    for module, loads in ((iam_actions, parse_once), (dynamodb, take)):
         named(named(module, "json"), "loads")
         module.json = types.SimpleNamespace(**{**vars(json), "loads": loads})
 

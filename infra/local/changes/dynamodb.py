@@ -7,13 +7,16 @@ import marshal
 import types
 from typing import NamedTuple
 
+import orjson
+
 from changes.shape import expect_parameters, named
 
 # The texts of statements are those of the functions, so there are few. If a client makes more, the memo begins anew.
 TEXTS_MAX = 1000
 STATEMENTS_MAX = 25
 COMPARABLE = {"S", "N", "B"}
-FLAT = {"S", "BOOL", "NULL"}
+UNCHECKED = {"S", "BOOL", "NULL"}
+DIGITS_MAX = 38
 
 
 def execute_batches_directly(dynamodb) -> None:
@@ -52,7 +55,8 @@ def execute_batches_directly(dynamodb) -> None:
             return condition_failed(statement, item)
         # Attributes are replaced as a whole, so the old and the new item may share the others.
         changed = {**item, **{name: values[at] for name, at in write.assignments}}
-        if size_of(changed) > size_max:
+        # The JSON of an item is longer than the item, and quicker to measure.
+        if len(orjson.dumps(changed)) > size_max and size_of(changed) > size_max:
             return None
         set_item(table, *key, changed)
         return 200, None, None
@@ -103,13 +107,27 @@ def execute_batches_directly(dynamodb) -> None:
 
 
 def is_flat(value) -> bool:
-    """Whether it is a text, or a map of texts, flags and nulls: then it needs no further check."""
-    if type(value) is not dict or len(value) != 1:
-        return False
-    for kind, content in value.items():
-        if kind == "M" and type(content) is dict:
-            return all(type(part) is dict and len(part) == 1 and not FLAT.isdisjoint(part) for part in content.values())
-        return kind in FLAT
+    """Whether it is a text or a plain number, or a map of texts, plain numbers, flags and nulls: then it needs no further
+    check."""
+    try:
+        ((kind, content),) = value.items()
+        if kind != "M":
+            return is_leaf(kind, content)
+        for part in content.values():
+            ((kind, content),) = part.items()
+            if not is_leaf(kind, content):
+                return False
+    except (AttributeError, ValueError):
+        return False  # no attribute value
+    return True
+
+
+def is_leaf(kind, content) -> bool:
+    return kind in UNCHECKED or kind == "N" and is_plain_number(content)
+
+
+def is_plain_number(text) -> bool:
+    return type(text) is str and text.isdigit() and text.isascii() and len(text) <= DIGITS_MAX
 
 
 class PlainWrite(NamedTuple):
