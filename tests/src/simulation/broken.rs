@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{CommitAnswer, Leased, PortError, Tallies};
 

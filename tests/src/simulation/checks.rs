@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use futures::FutureExt;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, StopCode};
-use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Counts, Tally, Totals};
 use rowmill_core::progress::job_view::JobView;
 

@@ -9,8 +9,8 @@ use futures::stream;
 use rowmill_api::cost::Usage;
 use rowmill_aws::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Job, Lease};
-use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{
     Admissions, Ceilings, Completion, Completions, CreateError, Created, Leased, Leases, NewJob,

@@ -16,10 +16,10 @@ use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Job, Lease, Redrive, Stop, StopCode};
 use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
-use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Created,

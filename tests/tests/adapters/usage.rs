@@ -7,7 +7,7 @@ use rowmill_aws::dynamodb::DynamoDbJobStore;
 use rowmill_aws::usage_shares::UsageShares;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
-use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
     Admissions, CommitAnswer, Completion, Completions, Created, Jobs, Leased, Leases, Splits, Tallies,

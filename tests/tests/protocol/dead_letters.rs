@@ -11,8 +11,8 @@ use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{DeadLetters, Jobs};
 use uuid::Uuid;
 

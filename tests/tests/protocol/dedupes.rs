@@ -9,7 +9,7 @@ use acceptance::world::World;
 use create_job::create::{Accepted, CreateJobError};
 use create_job::request::CreateJobRequest;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::{Ceilings, Jobs};
 use serde_json::{Value, json};
 

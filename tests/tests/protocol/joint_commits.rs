@@ -8,8 +8,8 @@ use acceptance::world::World;
 use process_items::process::ChunkEnd;
 use process_items::run::RunError;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::json;
 

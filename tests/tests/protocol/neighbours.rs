@@ -11,8 +11,8 @@ use process_items::handler::handle;
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Jobs, ObjectHead, Objects, PortError, PortResult};
 
 use crate::chunks_of;

@@ -8,8 +8,8 @@ use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::keys;
-use rowmill_core::model::states::{JobOutcome, Status};
 use rowmill_core::ports::{Admission, Ceilings, Jobs, Objects, Queue, Tallies};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::World;
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
 

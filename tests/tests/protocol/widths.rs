@@ -9,8 +9,8 @@ use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
 use serde_json::{Value, json};
 

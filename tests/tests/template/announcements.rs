@@ -2,8 +2,8 @@
 
 use rowmill_core::fixtures;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::{Status, Transition};
 use rowmill_core::model::job_event::JobEvent;
-use rowmill_core::model::states::{Status, Transition};
 use serde_json::{Value, json};
 
 use crate::{DAY_SECONDS, properties, target, template};

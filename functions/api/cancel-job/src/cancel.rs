@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Stopped, WriteLost};
 
 /// The use case and the ports it works through.

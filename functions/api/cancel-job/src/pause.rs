@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Clock, JobStore, PortError, Queue, WriteLost};
 
 /// The use case and the ports it works through.

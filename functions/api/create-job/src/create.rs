@@ -13,13 +13,13 @@ use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_api::request::DedupeBy;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, JobWarning, Priority};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
-use rowmill_core::model::states::Status;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{

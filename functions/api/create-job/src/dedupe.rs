@@ -1,8 +1,8 @@
 //! The dedupe key: a name for what a job does, by which the owner's next request finds it.
 
 use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::spec::{Source, Spec};
-use rowmill_core::model::states::Status;
 use serde_json::{Value, json};
 
 use crate::request::{CreateJobRequest, digest};

@@ -15,7 +15,7 @@ use rowmill_aws::http::{
 };
 use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::ports::{JobFilter, PortError, StateFilter};
 use rowmill_core::progress::job_reader::JobReader;
 

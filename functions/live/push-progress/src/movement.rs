@@ -55,7 +55,7 @@ fn has_ended(before: Option<&Job>, after: &Job) -> bool {
 mod tests {
     use super::*;
     use rowmill_core::fixtures;
-    use rowmill_core::model::states::Status;
+    use rowmill_core::model::job::states::Status;
 
     fn job(attempt: u32, status: Status) -> Job {
         Job { attempt, status, ..fixtures::job() }

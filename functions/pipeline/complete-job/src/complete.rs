@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::CompletionMessage;
 use rowmill_core::model::results::{Manifest, Results};
 use rowmill_core::model::spec::Spec;
-use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
 use rowmill_core::progress::job_view;

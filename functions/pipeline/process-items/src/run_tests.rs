@@ -8,10 +8,10 @@ use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
-use rowmill_core::model::states::Status;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{
     Clock, Completion, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS, WriteLost,
 };

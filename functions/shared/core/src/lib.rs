@@ -15,7 +15,7 @@
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
 //! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function
-//! crates. Read [`model::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
+//! crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
 //! how to write a job type.
 
 #![warn(missing_docs)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use acceptance::world::World;
 use rowmill_api::audit::{AuditVerdict, AuditView};
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::Tallies;
 use serde_json::json;
 

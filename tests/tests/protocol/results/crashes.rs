@@ -7,8 +7,8 @@ use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::CompletionMessage;
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Jobs, Queue};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! The failed-rows files, their correction in a redrive, and outputs that expired before the redrive.
 
 use acceptance::world::World;
-use rowmill_core::model::states::JobOutcome;
+use rowmill_core::model::job::states::JobOutcome;
 use serde_json::json;
 
 use super::{TIMES, left_out, partly_bad, result, results, transform};

@@ -66,7 +66,7 @@ impl RowChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::model::states::Status;
+    use rowmill_core::model::job::states::Status;
     use serde_json::{Value, json};
 
     fn image(status: &str) -> Value {

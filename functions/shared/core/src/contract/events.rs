@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::{at, run_checks};
 use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
-use crate::model::states::{JobOutcome, Status};
 use crate::ports::Events;
 
 /// A bus whose events a test can take.

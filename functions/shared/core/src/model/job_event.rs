@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job::{Job, JobError};
-use crate::model::states::{JobOutcome, Status};
 
 /// The version of the format of the events. It is increased with every change that a consumer could notice.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use crate::fixtures;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job::{Job, Lease, Redrive, Stop, StopCode};
 use crate::model::job_event::JobEvent;
-use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 
 fn at(second: i64) -> Timestamp {

@@ -18,8 +18,6 @@ pub mod request_limits;
 pub mod results;
 pub mod run_output;
 pub mod spec;
-pub mod states;
-pub mod stop;
 pub mod tally;
 pub mod upload;
 pub mod warnings;

@@ -6,7 +6,7 @@ pub use rowmill_api::status::Stage;
 use rowmill_api::status::{PauseCode, PausedBy};
 
 use crate::model::job::Job;
-use crate::model::states::{JobOutcome, Status};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 use crate::ports::{JobStore, PortError};
 use crate::progress::counters::Counters;

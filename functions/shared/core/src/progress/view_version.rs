@@ -1,7 +1,7 @@
 //! The version of a job's view: a number by which a client tells a newer view from an older one.
 
 use crate::model::job::Job;
-use crate::model::states::Status;
+use crate::model::job::states::Status;
 use crate::progress::counters::Counters;
 
 /// The bits of the attempt, of the phase and of the progress: 53 together, so that every version is exact as a double.

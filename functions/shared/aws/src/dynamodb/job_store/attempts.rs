@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError, Stopped};
 
 use super::job_row::{job_item, job_key, job_of, status_value, stop_text, wake_shard};

@@ -3,7 +3,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 
 use super::DynamoDbJobStore;

@@ -3,7 +3,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::{Leased, Leases, PortError};
 
 use super::job_row::status_value;

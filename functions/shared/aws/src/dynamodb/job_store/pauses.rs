@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::states::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::{Pauses, PortError, Resent, WriteLost};
 
 use super::job_row::{breaker_pause_text, status_value, wake_shard};

@@ -3,8 +3,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, JobWarning};
-use rowmill_core::model::states::Status;
 use rowmill_core::ports::{PortError, Splits, WriteLost};
 use rowmill_core::text::Position;
 

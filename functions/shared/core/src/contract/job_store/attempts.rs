@@ -2,8 +2,8 @@ use futures::future::join_all;
 
 use super::fixtures::{ROOM, created, end, ended, guid, lease, new_job, refused, run, running, stop, taken};
 use crate::contract::at;
+use crate::model::job::states::Status;
 use crate::model::job::{Job, Redrive, StopCode};
-use crate::model::states::Status;
 use crate::model::tally::Counts;
 use crate::ports::{
     Admission, Ceilings, Completion, CreateError, Created, Due, Full, JobStore, Leased, NewAttempt, NewJob, PortError,

@@ -3,7 +3,7 @@ use crate::contract::at;
 use crate::model::breaker::BreakerPause;
 use crate::model::ids::JobGuid;
 use crate::model::job::StopCode;
-use crate::model::states::Status;
+use crate::model::job::states::Status;
 use crate::ports::{Completion, Due, JobStore, Stopped, WAKE_SHARDS};
 
 fn why() -> BreakerPause {

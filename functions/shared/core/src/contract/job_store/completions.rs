@@ -4,9 +4,9 @@ use futures::future::join_all;
 
 use super::fixtures::{ROOM, created, end, guid, lease, new_job, run, running, stop, usage};
 use crate::contract::at;
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job::{Job, StopCode};
 use crate::model::results::Results;
-use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 use crate::ports::{
     Admission, Ceilings, Completion, CreateError, Created, JobStore, Leased, NewJob, Stopped, WriteLost,

@@ -3,10 +3,10 @@ use uuid::Uuid;
 
 use crate::contract::at;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job::{Job, Lease, Stop, StopCode};
 use crate::model::results::Results;
 use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
-use crate::model::states::{JobOutcome, Status};
 use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use crate::ports::{
     Ceilings, CommitAnswer, Completion, Created, Idempotency, JobStore, Leased, NewJob, PortError, WriteLost,

@@ -2,7 +2,7 @@ use super::fixtures::{created, end, guid, lease, new_job, stop, taken};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::StopCode;
-use crate::model::states::{JobOutcome, Status};
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, Leased, PortError, StateFilter};
 

@@ -1,6 +1,6 @@
 use super::fixtures::{created, lease, refused, run, running, taken};
 use crate::contract::at;
-use crate::model::states::Status;
+use crate::model::job::states::Status;
 use crate::ports::JobStore;
 
 pub async fn the_first_lease_makes_a_waiting_job_run(store: &impl JobStore) {

@@ -2,7 +2,7 @@ use super::fixtures::{created, end, lease, lost_job, refused, run, running, stop
 use crate::contract::at;
 use crate::model::ids::JobGuid;
 use crate::model::job::StopCode;
-use crate::model::states::Status;
+use crate::model::job::states::Status;
 use crate::ports::{Completion, Due, JobStore, Resent, Stopped, WAKE_SHARDS, WriteLost};
 use crate::text::Position;
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::JobGuid;
+use crate::model::job::states::{Status, Transition};
 use crate::model::job::{Job, Stop, StopCode};
-use crate::model::states::{Status, Transition};
 use crate::ports::{Attempts, NewAttempt, PortError, RedriveError, Stopped};
 
 #[async_trait]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, RunId};
-use crate::model::states::Status;
+use crate::model::job::states::Status;
 use crate::ports::{Completion, Completions, WriteLost};
 
 #[async_trait]

@@ -5,7 +5,7 @@ use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::job::Lease;
-use crate::model::states::Transition;
+use crate::model::job::states::Transition;
 use crate::ports::{Leased, Leases, PortError};
 
 #[async_trait]

@@ -6,7 +6,7 @@ use crate::in_memory::lock;
 use crate::model::breaker::BreakerPause;
 use crate::model::ids::JobGuid;
 use crate::model::job::Job;
-use crate::model::states::Transition;
+use crate::model::job::states::Transition;
 use crate::ports::{Pauses, PortError, Resent, WriteLost};
 
 #[async_trait]

@@ -3,8 +3,8 @@ use jiff::Timestamp;
 
 use super::admissions::{Ceilings, Full};
 use crate::model::ids::JobGuid;
+use crate::model::job::states::Transition;
 use crate::model::job::{Job, Redrive, SplitState, Stop};
-use crate::model::states::Transition;
 use crate::ports::PortError;
 use crate::text::Position;
 

@@ -6,9 +6,9 @@ use rowmill_api::cost::Usage;
 
 use super::write_lost::WriteLost;
 use crate::model::ids::{JobGuid, RunId};
+use crate::model::job::states::{JobOutcome, Status, Transition};
 use crate::model::job::{Job, SplitState, Stop, StopCode, outcome};
 use crate::model::results::Results;
-use crate::model::states::{JobOutcome, Status, Transition};
 use crate::model::tally::{Counts, Totals};
 use crate::ports::expiry;
 

@@ -3,8 +3,8 @@ use jiff::Timestamp;
 
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
+use crate::model::job::states::{JobOutcome, Status};
 use crate::model::spec::Spec;
-use crate::model::states::{JobOutcome, Status};
 use crate::ports::PortError;
 
 /// Reading jobs.

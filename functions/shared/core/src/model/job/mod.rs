@@ -1,5 +1,8 @@
 //! The job row: the small part of a job that is written often. The part that never changes is its [`Spec`].
 
+pub mod states;
+pub mod stop;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,11 +14,11 @@ use serde_json::{Map, Value};
 
 use crate::model::breaker::BreakerPause;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
+use crate::model::job::states::{JobOutcome, Status, Transition};
+pub use crate::model::job::stop::Stop;
 use crate::model::records::DATASET_WEIGHT;
 use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
-use crate::model::states::{JobOutcome, Status, Transition};
-pub use crate::model::stop::Stop;
 use crate::model::tally::Counts;
 use crate::model::warnings;
 use crate::text::Position;
