@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use rowmill_core::model::breaker::{Breaker, BreakerPause};
+use rowmill_api::cost::Usage;
+use rowmill_core::model::breaker::Breaker;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
-use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::spec::Spec;
@@ -21,11 +22,10 @@ use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
-    Completions, CreateError, Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases,
-    MultipartObjects, NewAttempt, NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Pauses, PortError,
-    Queue, RedriveError, Resent, Splits, Stopped, Tallies, UploadStore, UploadedPart, WakeUps, WriteLost,
+    Completions, CreateError, Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
+    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, Tallies,
+    UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
-use rowmill_core::text::Position;
 
 /// When the process dies, relative to a call of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -224,16 +224,8 @@ mortal!(Jobs {
     jobs(owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>;
 });
 
-mortal!(Leases {
-    lease(job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError>;
-    release(job: JobGuid, holder: RunId) -> Result<(), PortError>;
-});
-
-mortal!(Splits {
-    count_tally(job: JobGuid, attempt: u32, by: RunId, tally: u32, end: Position, now: Timestamp) -> Result<(), WriteLost>;
-    warn(job: JobGuid, attempt: u32, by: RunId, warnings: &[JobWarning], now: Timestamp) -> Result<(), WriteLost>;
-    pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>;
-    finish_split(job: JobGuid, attempt: u32, by: RunId, at_end: bool, now: Timestamp) -> Result<Job, WriteLost>;
+mortal!(Updates {
+    update(seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError>;
 });
 
 mortal!(Tallies {
@@ -255,21 +247,10 @@ mortal!(Checkpoints {
 });
 
 mortal!(Attempts {
-    stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
-    note_first_chunk(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>;
     redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>;
 });
 
-mortal!(Pauses {
-    pause(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
-    pause_by_breaker(job: JobGuid, attempt: u32, why: &BreakerPause, look_at: Timestamp) -> Result<Job, WriteLost>;
-    resume(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>;
-    resume_by_breaker(job: JobGuid, attempt: u32, pauses: u32, now: Timestamp) -> Result<Job, WriteLost>;
-    note_resent(job: JobGuid, resent: Resent, now: Timestamp) -> Result<bool, PortError>;
-});
-
 mortal!(Completions {
-    pause_composition(job: JobGuid, attempt: u32, by: RunId, state: RunId, now: Timestamp) -> Result<(), WriteLost>;
     complete(completion: &Completion) -> Result<(), WriteLost>;
 });
 
@@ -280,5 +261,5 @@ mortal!(DeadLetters {
 
 mortal!(WakeUps {
     due(shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
-    wake_later(due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>;
+    put_off(due: Due, next: Timestamp) -> Result<(), PortError>;
 });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::use_cases::Limits;
-use acceptance::world::World;
+use acceptance::world::{World, change};
 use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
 use process_items::process::ChunkEnd;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Stop, StopCode};
-use rowmill_core::ports::{Admission, Attempts, Ceilings, Clock, JobFilter, Jobs, PortError, Tallies};
+use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, Jobs, PortError, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 use split_job::split::SplitEnd;
@@ -147,7 +147,7 @@ async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
                 world.objects.delete(&rowmill_core::model::keys::upload(file));
             } else {
                 let stop = Stop::source_changed("was replaced", None, world.clock.now());
-                world.jobs.stop(job, 1, &stop).await.unwrap();
+                change(&*world.jobs, job, |job| job.stop(&stop)).await;
             }
             // Messages whose send lost its reply are delivered after the splitter has ended the split.
             let early = world.chunks.take();

@@ -66,7 +66,7 @@ const CORNERS: [&str; 48] = [
     "checkpoint lost",
     "checkpoint moved, continued",
     "redriven, completed by nothing",
-    "resumed by the breaker",
+    "resumed after a pause by the breaker",
     "sent on Items(High)",
     "sent on Items(Low)",
     "sent on Splits(High)",
@@ -105,6 +105,11 @@ fn a_joint_commit_that_looks_at_one_mark_only_is_caught() {
 #[test]
 fn a_tally_closed_before_its_last_commit_is_caught() {
     is_caught(Broken::CloseBeforeCommit);
+}
+
+#[test]
+fn an_update_without_its_condition_is_caught() {
+    is_caught(Broken::UpdateWithoutCondition);
 }
 
 #[test]

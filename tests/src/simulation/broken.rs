@@ -1,12 +1,13 @@
 //! Faults in the protocol. They show that the simulation finds each of them.
 
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{CommitAnswer, Leased, PortError, Tallies};
+use rowmill_core::ports::{CommitAnswer, Jobs, PortError, Tallies, UpdateAnswer, Updates};
 
 use super::gate_jobs::GatedJobs;
 
@@ -20,6 +21,8 @@ pub enum Broken {
     CommitWithoutCondition,
     /// Chunks that commit together are committed if the first of them is not committed yet.
     JointCommitLooksAtOneMark,
+    /// An update of the job row is written even if another one was first.
+    UpdateWithoutCondition,
     /// A tally is folded by the run that is about to commit its last chunk, instead of after that commit.
     CloseBeforeCommit,
     /// The sweep never runs.
@@ -58,10 +61,36 @@ pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
     }
 }
 
-/// The answer to a splitter that takes the lease and does not know how many tallies it may send ahead.
-pub(super) fn unbounded(broken: Broken, answer: Leased) -> Leased {
+/// Updates the job row as this store does.
+pub(super) async fn update(
+    broken: Broken,
+    store: &InMemoryJobStore,
+    seen: &Job,
+    next: &Job,
+    ahead: Usage,
+) -> Result<UpdateAnswer, PortError> {
+    let is_resume = seen.is_paused() && next.resend_from == Some(0);
+    let refused = || UpdateAnswer::Refused(Job { attempt: seen.attempt + 1, ..seen.clone() });
+    match broken {
+        Broken::BreakerPausesNothing if next.breaker_pause.is_some() && !seen.is_paused() => Ok(refused()),
+        Broken::BreakerForgets if seen.breaker_pause.is_some() && is_resume => Ok(refused()),
+        Broken::ResumeForgetsATally if is_resume => {
+            store.update(seen, &Job { resend_from: Some(1), ..next.clone() }, ahead).await
+        }
+        Broken::UpdateWithoutCondition => {
+            let revision = store.job(seen.job_guid).await?.revision;
+            store.update(&Job { revision, ..seen.clone() }, next, ahead).await
+        }
+        _ => store.update(seen, next, ahead).await,
+    }
+}
+
+/// The answer to a splitter that does not know how many tallies it may send ahead.
+pub(super) fn unbounded(broken: Broken, answer: UpdateAnswer) -> UpdateAnswer {
     match answer {
-        Leased::Taken(row) if broken == Broken::TallySentEarly => Leased::Taken(Job { tallies_ahead: None, ..row }),
+        UpdateAnswer::Written(row) if broken == Broken::TallySentEarly => {
+            UpdateAnswer::Written(Job { tallies_ahead: None, ..row })
+        }
         answer => answer,
     }
 }

@@ -5,27 +5,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rowmill_api::cost::Usage;
 use rowmill_core::in_memory::InMemoryJobStore;
-use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
-use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Stop};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError,
-    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, Leased, Leases, NewAttempt, NewJob, Pauses, PortError,
-    RedriveError, Resent, Splits, Stopped, Tallies, WAKE_SHARDS, WakeUps, WriteLost,
+    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError, RedriveError, Tallies,
+    UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
 };
-use rowmill_core::text::Position;
 
 use super::broken::Broken;
 use super::gates;
 use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 use super::queues::Queues;
-use super::trace::{Brief, chunk_name, job_name};
+use super::trace::{Brief, changes, chunk_name, job_name};
 
 /// The gate before the job store.
 pub struct GatedJobs {
@@ -99,42 +98,27 @@ gates!(Jobs for GatedJobs {
     }
 });
 
-gates!(Leases for GatedJobs {
-    Write release(job: JobGuid, holder: RunId) -> Result<(), PortError>,
-        ["{}, {holder}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
+gates!(Updates for GatedJobs {
     {
-        async fn lease(&self, job: JobGuid, attempt: u32, lease: Lease, now: Timestamp) -> Result<Leased, PortError> {
-            let what = || format!("{}, attempt {attempt}, {}", job_name(job), lease.holder);
+        async fn update(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError> {
+            let job = seen.job_guid;
+            let what = || format!("{}, attempt {}: {}", job_name(job), seen.attempt, changes(seen, next));
             let effect = async {
-                let answer = self.store.lease(job, attempt, lease, now).await?;
+                let answer = super::broken::update(self.broken, &self.store, seen, next, ahead).await?;
                 self.hub.check(self.invariants.job_moved(job));
+                if matches!(answer, UpdateAnswer::Written(_)) {
+                    if seen.breaker_pause.is_some() && next.resend_from.is_some() {
+                        self.invariants.reach("resumed after a pause by the breaker");
+                    }
+                    if seen.resend_from.is_some() && next.resend_from.is_none() && next.pauses == seen.pauses {
+                        self.hub.check(self.invariants.all_resent(job, &self.queues));
+                    }
+                }
                 Ok(super::broken::unbounded(self.broken, answer))
             };
-            self.hub.through(CallKind::Write, "lease", what, effect).await
+            self.hub.through(CallKind::Write, "update", what, effect).await
         }
     }
-});
-
-gates!(Splits for GatedJobs {
-    Write count_tally(
-        job: JobGuid, attempt: u32, holder: RunId, number: u32, next: Position, now: Timestamp
-    ) -> Result<(), WriteLost>,
-        ["{}, tally {number}, up to row {}", job_name(job), next.row],
-        check |all, _answer| all.job_moved(job);
-    Write warn(
-        job: JobGuid, attempt: u32, holder: RunId, warnings: &[JobWarning], now: Timestamp
-    ) -> Result<(), WriteLost>,
-        ["{}, attempt {attempt}, {} warnings", job_name(job), warnings.len()],
-        check |all, _answer| all.job_moved(job);
-    Write pause_split(job: JobGuid, attempt: u32, holder: RunId, now: Timestamp) -> Result<(), WriteLost>,
-        ["{}, attempt {attempt}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
-    Write finish_split(
-        job: JobGuid, attempt: u32, holder: RunId, at_end: bool, now: Timestamp
-    ) -> Result<Job, WriteLost>,
-        ["{}, attempt {attempt}, at end: {at_end}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
 });
 
 gates!(Tallies for GatedJobs {
@@ -212,86 +196,12 @@ gates!(Checkpoints for GatedJobs {
 });
 
 gates!(Attempts for GatedJobs {
-    Write stop(job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>,
-        ["{}, attempt {attempt}, {}", job_name(job), stop.code.as_str()],
-        check |all, _answer| all.job_moved(job);
-    Write note_first_chunk(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>,
-        ["{}, attempt {attempt}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
     Transaction redrive(attempt: &NewAttempt) -> Result<Job, RedriveError>,
         ["{}, to attempt {}", job_name(attempt.seen.job_guid), attempt.seen.attempt + 1],
         check |all, answer| if answer.is_ok() { all.redriven(attempt.seen.job_guid) } else { Ok(()) };
 });
 
-gates!(Pauses for GatedJobs {
-    Write pause(job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost>,
-        ["{}, attempt {attempt}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
-    {
-        async fn pause_by_breaker(
-            &self, job: JobGuid, attempt: u32, why: &BreakerPause, look_at: Timestamp
-        ) -> Result<Job, WriteLost> {
-            let effect = async {
-                if self.broken == Broken::BreakerPausesNothing {
-                    return Err(WriteLost::Condition(Box::new(self.store.job(job).await?)));
-                }
-                let answer = self.store.pause_by_breaker(job, attempt, why, look_at).await;
-                self.hub.check(self.invariants.job_moved(job));
-                answer
-            };
-            self.hub.through(CallKind::Write, "pause_by_breaker", || format!("{}, attempt {attempt}", job_name(job)), effect).await
-        }
-
-        async fn resume_by_breaker(
-            &self, job: JobGuid, attempt: u32, pauses: u32, now: Timestamp
-        ) -> Result<Job, WriteLost> {
-            let effect = async {
-                if self.broken == Broken::BreakerForgets {
-                    return Err(WriteLost::Condition(Box::new(self.store.job(job).await?)));
-                }
-                let answer = self.store.resume_by_breaker(job, attempt, pauses, now).await;
-                self.hub.check(self.invariants.job_moved(job));
-                if answer.is_ok() {
-                    self.invariants.reach("resumed by the breaker");
-                }
-                answer
-            };
-            let what = || format!("{}, attempt {attempt}, pauses {pauses}", job_name(job));
-            self.hub.through(CallKind::Write, "resume_by_breaker", what, effect).await
-        }
-
-        async fn resume(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, WriteLost> {
-            let effect = async {
-                let answer = self.store.resume(job, attempt, now).await;
-                if self.broken == Broken::ResumeForgetsATally && answer.is_ok() {
-                    self.store.edit_job(job, |row| row.resend_from = Some(1));
-                }
-                self.hub.check(self.invariants.job_moved(job));
-                answer
-            };
-            self.hub.through(CallKind::Write, "resume", || format!("{}, attempt {attempt}", job_name(job)), effect).await
-        }
-
-        async fn note_resent(&self, job: JobGuid, resent: Resent, now: Timestamp) -> Result<bool, PortError> {
-            let effect = async {
-                let answer = self.store.note_resent(job, resent, now).await;
-                self.hub.check(self.invariants.job_moved(job));
-                if let (Ok(true), None) = (&answer, resent.next) {
-                    self.hub.check(self.invariants.all_resent(job, &self.queues));
-                }
-                answer
-            };
-            self.hub.through(CallKind::Write, "note_resent", || format!("{}, {resent:?}", job_name(job)), effect).await
-        }
-    }
-});
-
 gates!(Completions for GatedJobs {
-    Write pause_composition(
-        job: JobGuid, attempt: u32, holder: RunId, state: RunId, now: Timestamp
-    ) -> Result<(), WriteLost>,
-        ["{}, attempt {attempt}, {state}", job_name(job)],
-        check |all, _answer| all.job_moved(job);
     Transaction complete(completion: &Completion) -> Result<(), WriteLost>,
         [
             "{}, {}, {}",
@@ -311,8 +221,7 @@ gates!(DeadLetters for GatedJobs {
 });
 
 gates!(WakeUps for GatedJobs {
-    Write wake_later(due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>,
-        ["{}, recoveries {recoveries}", job_name(due.job)],
+    Write put_off(due: Due, next: Timestamp) -> Result<(), PortError>, ["{}", job_name(due.job)],
         check |all, _answer| all.job_moved(due.job);
     {
         async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {

@@ -12,7 +12,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, Full, JobPage, Leased, ObjectHead, Stopped, UploadedPart,
+    BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, Full, JobPage, ObjectHead, UpdateAnswer, UploadedPart,
 };
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -191,22 +191,21 @@ impl Brief for Totals {
     }
 }
 
-impl Brief for Leased {
+impl Brief for UpdateAnswer {
     fn brief(&self) -> String {
         match self {
-            Self::Taken(job) => format!("taken: {}", job.brief()),
+            Self::Written(job) => format!("written: {}", job.brief()),
+            Self::WrittenBefore(job) => format!("written before: {}", job.brief()),
             Self::Refused(job) => format!("refused: {}", job.brief()),
         }
     }
 }
 
-impl Brief for Stopped {
-    fn brief(&self) -> String {
-        match self {
-            Self::Now(job) => format!("now: {}", job.brief()),
-            Self::Not(job) => format!("not: {}", job.brief()),
-        }
-    }
+/// The fields that an update of the job row changes.
+pub fn changes(seen: &Job, next: &Job) -> String {
+    let (seen, next) = (format!("{seen:#?}"), format!("{next:#?}"));
+    let fields = next.lines().filter(|line| !seen.contains(line));
+    fields.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 impl Brief for Commit {

@@ -30,8 +30,9 @@ use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{Clock, Leases, RecordStore};
+use rowmill_core::ports::{Clock, JobStore, RecordStore};
 use rowmill_core::progress::job_reader::JobReader;
+use rowmill_core::progress::update::update_job;
 use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
@@ -259,7 +260,8 @@ impl World {
     /// A run of `split-job` takes a job up for this time, and does nothing else.
     pub async fn take_up(&self, job: JobGuid, for_time: Duration) {
         let lease = Lease { holder: self.splitter.entropy.run_id(), until: self.deadline_in(for_time) };
-        self.jobs.lease(job, 1, lease, self.clock.now()).await.expect("the job is active");
+        let now = self.clock.now();
+        change(&*self.jobs, job, |job| job.take(lease, now)).await;
     }
 
     /// Cancels a job.
@@ -286,4 +288,13 @@ impl World {
     pub fn deadline_in(&self, time: Duration) -> Timestamp {
         self.clock.now() + time
     }
+}
+
+/// Carries out a transition of a job.
+///
+/// # Panics
+/// If it does not start from this job.
+pub async fn change(jobs: &dyn JobStore, job: JobGuid, transition: impl Fn(&Job) -> Option<Job> + Send + Sync) -> Job {
+    let seen = jobs.job(job).await.expect("the job is there");
+    update_job(jobs, &seen, transition).await.expect("the store is there").done().expect("the transition starts here")
 }

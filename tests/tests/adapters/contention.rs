@@ -12,15 +12,13 @@ use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::tally::Counts;
-use rowmill_core::ports::{
-    Admissions, Ceilings, Completion, Completions, CreateError, Created, Leased, Leases, NewJob,
-};
+use rowmill_core::ports::{Admissions, Ceilings, Completion, Completions, CreateError, Created, NewJob};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::contended_server::ContendedServer;
 use crate::dynamodb_server::create_job_tables;
-use crate::lost_replies::{at, new_job};
+use crate::lost_replies::{at, change, new_job};
 
 /// How many jobs end, and how many begin.
 const JOBS: u128 = 200;
@@ -65,10 +63,7 @@ impl World {
         let new = job(number, ceilings);
         assert_eq!(self.store.create(&new).await.unwrap(), Created::New);
         let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
-        let Leased::Taken(job) = self.store.lease(new.job.job_guid, 1, lease, at(1)).await.unwrap() else {
-            panic!("refused")
-        };
-        job
+        change(&self.store, new.job.job_guid, |job| job.take(lease, at(1))).await
     }
 
     async fn end(&self, seen: &Job) {

@@ -23,8 +23,7 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Created,
-    DeadLetters, Due, Idempotency, Jobs, Leased, Leases, NewAttempt, NewJob, RecordStore, Stopped, Tallies,
-    WAKE_SHARDS, WakeUps,
+    DeadLetters, Idempotency, Jobs, NewAttempt, NewJob, RecordStore, Tallies, UpdateAnswer, Updates,
 };
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 use uuid::Uuid;
@@ -100,7 +99,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
     let new = new_job();
     assert_eq!(store.create(&new).await.unwrap(), Created::New);
     let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
-    let Leased::Taken(seen) = store.lease(new.job.job_guid, 1, lease, at(1)).await.unwrap() else { panic!("refused") };
+    let seen = change(store, new.job.job_guid, |job| job.take(lease, at(1))).await;
     let completion = Completion {
         seen,
         status: Status::Completed,
@@ -127,8 +126,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
     assert_eq!(store.create(&new).await.unwrap(), Created::New, "made again by the caller");
 
     let holder = RunId::from_bytes([1; 7]);
-    let leased = store.lease(job, 1, Lease { holder, until: at(50) }, at(1)).await.unwrap();
-    assert!(matches!(leased, Leased::Taken(_)));
+    change(&store, job, |job| job.take(Lease { holder, until: at(50) }, at(1))).await;
 
     let chunk = Chunk { offset: 0, length: 10, first_row: 1, items: 5, mode: ChunkMode::Items };
     store.put_tally(job, &Tally::of(1, 0, Position { offset: 0, row: 1 }, &[chunk], at(2))).await.unwrap();
@@ -148,7 +146,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
     assert_eq!(store.fold(job, &tally).await.unwrap().counts.succeeded, 5);
 
     let stop = Stop { code: StopCode::SourceChanged, message: "m".into(), row: None, offset: None, at: at(4) };
-    let Stopped::Now(seen) = store.stop(job, 1, &stop).await.unwrap() else { panic!("lost its own stop") };
+    let seen = change(&store, job, |job| job.stop(&stop)).await;
     let completion = Completion {
         seen,
         status: Status::Failed,
@@ -205,9 +203,7 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     // One slot was taken, and one is given back at the end: there is room for exactly one job.
     assert!(store.create(&named(2)).await.is_err());
     let lease = Lease { holder: RunId::from_bytes([3; 7]), until: at(50) };
-    let Leased::Taken(seen) = store.lease(attempt.seen.job_guid, 2, lease, at(11)).await.unwrap() else {
-        panic!("refused")
-    };
+    let seen = change(&store, attempt.seen.job_guid, |job| job.take(lease, at(11))).await;
     let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
     let status = Status::Completed;
     store
@@ -247,22 +243,29 @@ async fn a_checkpoint_moves_one_revision_at_a_time_if_every_reply_is_lost_once()
 }
 
 #[tokio::test]
-async fn after_a_lost_reply_to_a_claim_no_sweep_has_the_job_until_it_is_due_again() {
+async fn an_update_whose_reply_was_lost_is_recognised_and_not_written_again() {
     let server = Server::start().await;
     let (jobs, admission) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs.clone(), Some(admission));
     let new = new_job();
-    let job = new.job.job_guid;
     store.create(&new).await.unwrap();
-    let claimed = store.wake_later(Due { job, at: at(5) }, at(65), 1).await.unwrap();
-    assert_eq!(claimed, None, "the claim may be that of another sweep");
-    assert_eq!(store.job(job).await.unwrap(), Job { wake_at: Some(at(65)), recoveries: 1, ..new.job });
-    let mut due = Vec::new();
-    for shard in 0..WAKE_SHARDS {
-        assert!(store.due(shard, at(64), 10).await.unwrap().is_empty());
-        due.extend(store.due(shard, at(65), 10).await.unwrap());
-    }
-    assert_eq!(due, [Due { job, at: at(65) }]);
+    let seen = store.job(new.job.job_guid).await.unwrap();
+    let next = seen.pause(at(2)).unwrap();
+    let answer = store.update(&seen, &next, Usage::NONE).await.unwrap();
+    let paused = Job { revision: seen.revision + 1, ..next };
+    assert_eq!(answer, UpdateAnswer::WrittenBefore(paused.clone()));
+    assert_eq!(store.job(new.job.job_guid).await.unwrap(), paused);
+    let resumed = change(&store, new.job.job_guid, |job| job.resume(at(3))).await;
+    assert_eq!((resumed.pauses, resumed.revision), (2, seen.revision + 2), "each is written once");
+}
+
+/// Carries out a transition of a job.
+pub async fn change(
+    store: &DynamoDbJobStore,
+    job: JobGuid,
+    transition: impl Fn(&Job) -> Option<Job> + Send + Sync,
+) -> Job {
+    acceptance::world::change(store, job, transition).await
 }
 
 #[tokio::test]

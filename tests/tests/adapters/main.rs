@@ -8,6 +8,7 @@ mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
 mod hot_key;
+mod job_row;
 mod lambda;
 mod live;
 mod lost_replies;

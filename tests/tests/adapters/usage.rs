@@ -9,13 +9,12 @@ use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
-use rowmill_core::ports::{
-    Admissions, CommitAnswer, Completion, Completions, Created, Jobs, Leased, Leases, Splits, Tallies,
-};
+use rowmill_core::ports::{Admissions, CommitAnswer, Completion, Completions, Created, Jobs, Tallies};
+use rowmill_core::progress::update::update_job_ahead;
 use rowmill_core::text::{Chunk, ChunkMode, Position};
 
 use crate::dynamodb_server::Server;
-use crate::lost_replies::{at, lossy, new_job};
+use crate::lost_replies::{at, change, lossy, new_job};
 
 const START: Position = Position { offset: 0, row: 1 };
 
@@ -65,15 +64,15 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
     let mut expected = sends(10) + Usage::of_transaction(6).with_sends(1);
     assert_eq!(of_job(job).await, expected);
 
-    let Leased::Taken(_) = store.lease(job, 1, Lease { holder: run(9), until: at(50) }, at(1)).await.unwrap() else {
-        panic!("refused")
-    };
+    change(&store, job, |job| job.take(Lease { holder: run(9), until: at(50) }, at(1))).await;
+    expected += Usage::of_row_writes(1);
     used(3);
-    store.count_tally(job, 1, run(9), 0, Position { offset: 20, row: 11 }, at(2)).await.unwrap();
+    change(&store, job, |job| job.count_tally(run(9), 0, Position { offset: 20, row: 11 }, at(2))).await;
     expected += sends(3 - 1) + Usage::of_row_writes(1);
     assert_eq!(of_job(job).await, expected, "one was paid ahead");
     used(1);
-    store.finish_split(job, 1, run(9), true, at(2)).await.unwrap();
+    let (seen, ahead) = (store.job(job).await.unwrap(), Usage::of_row_writes(1));
+    update_job_ahead(&store, &seen, ahead, |job| job.finish_split(run(9), true, at(2))).await.unwrap();
     expected += sends(1) + Usage::of_row_writes(2);
     assert_eq!(of_job(job).await, expected);
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::files;
-use acceptance::world::World;
+use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
 use process_items::process::ChunkEnd;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
-use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
+use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
@@ -57,7 +57,7 @@ async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
         let job = world.validate_csv(files::plain_csv(200)).await;
         let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
         world.faults.freeze(call, async move {
-            jobs.pause(job, 1, clock.now()).await.unwrap();
+            change(&*jobs, job, |job| job.pause(clock.now())).await;
         });
         let end = world.split().await;
         if world.faults.thaw() {
@@ -88,10 +88,10 @@ async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
         let job = world.validate_csv(files::plain_csv(200)).await;
         let (jobs, clock, chunks) = (world.jobs.clone(), world.clock.clone(), world.chunks.clone());
         world.faults.freeze(call, async move {
-            jobs.pause(job, 1, clock.now()).await.unwrap();
+            change(&*jobs, job, |job| job.pause(clock.now())).await;
             // Dropped, as by `process-items`.
             chunks.take();
-            jobs.resume(job, 1, clock.now()).await.unwrap();
+            change(&*jobs, job, |job| job.resume(clock.now())).await;
         });
         world.split().await;
         if world.faults.thaw() {
@@ -202,7 +202,7 @@ async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
     let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
     // The run has read the job row and noted that a chunk begins, and is frozen while the job is paused.
     world.faults.freeze(2, async move {
-        jobs.pause(job, 1, clock.now()).await.unwrap();
+        change(&*jobs, job, |job| job.pause(clock.now())).await;
     });
     let chunks = world.chunks.take();
     assert!(matches!(world.process(&chunks[0], false).await, ChunkEnd::Committed(_)));

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use acceptance::files;
-use acceptance::world::World;
+use acceptance::world::{World, change};
 use cancel_job::cancel::CancelError;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
-use rowmill_core::ports::{Attempts, Clock, Jobs, Stopped, Tallies};
+use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::job_view::Stage;
-use rowmill_core::progress::stop::stop_overdue;
+use rowmill_core::progress::update::stop_overdue;
 use serde_json::json;
 use split_job::split::SplitEnd;
 
@@ -220,7 +220,7 @@ async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decid
     let job = world.validate_csv(files::plain_csv(9)).await;
     world.split().await;
     let seen = world.jobs.job(job).await.unwrap();
-    world.jobs.note_first_chunk(job, 1, world.clock.now()).await.unwrap();
+    change(&*world.jobs, job, |job| job.begin(world.clock.now())).await;
     let stopped = stop_overdue(&*world.jobs, &seen, world.clock.now()).await.unwrap();
-    assert!(matches!(stopped, Stopped::Now(job) if job.stop.as_ref().unwrap().code == StopCode::DeadlineExceeded));
+    assert_eq!(stopped.done().unwrap().stop.unwrap().code, StopCode::DeadlineExceeded);
 }

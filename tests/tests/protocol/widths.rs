@@ -7,11 +7,11 @@ use std::time::Duration;
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::use_cases::Limits;
-use acceptance::world::World;
+use acceptance::world::{World, change};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
-use rowmill_core::ports::{Clock, Jobs, Pauses, Tallies};
+use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::{Value, json};
 
 use crate::chunks_of;
@@ -202,7 +202,7 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
     // The run that makes the tally half done has read the job row and is frozen while the job is paused.
     let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
     world.faults.freeze(1, async move {
-        jobs.pause(job, 1, clock.now()).await.unwrap();
+        change(&*jobs, job, |job| job.pause(clock.now())).await;
     });
     world.process(&chunks[31], false).await;
     assert!(!world.faults.thaw());

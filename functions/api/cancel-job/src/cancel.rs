@@ -7,7 +7,8 @@ use std::time::Duration;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
-use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Stopped, WriteLost};
+use rowmill_core::ports::{Clock, Completion, JobStore, PortError, WriteLost};
+use rowmill_core::progress::update::update_job;
 
 /// The use case and the ports it works through.
 pub struct Canceller {
@@ -58,15 +59,15 @@ impl Canceller {
                 }
                 continue;
             }
-            match self.jobs.stop(job_guid, job.attempt, &stop).await? {
-                Stopped::Now(job) => return Ok(job),
-                Stopped::Not(now) if now.status.is_terminal() && !is_cancelled(&now) => {
+            match update_job(&*self.jobs, &job, |job| job.stop(&stop)).await?.done() {
+                Ok(job) => return Ok(job),
+                Err(now) if now.status.is_terminal() && !is_cancelled(&now) => {
                     return Err(CancelError::Ended(now.status));
                 }
                 // Another attempt has started since the read.
-                Stopped::Not(now) if now.attempt != job.attempt => job = now,
+                Err(now) if now.attempt != job.attempt => job = *now,
                 // Another stop was set first.
-                Stopped::Not(now) => return Ok(now),
+                Err(now) => return Ok(*now),
             }
         }
     }

@@ -7,7 +7,8 @@ use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::ports::{Clock, JobStore, PortError, Queue, WriteLost};
+use rowmill_core::ports::{Clock, JobStore, PortError, Queue};
+use rowmill_core::progress::update::update_job;
 
 /// The use case and the ports it works through.
 pub struct Pauser {
@@ -51,17 +52,17 @@ impl Pauser {
     pub async fn pause(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {
         let mut job = self.active(owner, job_guid).await?;
         for _ in 0..TRIES {
-            if job.is_paused() && job.breaker_pause.is_none() {
+            if job.is_paused_by_owner() {
                 return Ok(job);
             }
             // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the same.
             if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
                 return Err(PauseError::Completing(job.status));
             }
-            match self.jobs.pause(job_guid, job.attempt, self.clock.now()).await {
+            let now = self.clock.now();
+            match update_job(&*self.jobs, &job, |job| job.pause(now)).await?.done() {
                 Ok(job) => return Ok(job),
-                Err(WriteLost::Condition(now)) => job = not_ending(*now)?,
-                Err(WriteLost::Port(error)) => return Err(error.into()),
+                Err(now) => job = not_ending(*now)?,
             }
         }
         Err(PortError::unavailable("pausing the job", "its row keeps changing").into())
@@ -78,11 +79,10 @@ impl Pauser {
             if !job.is_paused() {
                 break;
             }
-            job = match self.jobs.resume(job_guid, job.attempt, self.clock.now()).await {
+            let now = self.clock.now();
+            job = match update_job(&*self.jobs, &job, |job| job.resume(now)).await?.done() {
                 Ok(job) => job,
-                // This very resume, whose reply was lost, or another one.
-                Err(WriteLost::Condition(now)) => not_ending(*now)?,
-                Err(WriteLost::Port(error)) => return Err(error.into()),
+                Err(now) => not_ending(*now)?,
             };
         }
         // A failure to send is only logged: the job is resumed, and the sweep sends the message.

@@ -16,10 +16,9 @@ use rowmill_core::model::messages::CompletionMessage;
 use rowmill_core::model::results::{Manifest, Results};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Leased, PortError, Queue, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
 use rowmill_core::progress::job_view;
-use rowmill_core::progress::lease::take_lease;
-use rowmill_core::progress::stop::stop_attempt;
+use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_lease, update_job_ahead};
 
 use crate::compose::{Composer, Composition};
 use crate::slot::InvocationSlot;
@@ -117,11 +116,15 @@ impl Completer {
             };
             if !retries.wait(&error).await {
                 // The next delivery need not wait until the lease expires.
-                self.jobs.release(message.job_guid, run).await.ok();
+                self.release(message.job_guid, run).await.ok();
                 return Err(error);
             }
             slot.is_retry = true;
         }
+    }
+
+    async fn release(&self, job_guid: JobGuid, run: RunId) -> Result<(), PortError> {
+        release_lease(&*self.jobs, &self.jobs.job(job_guid).await?, run).await
     }
 
     fn retries(&self, job_guid: JobGuid, limit: Timestamp) -> Retries<'_> {
@@ -146,10 +149,10 @@ impl Completer {
             return Ok(Some(CompletionEnd::NotOurs));
         }
         for _ in 0..LEASE_TRIES {
-            match take_lease(&*self.jobs, &*self.clock, &job, slot.run, self.lease).await? {
-                Leased::Refused(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
-                Leased::Refused(_) => self.clock.sleep(LEASE_WAIT).await,
-                Leased::Taken(job) => return self.end(job, &totals, slot).await.map(Some),
+            match take_lease(&*self.jobs, &*self.clock, &job, slot.run, self.lease).await?.done() {
+                Err(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
+                Err(_) => self.clock.sleep(LEASE_WAIT).await,
+                Ok(job) => return self.end(job, &totals, slot).await.map(Some),
             }
         }
         Ok(None)
@@ -210,13 +213,14 @@ impl Completer {
         composition: &Composition,
     ) -> Result<CompletionEnd, PortError> {
         composition.store(&*self.composer.objects, job, state).await?;
-        let paused = self.jobs.pause_composition(job.job_guid, job.attempt, run, state, self.clock.now()).await;
-        match paused {
-            Ok(()) => {}
-            // This very write named it, but its reply was lost: the message must still be sent.
-            Err(WriteLost::Condition(now)) if now.composing == Some(state) && !now.is_past(job.attempt) => {}
-            Err(WriteLost::Condition(_)) => return Ok(CompletionEnd::NotOurs),
-            Err(WriteLost::Port(error)) => return Err(error),
+        let now = self.clock.now();
+        // The message to the next invocation follows.
+        let ahead = Usage::NONE.with_sends(1);
+        let hand_over = |job: &Job| job.hand_composition_over(run, state, now);
+        let handed_over = update_job_ahead(&*self.jobs, job, ahead, hand_over).await?;
+        // Also if this very write named it, but its reply was lost: the message must still be sent.
+        if handed_over.done().map_or(true, |now| now.is_past(job.attempt)) {
+            return Ok(CompletionEnd::NotOurs);
         }
         let next = CompletionMessage { composing: Some(state), ..CompletionMessage::of(job) };
         self.completions.send(&[next]).await?;

@@ -22,7 +22,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
-use rowmill_core::progress::stop::stop_overdue;
+use rowmill_core::progress::update::{stop_attempt, stop_overdue};
 use rowmill_core::text::Chunk;
 
 use crate::delivery::Delivery;
@@ -316,9 +316,16 @@ impl ChunkProcessor {
 
     /// Stops a job that cannot continue, and only then skips the chunk.
     async fn stop_and_skip(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<ChunkEnd, RunError> {
-        let message = delivery.message;
-        self.jobs.stop(message.job_guid, message.address.attempt, stop).await?;
+        self.stop(delivery, stop).await?;
         self.skip(delivery).await
+    }
+
+    async fn stop(&self, delivery: &Delivery<'_>, stop: &Stop) -> Result<(), PortError> {
+        let job = delivery.watch.job(delivery.message.job_guid).await?;
+        if !job.is_past(delivery.message.address.attempt) {
+            stop_attempt(&*self.jobs, &job, stop).await?;
+        }
+        Ok(())
     }
 
     /// Stops the job of an item that holds its thread, and only then skips the rest of the chunk. Finished items keep
@@ -331,10 +338,9 @@ impl ChunkProcessor {
         mut progress: Progress,
         row: u64,
     ) -> Result<ChunkEnd, RunError> {
-        let message = delivery.message;
-        tracing::error!(job.id = %message.job_guid, item.row = row, "an item holds its thread, its job is stopped");
+        tracing::error!(job.id = %delivery.message.job_guid, item.row = row, "an item holds its thread, its job is stopped");
         let stop = Stop::item_timeout(row, self.limits.item_timeout, self.clock.now());
-        self.jobs.stop(message.job_guid, message.address.attempt, &stop).await?;
+        self.stop(delivery, &stop).await?;
         progress.skip(&items[progress.done as usize..]);
         self.commit_progress(delivery, prepared, progress).await
     }
@@ -361,7 +367,7 @@ impl ChunkProcessor {
         let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
         let counts = totals.counts + open;
         if counts.exceed(&tolerance) {
-            self.jobs.stop(job_guid, 1, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
+            self.stop(delivery, &Stop::tolerance_exceeded(counts, self.clock.now())).await?;
         }
         Ok(())
     }

@@ -15,8 +15,9 @@ use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{
-    Admissions, Attempts, Ceilings, Clock, Completion, Completions, Entropy, Jobs, NewJob, Objects, Tallies,
+    Admissions, Ceilings, Clock, Completion, Completions, Entropy, Jobs, NewJob, Objects, Tallies,
 };
+use rowmill_core::progress::update::stop_attempt;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
 use crate::prepared::Prepared;
@@ -44,7 +45,8 @@ impl ItemProcessor for Scripted {
         if let Some((row, jobs)) = &self.stop_at
             && *row == item.row
         {
-            jobs.stop(item.job_guid, 1, &stop()).await.unwrap();
+            let job = jobs.job(item.job_guid).await.unwrap();
+            stop_attempt(&**jobs, &job, &stop()).await.unwrap();
         }
         if let Some((row, jobs)) = &self.end_at
             && *row == item.row

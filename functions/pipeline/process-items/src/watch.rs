@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Clock, JobStore, PortError};
+use rowmill_core::progress::update::update_job;
 use tokio::sync::Mutex;
 
 /// The jobs of one batch of deliveries. It is created after the batch was received, so no read is older than a
@@ -61,7 +62,11 @@ impl JobWatch {
             return Ok(Arc::clone(&seen.job));
         }
         let at = self.clock.now();
-        let job = Arc::new(self.jobs.note_first_chunk(job_guid, attempt, at).await?);
+        let job = match seen.get(&job_guid).filter(|seen| seen.job.attempt == attempt) {
+            Some(seen) => Arc::clone(&seen.job),
+            None => Arc::new(self.jobs.job(job_guid).await?),
+        };
+        let job = Arc::new(update_job(&*self.jobs, &job, |job| job.begin(at)).await?.job());
         seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
         Ok(job)
     }

@@ -10,7 +10,8 @@ use rowmill_core::model::keys;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
-use rowmill_core::ports::{Clock, JobStore, Objects, PortError, Queue, WriteLost};
+use rowmill_core::ports::{Clock, JobStore, Objects, PortError, Queue};
+use rowmill_core::progress::update::{Updated, update_job};
 use rowmill_core::progress::window::ConcurrencyWindow;
 use rowmill_core::text::Position;
 
@@ -31,8 +32,6 @@ pub struct TallyDispatcher<'a> {
     pub window: &'a ConcurrencyWindow,
     /// The time.
     pub clock: &'a dyn Clock,
-    /// The job as the lease was taken.
-    pub job: &'a Job,
     /// The run that holds the lease.
     pub run: RunId,
 }
@@ -77,8 +76,9 @@ impl TallyPoint {
 
 /// How dispatching a tally ended.
 pub enum Dispatched {
-    /// Its messages are sent. Holds the index of the tally that counts: another run may have put the tally first.
-    Sent(ChunkIndex),
+    /// Its messages are sent. Holds the job that counts it, and the index of the tally that counts: another run may have put
+    /// the tally first.
+    Sent(Box<Job>, ChunkIndex),
     /// The job was stopped. This run still holds the lease and must end the split.
     Stopped,
     /// The job was paused. This run still holds the lease.
@@ -94,53 +94,57 @@ impl TallyDispatcher<'_> {
     /// A port that is unavailable.
     pub async fn dispatch(
         &self,
+        job: &Job,
         point: &TallyPoint,
         cut: &CutTally,
         index: ChunkIndex,
     ) -> Result<Dispatched, PortError> {
-        let (job, run) = (self.job, self.run);
-        let tally = self.put(point.number, cut, &index).await?;
+        let tally = self.put(job, point.number, cut, &index).await?;
         let index = match tally.stored_by == index.stored.as_ref().map(|stored| stored.by) {
             true => index,
             false => chunk_index::of(self.objects, job.job_guid, &tally).await?,
         };
-        let (now, mut delivery_mode) = (self.clock.now(), DeliveryMode::Fresh);
-        match self.jobs.count_tally(job.job_guid, job.attempt, run, point.number, index.end, now).await {
-            Ok(()) => {}
-            Err(WriteLost::Port(error)) => return Err(error),
-            Err(WriteLost::Condition(now)) => {
-                let ours = now.attempt == job.attempt && now.lease.is_some_and(|lease| lease.holder == run);
-                let counted_before = now.split.tallies == point.number + 1 && now.split.cursor == index.end;
-                match (ours, counted_before) {
-                    (false, _) => return Ok(Dispatched::Superseded),
-                    // Our own write, whose reply was lost: the tally counts, so its messages must be sent. Others may have
-                    // sent them since.
-                    (true, true) => delivery_mode = DeliveryMode::Recovered,
-                    (true, false) if now.is_paused() => return Ok(Dispatched::Paused),
-                    (true, false) => return Ok(Dispatched::Stopped),
-                }
+        let now = self.clock.now();
+        let count = |job: &Job| job.count_tally(self.run, point.number, index.end, now);
+        let (job, delivery_mode) = match update_job(self.jobs, job, count).await? {
+            Updated::Now(job) => (job, DeliveryMode::Fresh),
+            // The reply was lost: the tally counts, so its messages must be sent. Others may have sent them since.
+            Updated::Before(job) => (job, DeliveryMode::Recovered),
+            Updated::Refused(now) => {
+                let is_ours = now.attempt == job.attempt && now.is_held_by(self.run);
+                return Ok(match (is_ours, now.is_paused()) {
+                    (false, _) => Dispatched::Superseded,
+                    (true, true) => Dispatched::Paused,
+                    (true, false) => Dispatched::Stopped,
+                });
             }
-        }
-        self.send(&index, &tally, delivery_mode).await?;
-        Ok(Dispatched::Sent(index))
+        };
+        self.send(&job, &index, &tally, delivery_mode).await?;
+        Ok(Dispatched::Sent(Box::new(job), index))
     }
 
     /// Sends the messages of a tally's chunks that are not committed yet, if they may be sent now.
     ///
     /// # Errors
     /// A port that is unavailable.
-    pub async fn send(&self, index: &ChunkIndex, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
-        if !self.window.is_due(self.job, tally.attempt, tally.number).await? {
+    pub async fn send(
+        &self,
+        job: &Job,
+        index: &ChunkIndex,
+        tally: &Tally,
+        delivery_mode: DeliveryMode,
+    ) -> Result<(), PortError> {
+        if !self.window.is_due(job, tally.attempt, tally.number).await? {
             return Ok(());
         }
-        let missing = index.missing(self.job, tally, delivery_mode);
+        let missing = index.missing(job, tally, delivery_mode);
         self.chunks.send(&self.window.admit(missing).await?).await
     }
 
     /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run
     /// may have put it first.
-    async fn put(&self, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
-        let (job_guid, attempt) = (self.job.job_guid, self.job.attempt);
+    async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
+        let (job_guid, attempt) = (job.job_guid, job.attempt);
         let stored_by = index.stored.as_ref().map(|stored| stored.by);
         let key = |index| {
             let chunk = ChunkAddress { attempt, tally: number, index };

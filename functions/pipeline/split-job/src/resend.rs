@@ -4,9 +4,10 @@
 //! has not been paused again, so that another invocation can continue.
 
 use jiff::Timestamp;
-use rowmill_core::model::job::Job;
-use rowmill_core::ports::{PortError, Resent};
+use rowmill_core::model::job::{Job, Resent};
+use rowmill_core::ports::PortError;
 use rowmill_core::progress::counters::Counters;
+use rowmill_core::progress::update::update_job;
 
 use crate::split::Splitter;
 
@@ -27,25 +28,24 @@ impl Splitter {
     /// A port that is unavailable.
     pub(crate) async fn resend(&self, job: &Job, time_limit: Timestamp) -> Result<ResendEnd, PortError> {
         let Some(first) = job.resend_from else { return Ok(ResendEnd::Whole) };
-        let mut from = first;
-        let counters = Counters::read(&*self.jobs, job).await?;
+        let (mut job, mut from) = (job.clone(), first);
+        let counters = Counters::read(&*self.jobs, &job).await?;
         for tally in counters.open.iter().filter(|tally| tally.number >= first) {
             if from != first && self.clock.now() >= time_limit {
                 return Ok(ResendEnd::OutOfTime);
             }
             // Also those of a tally that a splitter is sending: it may have sent some of them in the pause.
-            self.resender.bring_forward(job, tally).await?;
+            self.resender.bring_forward(&job, tally).await?;
             let next = tally.number + 1;
-            if !self.note_resent(job, from, Some(next)).await? {
-                return Ok(ResendEnd::NotOurs);
-            }
-            from = next;
+            let Some(noted) = self.note_resent(&job, from, Some(next)).await? else { return Ok(ResendEnd::NotOurs) };
+            (job, from) = (noted, next);
         }
-        Ok(if self.note_resent(job, from, None).await? { ResendEnd::Whole } else { ResendEnd::NotOurs })
+        let is_noted = self.note_resent(&job, from, None).await?.is_some();
+        Ok(if is_noted { ResendEnd::Whole } else { ResendEnd::NotOurs })
     }
 
-    async fn note_resent(&self, job: &Job, from: u32, next: Option<u32>) -> Result<bool, PortError> {
-        let resent = Resent { pauses: job.pauses, from, next };
-        self.jobs.note_resent(job.job_guid, resent, self.clock.now()).await
+    async fn note_resent(&self, job: &Job, from: u32, next: Option<u32>) -> Result<Option<Job>, PortError> {
+        let (resent, now) = (Resent { pauses: job.pauses, from, next }, self.clock.now());
+        Ok(update_job(&*self.jobs, job, |job| job.note_resent(resent, now)).await?.done().ok())
     }
 }

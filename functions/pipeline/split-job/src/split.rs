@@ -18,11 +18,12 @@ use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings;
-use rowmill_core::ports::{Clock, Entropy, JobStore, Leased, Objects, PortError, Queue, RecordStore, WriteLost};
+use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::resend::ChunkResender;
-use rowmill_core::progress::stop::{stop_attempt, stop_overdue};
+use rowmill_core::progress::update::{
+    Usage, release_lease, stop_attempt, stop_overdue, take_lease, update_job, update_job_ahead,
+};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
 use crate::cut::{CutError, CutTally, FileCut};
@@ -109,98 +110,93 @@ impl Splitter {
             return Ok(SplitEnd::Finished);
         }
         let run = self.entropy.run_id();
-        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease()).await? {
-            Leased::Refused(now) if now.is_paused() => self.give_back(&job, run).await,
-            Leased::Refused(_) => Ok(SplitEnd::NotOurs),
-            Leased::Taken(job) => {
-                let end = self.split_leased(&job, run, deadline).await;
+        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease()).await?.done() {
+            Err(now) if now.is_paused() => self.give_back(&job, run).await,
+            Err(_) => Ok(SplitEnd::NotOurs),
+            Ok(job) => {
+                let end = self.split_leased(job.clone(), run, deadline).await;
                 if end.is_err() {
                     // The next delivery need not wait until the lease expires.
-                    self.jobs.release(job.job_guid, run).await.ok();
+                    release_lease(&*self.jobs, &job, run).await.ok();
                 }
                 end
             }
         }
     }
 
-    async fn split_leased(&self, job: &Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
-        let mut point = self.resume_point(job).await?;
+    async fn split_leased(&self, mut job: Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
+        let mut point = self.resume_point(&job).await?;
         if job.stop.is_some() || job.split.done {
-            return self.finish(job, run).await;
+            return self.finish(&job, run).await;
         }
         let spec = self.jobs.spec(job.job_guid).await?;
         if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
-            return self.stop(job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
+            return self.stop(&job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
         }
-        let dispatcher = self.dispatcher(job, run);
+        let dispatcher = self.dispatcher(run);
         let resumed = point.number;
         if let Some(tally) = point.counted.take() {
             let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
-            dispatcher.send(&index, &tally, DeliveryMode::Recovered).await?;
+            dispatcher.send(&job, &index, &tally, DeliveryMode::Recovered).await?;
             point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
         }
-        let mut cut = self.cut(job, &spec, &point).await?;
+        let mut cut = self.cut(&job, &spec, &point).await?;
         let mut warnings = job.warnings.clone();
         loop {
             if self.clock.now() >= job.deadline_at {
-                return self.stop_for(job, run, None).await;
+                return self.stop_for(&job, run, None).await;
             }
             // The rest of the margin is for dispatching the tally.
             let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
                 Ok(tally) => tally,
-                Err(CutError::Stopped(stop)) => return self.stop_for(job, run, Some(&stop)).await,
-                Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(job, run, &point).await,
+                Err(CutError::Stopped(stop)) => return self.stop_for(&job, run, Some(&stop)).await,
+                Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(&job, run, &point).await,
                 // The next invocation would get no further.
                 Err(CutError::OutOfTime) => {
-                    return self.stop(job, run, &point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
+                    return self.stop(&job, run, &point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
                 }
                 Err(CutError::Port(error)) => return Err(error),
             };
             // Before the tally is counted: the run after a crash does not read this text again.
-            if warnings::add(&mut warnings, cut.warnings()) && !self.warn(job, run, &warnings).await? {
-                return Ok(SplitEnd::NotOurs);
+            if warnings::add(&mut warnings, cut.warnings()) {
+                let now = self.clock.now();
+                match update_job(&*self.jobs, &job, |job| job.warn(run, &warnings, now)).await?.done() {
+                    Ok(warned) => job = warned,
+                    Err(_) => return Ok(SplitEnd::NotOurs),
+                }
             }
             if tally.chunks.is_empty() {
-                return self.end(job, run).await;
+                return self.end(&job, run).await;
             }
             if point.number >= TALLIES_MAX {
-                return self.stop(job, run, &point, StopCode::FileTooLong, too_long()).await;
+                return self.stop(&job, run, &point, StopCode::FileTooLong, too_long()).await;
             }
             let index = point.index(job.attempt, &spec, run, &tally);
-            match dispatcher.dispatch(&point, &tally, index).await? {
-                Dispatched::Sent(index) => {
+            match dispatcher.dispatch(&job, &point, &tally, index).await? {
+                Dispatched::Sent(counted, index) => {
+                    job = *counted;
                     if index.stored.as_ref().is_some_and(|stored| stored.by != run) {
                         cut.go_on_behind(&index);
                     }
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
-                Dispatched::Stopped => return self.finish(job, run).await,
-                Dispatched::Paused => return self.pause(job, run, &point).await,
+                Dispatched::Stopped => return self.finish(&job, run).await,
+                Dispatched::Paused => return self.pause(&job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
             if self.clock.now() + self.limits.margin >= deadline {
-                return self.hand_over(job, run, &point).await;
+                return self.hand_over(&job, run, &point).await;
             }
         }
     }
 
-    /// Notes these warnings in the job row. Returns false if another run holds the lease.
-    async fn warn(&self, job: &Job, run: RunId, warnings: &[JobWarning]) -> Result<bool, PortError> {
-        match self.jobs.warn(job.job_guid, job.attempt, run, warnings, self.clock.now()).await {
-            Ok(()) => Ok(true),
-            Err(WriteLost::Condition(_)) => Ok(false),
-            Err(WriteLost::Port(error)) => Err(error),
-        }
-    }
-
-    fn dispatcher<'a>(&'a self, job: &'a Job, run: RunId) -> TallyDispatcher<'a> {
+    fn dispatcher(&self, run: RunId) -> TallyDispatcher<'_> {
         TallyDispatcher {
             jobs: &*self.jobs,
             objects: &*self.objects,
             chunks: &*self.chunks,
             window: &self.steps.window,
             clock: &*self.clock,
-            job,
             run,
         }
     }
@@ -262,14 +258,14 @@ impl Splitter {
     /// Stops the job for this reason, or because its deadline has passed (`None`).
     async fn stop_for(&self, job: &Job, run: RunId, stop: Option<&Stop>) -> Result<SplitEnd, PortError> {
         // A run that was frozen until its lease expired must not stop a job that another run is splitting.
-        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await? {
-            Leased::Taken(now) => match stop {
+        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
+            Ok(now) => match stop {
                 Some(stop) => drop(stop_attempt(&*self.jobs, &now, stop).await?),
                 None => drop(stop_overdue(&*self.jobs, &now, self.clock.now()).await?),
             },
             // The next run finds the same reason to stop.
-            Leased::Refused(now) if now.is_paused() => return self.give_back(job, run).await,
-            Leased::Refused(_) => return Ok(SplitEnd::NotOurs),
+            Err(now) if now.is_paused() => return self.give_back(job, run).await,
+            Err(_) => return Ok(SplitEnd::NotOurs),
         }
         self.finish(job, run).await
     }
@@ -309,19 +305,19 @@ impl Splitter {
     /// The job is paused and refused the lease. This run may hold it all the same, from a write whose reply was lost. As in
     /// [`pause`](Self::pause), the next run may have to be called now.
     async fn give_back(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
-        self.jobs.release(job.job_guid, run).await?;
+        release_lease(&*self.jobs, job, run).await?;
         self.splits.send(&[SplitMessage::of(job)]).await?;
         Ok(SplitEnd::Paused)
     }
 
     /// Time is up: releases the lease, and only then sends the message, so that its receiver can take the lease.
     async fn hand_over(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
-        match self.jobs.pause_split(job.job_guid, job.attempt, run, self.clock.now()).await {
-            Ok(()) => {}
-            // This very write released it, but its reply was lost: the message must still be sent.
-            Err(WriteLost::Condition(now)) if now.lease.is_none() && !now.is_past(job.attempt) => {}
-            Err(WriteLost::Condition(_)) => return Ok(SplitEnd::NotOurs),
-            Err(WriteLost::Port(error)) => return Err(error),
+        let now = self.clock.now();
+        // The message to the next invocation follows.
+        let ahead = Usage::NONE.with_sends(1);
+        let handed_over = update_job_ahead(&*self.jobs, job, ahead, |job| job.hand_split_over(run, now)).await?;
+        if handed_over.done().is_err() {
+            return Ok(SplitEnd::NotOurs);
         }
         let message = SplitMessage { tallies: point.number, ..SplitMessage::of(job) };
         self.splits.send(&[message]).await?;

@@ -18,11 +18,10 @@ use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{
-    CheckpointMoved, Clock, Completion, Entropy, JobStore, Leased, Objects, PortError, Queue, WriteLost,
+    CheckpointMoved, Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, WriteLost,
 };
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::lease::take_lease;
-use rowmill_core::progress::stop::stop_attempt;
+use rowmill_core::progress::update::{release_lease, stop_attempt, take_lease};
 use serde::Deserialize;
 
 /// The use case and the ports it works through.
@@ -248,7 +247,7 @@ impl DeadLetters {
         }
         let job = self.take_lease(job, run).await?;
         if job.composing != message.composing {
-            self.jobs.release(job.job_guid, run).await?;
+            release_lease(&*self.jobs, &job, run).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
         let said = "every try to end the job failed; see the logs of complete-job for the cause";
@@ -269,9 +268,7 @@ impl DeadLetters {
 
     /// Takes the job's lease. If another run holds it, the work is not abandoned, so this is an error.
     async fn take_lease(&self, job: &Job, holder: RunId) -> Result<Job, PortError> {
-        match take_lease(&*self.jobs, &*self.clock, job, holder, self.lease).await? {
-            Leased::Taken(job) => Ok(job),
-            Leased::Refused(_) => Err(PortError::unavailable("taking the lease", "another run holds it")),
-        }
+        let taken = take_lease(&*self.jobs, &*self.clock, job, holder, self.lease).await?.done();
+        taken.map_err(|_| PortError::unavailable("taking the lease", "another run holds it"))
     }
 }

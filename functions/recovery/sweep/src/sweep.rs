@@ -11,16 +11,13 @@ use jiff::Timestamp;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
-use rowmill_core::ports::{
-    Clock, Completion, Due, Entropy, JobStore, Leased, PortError, Queue, Stopped, WAKE_SHARDS, WriteLost,
-};
+use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, WAKE_SHARDS, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::counters::Counters;
-use rowmill_core::progress::lease::take_lease;
 use rowmill_core::progress::priority_router::PriorityRouter;
 use rowmill_core::progress::resend::ChunkResender;
-use rowmill_core::progress::stop::stop_overdue;
+use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
 
 pub use crate::limits::SweepLimits;
 
@@ -108,21 +105,21 @@ impl Sweeper {
             Err(PortError::NotFound) => return Ok(()),
             Err(error @ PortError::Invalid { .. }) => {
                 // An unreadable row must not be the first one of every sweep.
-                self.jobs.wake_later(due, self.clock.now() + self.limits.backoff_max, 0).await.ok();
+                self.jobs.put_off(due, self.clock.now() + self.limits.backoff_max).await.ok();
                 return Err(error);
             }
             job => job?,
         };
         let claimed_until = self.clock.now() + self.limits.grace;
-        let Some(job) = self.jobs.wake_later(due, claimed_until, job.recoveries).await? else { return Ok(()) };
+        let claim = |job: &Job| job.claim(due.at, claimed_until, job.recoveries);
+        let Ok(job) = update_job(&*self.jobs, &job, claim).await?.done() else { return Ok(()) };
         if job.status.is_terminal() {
             return Ok(());
         }
         swept.looked_at += 1;
-        let (next, recoveries) = self.bring_forward(job, swept).await?;
-        let claimed = Due { job: due.job, at: claimed_until };
+        let (next, recoveries) = self.bring_forward(job.clone(), swept).await?;
         // Refused if the job was stopped or has ended since: then its row says when it is due.
-        self.jobs.wake_later(claimed, next, recoveries).await?;
+        update_job(&*self.jobs, &job, |job| job.claim(claimed_until, next, recoveries)).await?;
         Ok(())
     }
 
@@ -135,7 +132,7 @@ impl Sweeper {
                 return self.end_untaken(&job, &end, swept).await;
             }
             let stopped = stop_overdue(&*self.jobs, &job, now).await?;
-            swept.overdue += u64::from(matches!(stopped, Stopped::Now(_)));
+            swept.overdue += u64::from(stopped.done().is_ok());
             // The stop made the job due at once.
             return Ok((now, 0));
         }
@@ -291,9 +288,9 @@ impl Sweeper {
     /// Ends the split of a stopped job whose splitter died. Returns whether the split has ended.
     async fn end_split(&self, job: &Job) -> Result<bool, PortError> {
         let run = self.entropy.run_id();
-        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await? {
-            Leased::Taken(job) => self.steps.split_end.finish(&job, run, false).await,
-            Leased::Refused(_) => Ok(false),
+        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await?.done() {
+            Ok(job) => self.steps.split_end.finish(&job, run, false).await,
+            Err(_) => Ok(false),
         }
     }
 }

@@ -76,7 +76,7 @@ mod tests {
             "dataBytes": {"N": "18446744073709551615"}, "status": {"S": status}, "attempt": {"N": "1"},
             "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"}, "cursorRow": {"N": "1"},
             "splitDone": {"BOOL": false}, "completions": {"N": "0"}, "createdAt": {"N": "1750000000000"},
-            "movedAt": {"N": "1750000000123"}, "deadlineAt": {"N": "1750000999000"},
+            "movedAt": {"N": "1750000000123"}, "revision": {"N": "3"}, "deadlineAt": {"N": "1750000999000"},
         })
     }
 

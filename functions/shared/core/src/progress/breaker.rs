@@ -6,8 +6,9 @@ use jiff::Timestamp;
 
 use crate::model::breaker::{Breaker, BreakerLimits, BreakerPause, BreakerState, FailedRun, Look, Probe};
 use crate::model::job::Job;
-use crate::ports::{BreakerMoved, Breakers, Clock, Entropy, JobStore, PortError, WriteLost};
+use crate::ports::{BreakerMoved, Breakers, Clock, Entropy, JobStore, PortError};
 use crate::progress::counters::Counters;
+use crate::progress::update::update_job;
 
 /// How often a move of a breaker is tried. Each loss means that another run has moved it, so it soon opens or the runs are
 /// mostly good.
@@ -86,12 +87,9 @@ impl BreakerSteps {
         let now = self.clock.now();
         let pause = BreakerPause::after(run.code, error, now);
         let look_at = if job.deadline_at > now { probe_at.min(job.deadline_at) } else { probe_at };
-        match self.jobs.pause_by_breaker(run.job, run.attempt, &pause, look_at).await {
-            Ok(_) => Ok(Some(HeldBack { probe_at, has_opened })),
-            // It was stopped, has ended, or is in another attempt: the next delivery sees that.
-            Err(WriteLost::Condition(_)) => Ok(None),
-            Err(WriteLost::Port(error)) => Err(error),
-        }
+        // If it was stopped, has ended, or is in another attempt, the next delivery sees that.
+        let paused = update_job(&*self.jobs, job, |job| job.pause_by_breaker(&pause, look_at)).await?;
+        Ok(paused.done().is_ok().then_some(HeldBack { probe_at, has_opened }))
     }
 
     /// Counts a failed run. Returns when the next probe may begin, if the breaker is open.
@@ -144,13 +142,15 @@ impl BreakerSteps {
     }
 
     async fn resume(&self, job: &Job) -> Result<Looked, PortError> {
-        match self.jobs.resume_by_breaker(job.job_guid, job.attempt, job.pauses, self.clock.now()).await {
-            Ok(job) => Ok(Looked::Resumed(Box::new(job))),
-            // Its owner has resumed, paused or stopped it, or this resume was written and its reply lost.
-            Err(WriteLost::Condition(job)) if job.resend_from.is_some() => Ok(Looked::Resumed(job)),
-            Err(WriteLost::Condition(_)) => Ok(Looked::Wait(self.clock.now())),
-            Err(WriteLost::Port(error)) => Err(error),
-        }
+        let (pauses, now) = (job.pauses, self.clock.now());
+        let resumed = update_job(&*self.jobs, job, |job| job.resume_by_breaker(pauses, now)).await?.done();
+        Ok(match resumed {
+            Ok(job) => Looked::Resumed(Box::new(job)),
+            // Its owner has resumed it.
+            Err(job) if job.resend_from.is_some() => Looked::Resumed(job),
+            // Its owner has paused or stopped it.
+            Err(_) => Looked::Wait(now),
+        })
     }
 
     /// What the job that probes shows. Items count that were processed, also those that the target has refused for good.

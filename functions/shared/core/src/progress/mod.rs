@@ -9,13 +9,12 @@ pub mod job_reader;
 pub mod job_view;
 pub mod joint_commits;
 pub mod lane_router;
-pub mod lease;
 pub mod live_sender;
 pub mod priority_router;
 pub mod refused;
 pub mod resend;
 pub mod split_end;
-pub mod stop;
+pub mod update;
 pub mod view_version;
 pub mod window;
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use rowmill_api::cost::Usage;
+
 use crate::model::ids::RunId;
 use crate::model::job::Job;
 use crate::model::messages::CompletionMessage;
-use crate::ports::{Clock, JobStore, PortError, Queue, WriteLost};
+use crate::ports::{Clock, JobStore, PortError, Queue};
+use crate::progress::update::update_job_ahead;
 
 /// Ends splits, and announces attempts that are already complete.
 #[derive(Clone)]
@@ -25,13 +28,14 @@ impl SplitEnd {
     /// # Errors
     /// `Unavailable`.
     pub async fn finish(&self, job: &Job, holder: RunId, at_end: bool) -> Result<bool, PortError> {
-        match self.jobs.finish_split(job.job_guid, job.attempt, holder, at_end, self.clock.now()).await {
+        let now = self.clock.now();
+        // The number of tallies is written to the totals next.
+        let ahead = Usage::of_row_writes(1);
+        let finish = |job: &Job| job.finish_split(holder, at_end, now);
+        match update_job_ahead(&*self.jobs, job, ahead, finish).await?.done() {
             Ok(job) => self.announce(&job).await?,
-            Err(WriteLost::Condition(now)) if now.split.done && !now.is_past(job.attempt) => {
-                self.announce(&now).await?;
-            }
-            Err(WriteLost::Condition(_)) => return Ok(false),
-            Err(WriteLost::Port(error)) => return Err(error),
+            Err(now) if now.split.done && !now.is_past(job.attempt) => self.announce(&now).await?,
+            Err(_) => return Ok(false),
         }
         Ok(true)
     }

@@ -47,7 +47,7 @@ impl Checkpoints for DynamoDbJobStore {
         if moved.rev != 1 {
             values.push((":before", number(i64::from(moved.rev) - 1)));
         }
-        match update.apply(self.update(job, &checkpoint_key(moved.chunk)), values).await {
+        match update.apply(self.update_row(job, &checkpoint_key(moved.chunk)), values).await {
             Ok(Written::Applied(_)) => Ok(CheckpointMoved::Won),
             Ok(Written::Refused(item)) => {
                 let there = checkpoint_of(update.doing, &item)?;

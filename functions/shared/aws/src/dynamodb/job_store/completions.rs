@@ -1,8 +1,6 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
-use jiff::Timestamp;
 use rowmill_api::cost::Usage;
-use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 
@@ -12,20 +10,13 @@ use super::slots::Shards;
 use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
-use crate::dynamodb::write::Update;
 use crate::metrics::{self, Metric};
 use crate::retry::Pauses;
-
-const PAUSE_COMPOSITION: Update = Update {
-    doing: "pausing the composition",
-    change: concat!("SET #composing = :state, #movedAt = :now REMOVE #leaseHolder, #leaseUntil ADD ", add_usage!()),
-    condition: "#attempt = :attempt AND #leaseHolder = :holder",
-};
 
 const DOING: &str = "completing the job";
 
 const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :failed, #skipped = :skipped, \
-                   #completions = #completions + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
+                   #completions = #completions + :one, #revision = #revision + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
 const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom, #breakerPause, #resendFrom, \
                        #wakeShard, #wakeAt";
 
@@ -38,25 +29,6 @@ const UNTAKEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not
 
 #[async_trait]
 impl Completions for DynamoDbJobStore {
-    async fn pause_composition(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        state: RunId,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        let mut values = vec![
-            (":attempt", number(attempt)),
-            (":holder", text(holder)),
-            (":state", text(state)),
-            (":now", time(now)),
-        ];
-        // The message to the next invocation follows.
-        values.extend(usage_values(self.share(Usage::of_row_writes(1).with_sends(1))));
-        Result::from(self.move_job(job, &PAUSE_COMPOSITION, values).await?).map(drop)
-    }
-
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
         let seen = &completion.seen;
         let may_end = if completion.untaken.is_some() { seen.is_untaken() } else { seen.status != Status::Waiting };

@@ -98,6 +98,7 @@ struct JobRow {
     wake_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::expiry")]
     expires_at: Option<Timestamp>,
+    revision: u64,
 }
 
 /// A job in the form of its row.
@@ -179,22 +180,6 @@ pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
     serde_json::to_string(stop)
 }
 
-/// The stored form of why the breaker has paused a job.
-///
-/// # Errors
-/// None in practice.
-pub fn breaker_pause_text(pause: &BreakerPause) -> Result<String, serde_json::Error> {
-    serde_json::to_string(pause)
-}
-
-/// The stored form of the warnings.
-///
-/// # Errors
-/// None in practice.
-pub fn warnings_value(warnings: &[JobWarning]) -> Result<AttributeValue, serde_dynamo::Error> {
-    serde_dynamo::to_attribute_value(warnings)
-}
-
 /// The stored form of where the results are.
 ///
 /// # Errors
@@ -270,6 +255,7 @@ mod tests {
             finished_at: Some(at(5)),
             wake_at: Some(at(6)),
             expires_at: Some(at(7000)),
+            revision: 11,
         }
     }
 

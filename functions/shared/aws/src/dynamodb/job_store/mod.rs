@@ -8,29 +8,23 @@ mod completions;
 mod dead_letters;
 pub(super) mod job_row;
 mod jobs;
-mod leases;
-mod pauses;
 mod slots;
 mod spec_row;
-mod splits;
 mod tallies;
 mod tally_row;
+mod updates;
 mod usage_row;
 mod wake_ups;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::Job;
-use rowmill_core::ports::{PortError, WriteLost};
+use rowmill_core::ports::PortError;
 
 use super::attributes::{Item, text};
 use super::errors::port_error;
-use super::write::{Update, Written};
 use crate::usage_shares::UsageShares;
-use job_row::{JOB_ROW, job_of};
 
 /// The jobs and admission tables in DynamoDB.
 #[derive(Clone, Debug)]
@@ -75,37 +69,7 @@ impl DynamoDbJobStore {
     }
 
     /// An update of the row with this sort key.
-    pub(super) fn update(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
+    pub(super) fn update_row(&self, job: JobGuid, row: &str) -> UpdateItemFluentBuilder {
         self.client.update_item().table_name(&self.jobs_table).key("jobId", text(job)).key("row", text(row))
-    }
-
-    /// Updates the job row conditionally.
-    pub(super) async fn move_job(
-        &self,
-        job: JobGuid,
-        update: &Update<'_>,
-        values: Vec<(&'static str, AttributeValue)>,
-    ) -> Result<JobWritten, PortError> {
-        Ok(match update.apply(self.update(job, JOB_ROW), values).await? {
-            Written::Applied(item) => JobWritten::Applied(job_of(update.doing, item)?),
-            Written::Refused(item) => JobWritten::Refused(job_of(update.doing, item)?),
-        })
-    }
-}
-
-/// The answer to a conditional update of the job row, with the current job.
-pub(super) enum JobWritten {
-    /// It was applied.
-    Applied(Job),
-    /// Its condition failed.
-    Refused(Job),
-}
-
-impl From<JobWritten> for Result<Job, WriteLost> {
-    fn from(written: JobWritten) -> Self {
-        match written {
-            JobWritten::Applied(job) => Ok(job),
-            JobWritten::Refused(job) => Err(WriteLost::Condition(Box::new(job))),
-        }
     }
 }

@@ -101,7 +101,7 @@ impl Tallies for DynamoDbJobStore {
         let update = Update { doing: DOING, change: &change, condition: &condition };
         let share = self.share(Usage::of_row_writes(1));
         let values = commit_values(commits, share);
-        match update.apply(self.update(job, &tally_key(attempt, number)), values).await? {
+        match update.apply(self.update_row(job, &tally_key(attempt, number)), values).await? {
             Written::Applied(item) => {
                 commits.iter().for_each(measure);
                 Ok(CommitAnswer::Applied(tally_of(DOING, item)?))
@@ -123,7 +123,7 @@ impl Tallies for DynamoDbJobStore {
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError> {
         let rest = seen.items.saturating_sub(seen.counts.sum());
         let values = [(":done", number(seen.done)), (":at", time(at)), (":rest", number(rest))];
-        let request = self.update(job, &tally_key(seen.attempt, seen.number));
+        let request = self.update_row(job, &tally_key(seen.attempt, seen.number));
         match CLOSE.apply(request, values).await? {
             Written::Applied(item) => {
                 metrics::add_any(Metric::ItemsSkipped, rest);
@@ -221,7 +221,7 @@ impl DynamoDbJobStore {
         note: &Update<'_>,
         values: impl IntoIterator<Item = (&'static str, AttributeValue)> + Send,
     ) -> Result<(), PortError> {
-        match note.apply(self.update(job, &tally_key(attempt, tally)), values).await {
+        match note.apply(self.update_row(job, &tally_key(attempt, tally)), values).await {
             // The tally does not exist.
             Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),
@@ -238,7 +238,7 @@ impl DynamoDbJobStore {
     ) -> Result<Totals, PortError> {
         values.push((":expires", number(details_expiry(job))));
         let (Written::Applied(item) | Written::Refused(item)) =
-            update.apply(self.update(job, &totals_key(attempt)), values).await?;
+            update.apply(self.update_row(job, &totals_key(attempt)), values).await?;
         totals_of(update.doing, attempt, item)
     }
 }

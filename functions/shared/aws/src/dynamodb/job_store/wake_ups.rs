@@ -1,20 +1,18 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::Job;
 use rowmill_core::ports::{BoxError, Due, PortError, WakeUps};
 use serde::Deserialize;
 
-use super::{DynamoDbJobStore, JobWritten};
+use super::DynamoDbJobStore;
+use super::job_row::JOB_ROW;
 use crate::dynamodb::attributes::{Item, from_item, from_millis, number, time};
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::write::Update;
 
-/// A job that has ended has no `wakeAt`, so nobody can claim it. A sweep whose reply was lost cannot tell its own claim from
-/// another sweep's. It treats the claim as lost, and the job is due again at the time that was set.
-const CLAIM: Update = Update {
-    doing: "claiming a job that is due",
-    change: "SET #wakeAt = :next, #recoveries = :recoveries",
+const PUT_OFF: Update = Update {
+    doing: "putting off a job whose row cannot be read",
+    change: "SET #wakeAt = :next ADD #revision :one",
     condition: "#wakeAt = :seen",
 };
 
@@ -63,11 +61,10 @@ impl WakeUps for DynamoDbJobStore {
         Ok(due)
     }
 
-    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
-        let values = vec![(":seen", time(due.at)), (":next", time(next)), (":recoveries", number(recoveries))];
-        match self.move_job(due.job, &CLAIM, values).await {
-            Ok(JobWritten::Applied(job)) => Ok(Some(job)),
-            Ok(JobWritten::Refused(_)) | Err(PortError::NotFound) => Ok(None),
+    async fn put_off(&self, due: Due, next: Timestamp) -> Result<(), PortError> {
+        let values = [(":seen", time(due.at)), (":next", time(next)), (":one", number(1))];
+        match PUT_OFF.apply(self.update_row(due.job, JOB_ROW), values).await {
+            Ok(_) | Err(PortError::NotFound) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -1,13 +1,13 @@
 use futures::future::join_all;
 
-use super::fixtures::{ROOM, created, end, ended, guid, lease, new_job, refused, run, running, stop, taken};
+use super::fixtures::{ROOM, change, created, end, ended, guid, leased, new_job, run, running, stop};
 use crate::contract::at;
 use crate::model::job::states::Status;
 use crate::model::job::{Job, Redrive, StopCode};
 use crate::model::tally::Counts;
 use crate::ports::{
-    Admission, Ceilings, Completion, CreateError, Created, Due, Full, JobStore, Leased, NewAttempt, NewJob, PortError,
-    RedriveError, Stopped, WAKE_SHARDS,
+    Admission, Ceilings, Completion, CreateError, Created, Due, Full, JobStore, NewAttempt, NewJob, PortError,
+    RedriveError, WAKE_SHARDS,
 };
 use crate::text::Position;
 
@@ -39,61 +39,13 @@ fn full(result: Result<Job, RedriveError>) -> Full {
     }
 }
 
-pub async fn a_job_is_stopped_once(store: &impl JobStore) {
-    let job = running(store).await;
-    let Stopped::Now(seen) = store.stop(job, 1, &stop(StopCode::UnterminatedQuote)).await.unwrap() else {
-        panic!("not stopped")
-    };
-    assert_eq!(seen.stop, Some(stop(StopCode::UnterminatedQuote)));
-    assert_eq!((seen.status, seen.moved_at), (Status::Running, at(7)), "an error ends the job only at its completion");
-    let Stopped::Not(seen) = store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap() else {
-        panic!("stopped twice")
-    };
-    assert_eq!(seen.stop, Some(stop(StopCode::UnterminatedQuote)));
-    assert_eq!(seen.status, Status::Running);
-}
-
-pub async fn a_stop_makes_the_job_due_for_the_sweep(store: &impl JobStore) {
-    for (number, code) in [(1, StopCode::SourceChanged), (2, StopCode::Cancelled)] {
-        let job = created(store, number, "me").await;
-        let Stopped::Now(seen) = store.stop(job, 1, &stop(code)).await.unwrap() else { panic!("not stopped") };
-        assert_eq!(seen.wake_at, Some(at(7)));
-        assert_eq!(store.job(job).await.unwrap(), seen);
-    }
-}
-
-pub async fn a_stop_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
-    let job = running(store).await;
-    for _ in 0..2 {
-        let stopped = store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
-        assert!(matches!(stopped, Stopped::Now(job) if job.stop == Some(stop(StopCode::SourceChanged))));
-    }
-}
-
-pub async fn a_cancelled_job_stays_cancelling_when_it_is_leased(store: &impl JobStore) {
-    let job = created(store, 1, "me").await;
-    let stopped = store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap();
-    assert!(matches!(stopped, Stopped::Now(job) if job.status == Status::Cancelling));
-    let seen = taken(store.lease(job, 1, lease(1, 100), at(8)).await.unwrap());
-    assert_eq!((seen.status, seen.started_at), (Status::Cancelling, Some(at(8))));
-    assert_eq!(refused(store.lease(job, 1, lease(2, 100), at(9)).await.unwrap()).lease, Some(lease(1, 100)));
-}
-
-pub async fn another_attempt_is_not_stopped(store: &impl JobStore) {
-    let job = running(store).await;
-    let stopped = store.stop(job, 2, &stop(StopCode::Cancelled)).await.unwrap();
-    assert!(matches!(stopped, Stopped::Not(job) if job.stop.is_none() && job.status == Status::Running));
-}
-
 pub async fn a_redrive_starts_the_next_attempt_of_an_ended_job(store: &impl JobStore) {
     let job = running(store).await;
-    store.count_tally(job, 1, run(1), 0, Position { offset: 600, row: 6 }, at(3)).await.unwrap();
-    store.finish_split(job, 1, run(1), true, at(4)).await.unwrap();
-    let Stopped::Now(seen) = store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap() else {
-        panic!("not stopped")
-    };
-    let recovered = store.wake_later(Due { job, at: at(7) }, at(900), 3).await.unwrap();
-    assert_eq!(recovered.map(|job| job.recoveries), Some(3));
+    change(store, job, |job| job.count_tally(run(1), 0, Position { offset: 600, row: 6 }, at(3))).await;
+    change(store, job, |job| job.finish_split(run(1), true, at(4))).await;
+    change(store, job, |job| job.begin(at(5))).await;
+    change(store, job, |job| job.stop(&stop(StopCode::SourceChanged))).await;
+    let seen = change(store, job, |job| job.claim(at(7), at(900), 3)).await;
     store.complete(&Completion { status: Status::Failed, outcome: None, ..end(seen) }).await.unwrap();
     let ended = store.job(job).await.unwrap();
 
@@ -102,6 +54,7 @@ pub async fn a_redrive_starts_the_next_attempt_of_an_ended_job(store: &impl JobS
     assert_eq!(redriven, attempt.job());
     assert_eq!(store.job(job).await.unwrap(), redriven);
     assert_eq!((redriven.status, redriven.attempt, redriven.recoveries), (Status::Running, 2, 0));
+    assert_eq!(redriven.first_chunk_at, None, "of the next attempt");
     assert_eq!((redriven.split.tallies, redriven.split.done), (0, false));
     assert_eq!((&redriven.stop, redriven.finished_at, redriven.expires_at), (&None, None, None));
     assert_eq!((redriven.counts, redriven.completions), (ended.counts, 1), "the counts stay");
@@ -119,11 +72,9 @@ pub async fn a_redriven_job_can_end_and_be_redriven_again(store: &impl JobStore)
     let first = ended(store, job, 20).await;
     store.redrive(&next(&first, 8)).await.unwrap();
 
-    assert!(matches!(store.lease(job, 1, lease(1, 100), at(31)).await.unwrap(), Leased::Refused(_)));
-    assert!(matches!(store.lease(job, 2, lease(1, 100), at(31)).await.unwrap(), Leased::Taken(_)));
-    store.count_tally(job, 2, run(1), 0, Position { offset: 5, row: 3 }, at(32)).await.unwrap();
-    assert!(matches!(store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap(), Stopped::Not(_)));
-    let Stopped::Now(seen) = store.stop(job, 2, &stop(StopCode::Cancelled)).await.unwrap() else { panic!("not") };
+    leased(store, job, 100).await;
+    change(store, job, |job| job.count_tally(run(1), 0, Position { offset: 5, row: 3 }, at(32))).await;
+    let seen = change(store, job, |job| job.stop(&stop(StopCode::Cancelled))).await;
     let completion = Completion { status: Status::Cancelled, outcome: None, finished_at: at(40), ..end(seen) };
     store.complete(&completion).await.unwrap();
 
@@ -193,7 +144,7 @@ pub async fn a_redrive_whose_reply_was_lost_is_recognised(store: &impl JobStore)
         assert_eq!(store.redrive(&attempt).await.unwrap(), attempt.job());
     }
     // Also after the attempt was taken up and has ended.
-    let Leased::Taken(taken) = store.lease(guid(1), 2, lease(2, 90), at(31)).await.unwrap() else { panic!("refused") };
+    let taken = leased(store, guid(1), 90).await;
     assert_eq!(store.redrive(&attempt).await.unwrap(), taken);
     store.complete(&end(taken)).await.unwrap();
     assert_eq!(store.redrive(&attempt).await.unwrap().completions, 2);
@@ -241,48 +192,4 @@ pub async fn one_of_ten_concurrent_redrives_takes_effect(store: &impl JobStore) 
     let job = |number| NewJob { ceilings, ..new_job(number, "me") };
     store.create(&job(2)).await.unwrap();
     assert!(matches!(store.create(&job(3)).await, Err(CreateError::Full(_))));
-}
-
-pub async fn the_first_chunk_of_an_attempt_is_noted_once(store: &impl JobStore) {
-    let job = created(store, 1, "me").await;
-    assert_eq!(store.note_first_chunk(job, 1, at(1)).await.unwrap().first_chunk_at, None, "it does not run");
-    taken(store.lease(job, 1, lease(1, 100), at(1)).await.unwrap());
-    assert_eq!(store.note_first_chunk(job, 2, at(2)).await.unwrap().first_chunk_at, None, "another attempt");
-    assert_eq!(store.note_first_chunk(job, 1, at(3)).await.unwrap().first_chunk_at, Some(at(3)));
-    assert_eq!(store.note_first_chunk(job, 1, at(4)).await.unwrap().first_chunk_at, Some(at(3)));
-    let ended = ended(store, job, 120).await;
-    assert_eq!(ended.first_chunk_at, Some(at(3)));
-    assert_eq!(store.redrive(&next(&ended, 8)).await.unwrap().first_chunk_at, None, "of the next attempt");
-    assert_eq!(store.job(job).await.unwrap().first_chunk_at, None);
-}
-
-pub async fn no_chunk_of_a_paused_or_stopped_job_is_noted(store: &impl JobStore) {
-    let job = running(store).await;
-    store.pause(job, 1, at(2)).await.unwrap();
-    assert_eq!(store.note_first_chunk(job, 1, at(3)).await.unwrap().first_chunk_at, None);
-    store.resume(job, 1, at(4)).await.unwrap();
-    store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
-    assert_eq!(store.note_first_chunk(job, 1, at(5)).await.unwrap().first_chunk_at, None);
-}
-
-pub async fn a_job_does_not_stop_for_lack_of_capacity_once_a_chunk_has_begun(store: &impl JobStore) {
-    let lack = stop(StopCode::CapacityExceeded);
-    for is_paused in [false, true] {
-        let number = 2 + u32::from(is_paused);
-        for has_begun in [true, false] {
-            let job = created(store, 10 * number + u32::from(has_begun), "me").await;
-            taken(store.lease(job, 1, lease(1, 100), at(1)).await.unwrap());
-            if has_begun {
-                store.note_first_chunk(job, 1, at(2)).await.unwrap();
-            }
-            if is_paused {
-                store.pause(job, 1, at(3)).await.unwrap();
-            }
-            let stopped = store.stop(job, 1, &lack).await.unwrap();
-            match has_begun {
-                true => assert!(matches!(stopped, Stopped::Not(job) if job.stop.is_none())),
-                false => assert!(matches!(stopped, Stopped::Now(job) if job.stop == Some(lack.clone()))),
-            }
-        }
-    }
 }

@@ -2,15 +2,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::fixtures::{ROOM, created, end, guid, lease, new_job, run, running, stop, usage};
+use super::fixtures::{ROOM, change, created, end, guid, leased, new_job, run, running, stop, usage};
 use crate::contract::at;
 use crate::model::job::states::{JobOutcome, Status};
 use crate::model::job::{Job, StopCode};
 use crate::model::results::Results;
 use crate::model::tally::Counts;
-use crate::ports::{
-    Admission, Ceilings, Completion, CreateError, Created, JobStore, Leased, NewJob, Stopped, WriteLost,
-};
+use crate::ports::{Admission, Ceilings, Completion, CreateError, Created, JobStore, NewJob, WriteLost};
 
 fn was_lost(result: &Result<(), WriteLost>) -> bool {
     matches!(result, Err(WriteLost::Condition(_)))
@@ -33,6 +31,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
         expires_at: Some(at(2000)),
         lease: None,
         wake_at: None,
+        revision: seen.revision + 1,
         ..seen.clone()
     };
     assert_eq!(ended, expected);
@@ -47,7 +46,7 @@ pub async fn an_ended_job_returns_its_slots(store: &impl JobStore) {
     assert_eq!(store.create(&job(1, one)).await.unwrap(), Created::New);
     let full = store.create(&job(2, one)).await;
     assert!(matches!(full, Err(CreateError::Full(full)) if full.admission == Admission::OwnerFull));
-    let Leased::Taken(seen) = store.lease(guid(1), 1, lease(1, 9), at(1)).await.unwrap() else { panic!("refused") };
+    let seen = leased(store, guid(1), 9).await;
     let completion = end(seen);
     store.complete(&completion).await.unwrap();
     // A second completion gives nothing back.
@@ -75,7 +74,7 @@ pub async fn a_completion_whose_reply_was_lost_is_recognised(store: &impl JobSto
 pub async fn a_job_that_was_stopped_since_it_was_read_does_not_end(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
-    store.stop(job, 1, &stop(StopCode::SourceChanged)).await.unwrap();
+    change(store, job, |job| job.stop(&stop(StopCode::SourceChanged))).await;
     let Err(WriteLost::Condition(now)) = store.complete(&end(seen)).await else { panic!("ended") };
     assert_eq!(now.stop, Some(stop(StopCode::SourceChanged)));
     assert_eq!(now.status, Status::Running);
@@ -84,7 +83,7 @@ pub async fn a_job_that_was_stopped_since_it_was_read_does_not_end(store: &impl 
 
 pub async fn a_stopped_job_ends_with_its_stop(store: &impl JobStore) {
     let job = running(store).await;
-    let Stopped::Now(seen) = store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap() else { panic!("not") };
+    let seen = change(store, job, |job| job.stop(&stop(StopCode::Cancelled))).await;
     let completion = Completion { status: Status::Cancelled, outcome: None, ..end(seen) };
     store.complete(&completion).await.unwrap();
     let ended = store.job(job).await.unwrap();
@@ -99,16 +98,6 @@ pub async fn a_waiting_job_does_not_end(store: &impl JobStore) {
     assert_eq!(store.job(guid(1)).await.unwrap(), new.job);
 }
 
-pub async fn an_ended_job_is_neither_leased_nor_stopped(store: &impl JobStore) {
-    let job = running(store).await;
-    store.complete(&end(store.job(job).await.unwrap())).await.unwrap();
-    let ended = store.job(job).await.unwrap();
-    let leased = store.lease(job, 1, lease(2, 900), at(500)).await.unwrap();
-    assert_eq!(leased, Leased::Refused(ended.clone()));
-    let stopped = store.stop(job, 1, &stop(StopCode::Cancelled)).await.unwrap();
-    assert_eq!(stopped, Stopped::Not(ended));
-}
-
 pub async fn one_of_ten_concurrent_completions_takes_effect(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
@@ -119,16 +108,6 @@ pub async fn one_of_ten_concurrent_completions_takes_effect(store: &impl JobStor
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 }
 
-pub async fn a_paused_composition_stores_its_state_and_releases_the_lease(store: &impl JobStore) {
-    let job = running(store).await;
-    assert!(was_lost(&store.pause_composition(job, 1, run(2), run(9), at(3)).await), "not without the lease");
-    assert!(was_lost(&store.pause_composition(job, 2, run(1), run(9), at(3)).await), "not for another attempt");
-    store.pause_composition(job, 1, run(1), run(9), at(4)).await.unwrap();
-    let seen = store.job(job).await.unwrap();
-    assert_eq!((seen.composing, seen.lease, seen.moved_at), (Some(run(9)), None, at(4)));
-    assert!(was_lost(&store.pause_composition(job, 1, run(1), run(8), at(5)).await), "a paused run has no lease");
-}
-
 pub async fn a_job_that_nobody_has_taken_up_ends_at_once(store: &impl JobStore) {
     let one = Ceilings { owner: 1, job_type: 1, system: 1 };
     let cancel = stop(StopCode::Cancelled);
@@ -137,7 +116,7 @@ pub async fn a_job_that_nobody_has_taken_up_ends_at_once(store: &impl JobStore) 
         assert_eq!(store.create(&new).await.unwrap(), Created::New, "the slots of the job before are free");
         let job = new.job.job_guid;
         if is_paused {
-            store.pause(job, 1, at(2)).await.unwrap();
+            change(store, job, |job| job.pause(at(2))).await;
         }
         let seen = store.job(job).await.unwrap();
         let completion = Completion::of_untaken(&seen, &cancel, Duration::from_secs(100)).expect("untaken");
@@ -156,17 +135,33 @@ pub async fn a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once(stor
     let untaken = |seen: &Job| Completion::of_untaken(seen, &cancel, Duration::from_secs(100));
     let end = created(store, 1, "me").await;
     let seen = store.job(end).await.unwrap();
-    assert!(matches!(store.lease(end, 1, lease(1, 100), at(1)).await.unwrap(), Leased::Taken(_)));
+    leased(store, end, 100).await;
     assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
     let running = store.job(end).await.unwrap();
     assert_eq!((running.status, untaken(&running)), (Status::Running, None));
 
     // Paused while it waited, resumed, taken up, and paused again: the row looks as it was seen but for that.
     let job = created(store, 2, "me").await;
-    let seen = store.pause(job, 1, at(1)).await.unwrap();
-    store.resume(job, 1, at(2)).await.unwrap();
-    assert!(matches!(store.lease(job, 1, lease(1, 100), at(3)).await.unwrap(), Leased::Taken(_)));
-    store.release(job, run(1)).await.unwrap();
-    store.pause(job, 1, at(4)).await.unwrap();
+    let seen = change(store, job, |job| job.pause(at(1))).await;
+    change(store, job, |job| job.resume(at(2))).await;
+    leased(store, job, 100).await;
+    change(store, job, |job| Some(job.release(run(1)))).await;
+    change(store, job, |job| job.pause(at(4))).await;
     assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
+}
+
+pub async fn a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end(store: &impl JobStore) {
+    let job = running(store).await;
+    let (seen, paused) = (store.job(job).await.unwrap(), change(store, job, |job| job.pause(at(2))).await);
+    assert!(was_lost(&store.complete(&end(seen)).await));
+    change(store, job, |job| job.resume(at(3))).await;
+    assert!(was_lost(&store.complete(&end(paused)).await));
+}
+
+pub async fn a_paused_job_can_complete(store: &impl JobStore) {
+    let job = running(store).await;
+    let paused = change(store, job, |job| job.pause(at(2))).await;
+    store.complete(&end(paused)).await.unwrap();
+    let ended = store.job(job).await.unwrap();
+    assert_eq!((ended.status, ended.paused_from, ended.wake_at), (Status::Completed, None, None));
 }

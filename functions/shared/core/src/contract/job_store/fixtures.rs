@@ -8,9 +8,8 @@ use crate::model::job::{Job, Lease, Stop, StopCode};
 use crate::model::results::Results;
 use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
 use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
-use crate::ports::{
-    Ceilings, CommitAnswer, Completion, Created, Idempotency, JobStore, Leased, NewJob, PortError, WriteLost,
-};
+use crate::ports::{Ceilings, CommitAnswer, Completion, Created, Idempotency, JobStore, NewJob, PortError};
+use crate::progress::update::update_job;
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
 /// Ceilings that no test reaches.
@@ -81,11 +80,25 @@ pub async fn created(store: &impl JobStore, number: u32, owner: &str) -> JobGuid
     new.job.job_guid
 }
 
+/// Carries out a transition of a job.
+pub async fn change(
+    store: &impl JobStore,
+    job: JobGuid,
+    transition: impl Fn(&Job) -> Option<Job> + Send + Sync,
+) -> Job {
+    let seen = store.job(job).await.expect("there");
+    update_job(store, &seen, transition).await.expect("available").done().expect("the transition starts from this job")
+}
+
+/// Run 1 takes the lease of a job at second 1, until this second.
+pub async fn leased(store: &impl JobStore, job: JobGuid, until: i64) -> Job {
+    change(store, job, |job| job.take(Lease { holder: run(1), until: at(until) }, at(1))).await
+}
+
 /// Creates job 1. Run 1 takes its lease until second 100.
 pub async fn running(store: &impl JobStore) -> JobGuid {
     let job = created(store, 1, "me").await;
-    let leased = store.lease(job, 1, lease(1, 100), at(1)).await.expect("leased");
-    assert!(matches!(leased, Leased::Taken(_)));
+    leased(store, job, 100).await;
     job
 }
 
@@ -120,16 +133,10 @@ pub const fn usage(units: u64) -> Usage {
 
 /// Takes the lease of the present attempt of a job and ends it at this second.
 pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
-    let attempt = store.job(job).await.expect("there").attempt;
-    let leased = store.lease(job, attempt, lease(1, second), at(second - 1)).await.expect("leased");
-    let Leased::Taken(seen) = leased else { panic!("refused: {leased:?}") };
+    let lease = Lease { holder: run(1), until: at(second) };
+    let seen = change(store, job, |job| job.take(lease, at(second - 1))).await;
     store.complete(&Completion { finished_at: at(second), ..end(seen) }).await.expect("ended");
     store.job(job).await.expect("there")
-}
-
-/// A lease of run `holder` until this second.
-pub fn lease(holder: u8, until: i64) -> Lease {
-    Lease { holder: run(holder), until: at(until) }
 }
 
 /// A stop with this code.
@@ -160,28 +167,4 @@ pub async fn commit_chunk(store: &impl JobStore, commit: &Commit) -> Result<Comm
         CommitAnswer::Applied(tally) => Committed::Won(tally),
         CommitAnswer::Refused(tally) => commit.refused_by(&tally).expect("the chunk is accounted for"),
     })
-}
-
-/// The job of a lease that was taken.
-pub fn taken(leased: Leased) -> Job {
-    match leased {
-        Leased::Taken(job) => job,
-        Leased::Refused(job) => panic!("refused: {job:?}"),
-    }
-}
-
-/// The job of a lease that was refused.
-pub fn refused(leased: Leased) -> Job {
-    match leased {
-        Leased::Refused(job) => job,
-        Leased::Taken(job) => panic!("taken: {job:?}"),
-    }
-}
-
-/// The current job of a refused write.
-pub fn lost_job(result: Result<Job, WriteLost>) -> Job {
-    match result {
-        Err(WriteLost::Condition(job)) => *job,
-        other => panic!("not refused: {other:?}"),
-    }
 }

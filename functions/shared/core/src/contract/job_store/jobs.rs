@@ -1,10 +1,10 @@
-use super::fixtures::{created, end, guid, lease, new_job, stop, taken};
+use super::fixtures::{change, created, end, guid, leased, new_job, stop};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::StopCode;
 use crate::model::job::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
-use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, Leased, PortError, StateFilter};
+use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, PortError, StateFilter};
 
 async fn listed(store: &impl JobStore, filter: &JobFilter) -> (Vec<JobGuid>, Option<JobGuid>) {
     let JobPage { jobs, next } = store.jobs(&Owner("me".into()), filter, at(50)).await.unwrap();
@@ -26,8 +26,6 @@ pub async fn missing_rows_are_not_found(store: &impl JobStore) {
     assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.spec(guid(1)).await, Err(PortError::NotFound)));
     assert!(matches!(store.tally(guid(1), 1, 0).await, Err(PortError::NotFound)));
-    assert!(matches!(store.lease(guid(1), 1, lease(1, 9), at(1)).await, Err(PortError::NotFound)));
-    assert!(matches!(store.stop(guid(1), 1, &stop(StopCode::Cancelled)).await, Err(PortError::NotFound)));
     assert_eq!(store.remembered(&Owner("me".into()), "k", at(0)).await.unwrap(), None);
     assert_eq!(store.totals(guid(1), 4).await.unwrap().attempt, 4);
 }
@@ -69,7 +67,7 @@ pub async fn a_list_has_only_the_jobs_that_match_the_filter(store: &impl JobStor
     }
     let of_type = JobFilter { job_type: Some("validate".into()), ..up_to(10) };
     assert_eq!(listed(store, &of_type).await, (vec![guid(6), guid(4), guid(2)], None));
-    store.stop(guid(4), 1, &stop(StopCode::Cancelled)).await.unwrap();
+    change(store, guid(4), |job| job.stop(&stop(StopCode::Cancelled))).await;
     let cancelling = JobFilter { state: Some(StateFilter::Status(Status::Cancelling)), ..of_type.clone() };
     assert_eq!(listed(store, &cancelling).await, (vec![guid(4)], None));
     let waiting = JobFilter { state: Some(StateFilter::Status(Status::Waiting)), ..of_type };
@@ -80,7 +78,7 @@ pub async fn a_list_by_outcome_has_only_the_completed_jobs_with_it(store: &impl 
     use JobOutcome::{Empty, Failed, Partial, Succeeded};
     for (number, outcome) in [(1, Partial), (2, Empty), (3, Succeeded), (4, Partial), (5, Failed)] {
         created(store, number, "me").await;
-        let seen = taken(store.lease(guid(number), 1, lease(1, 9), at(1)).await.unwrap());
+        let seen = leased(store, guid(number), 9).await;
         store.complete(&Completion { outcome: Some(outcome), ..end(seen) }).await.unwrap();
     }
     created(store, 6, "me").await;
@@ -109,8 +107,7 @@ pub async fn a_page_is_full_regardless_of_how_many_jobs_the_filter_excludes(stor
 pub async fn an_expired_job_is_not_listed_but_can_be_read(store: &impl JobStore) {
     for number in 1..=3 {
         created(store, number, "me").await;
-        let leased = store.lease(guid(number), 1, lease(1, 9), at(1)).await.unwrap();
-        let Leased::Taken(seen) = leased else { panic!("refused") };
+        let seen = leased(store, guid(number), 9).await;
         let expires_at = if number == 2 { at(50) } else { at(51) };
         let completion = Completion { counts: Counts::default(), finished_at: at(9), expires_at, ..end(seen) };
         store.complete(&completion).await.unwrap();

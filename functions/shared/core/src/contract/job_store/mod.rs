@@ -2,17 +2,14 @@
 
 mod admissions;
 mod attempts;
-mod breaker_pauses;
 mod checkpoints;
 mod completions;
 mod dead_letters;
 mod dedupes;
 mod fixtures;
 mod jobs;
-mod leases;
-mod pauses;
-mod splits;
 mod tallies;
+mod updates;
 mod wake_ups;
 
 use super::run_checks;
@@ -66,21 +63,11 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     );
     run_checks!(
         make,
-        leases::the_first_lease_makes_a_waiting_job_run,
-        leases::a_held_lease_is_refused_until_it_expires,
-        leases::a_run_that_lost_the_reply_takes_its_lease_again,
-        leases::a_lease_is_for_the_current_attempt,
-        leases::only_its_holder_releases_a_lease,
-    );
-    run_checks!(
-        make,
-        splits::tallies_are_counted_in_order_under_the_lease,
-        splits::warnings_are_replaced_under_the_lease,
-        splits::no_tally_is_counted_after_a_stop,
-        splits::no_tally_is_counted_after_the_split_is_finished,
-        splits::a_paused_split_is_dispatched_and_releases_the_lease,
-        splits::a_finished_split_releases_the_lease,
-        splits::a_split_that_ends_early_is_recorded_as_such,
+        updates::an_update_makes_the_row_the_next_one,
+        updates::a_row_that_has_moved_since_it_was_seen_is_not_updated,
+        updates::a_missing_job_is_not_updated,
+        updates::one_of_ten_concurrent_updates_is_written,
+        updates::ten_concurrent_transitions_take_effect_one_after_the_other,
     );
     run_checks!(
         make,
@@ -116,14 +103,6 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     );
     run_checks!(
         make,
-        attempts::a_job_is_stopped_once,
-        attempts::a_stop_makes_the_job_due_for_the_sweep,
-        attempts::a_stop_whose_reply_was_lost_is_recognised,
-        attempts::a_cancelled_job_stays_cancelling_when_it_is_leased,
-        attempts::another_attempt_is_not_stopped,
-        attempts::the_first_chunk_of_an_attempt_is_noted_once,
-        attempts::no_chunk_of_a_paused_or_stopped_job_is_noted,
-        attempts::a_job_does_not_stop_for_lack_of_capacity_once_a_chunk_has_begun,
         attempts::a_redrive_starts_the_next_attempt_of_an_ended_job,
         attempts::a_redriven_job_can_end_and_be_redriven_again,
         attempts::a_redrive_takes_slots_and_its_end_returns_them,
@@ -135,28 +114,6 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     );
     run_checks!(
         make,
-        pauses::a_paused_job_resumes_in_the_status_that_it_had,
-        pauses::a_resumed_job_is_due_at_once_and_forgets_its_recoveries,
-        pauses::a_repeated_pause_or_resume_changes_nothing,
-        pauses::another_attempt_is_neither_paused_nor_resumed,
-        pauses::a_stopped_or_ended_job_is_not_paused,
-        pauses::a_stop_ends_a_pause,
-        pauses::a_paused_job_can_be_cancelled,
-        pauses::a_paused_job_is_only_leased_once_its_split_has_ended,
-        pauses::no_tally_is_counted_in_a_pause,
-        pauses::a_paused_job_can_complete,
-        pauses::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
-        pauses::what_is_sent_again_is_noted_for_one_resume,
-        breaker_pauses::a_job_that_the_breaker_pauses_says_why_and_is_due_when_it_says,
-        breaker_pauses::a_job_that_the_breaker_has_paused_is_resumed_once,
-        breaker_pauses::an_owners_pause_replaces_that_of_the_breaker,
-        breaker_pauses::the_breaker_neither_pauses_nor_resumes_what_its_owner_has_paused,
-        breaker_pauses::an_owner_resumes_what_the_breaker_has_paused,
-        breaker_pauses::a_stop_ends_a_pause_of_the_breaker,
-        breaker_pauses::the_breaker_pauses_no_stopped_job_and_no_other_attempt,
-    );
-    run_checks!(
-        make,
         completions::a_job_ends_once,
         completions::an_ended_job_returns_its_slots,
         completions::a_completion_whose_reply_was_lost_is_recognised,
@@ -165,9 +122,9 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completions::a_waiting_job_does_not_end,
         completions::a_job_that_nobody_has_taken_up_ends_at_once,
         completions::a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once,
-        completions::an_ended_job_is_neither_leased_nor_stopped,
         completions::one_of_ten_concurrent_completions_takes_effect,
-        completions::a_paused_composition_stores_its_state_and_releases_the_lease,
+        completions::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
+        completions::a_paused_job_can_complete,
     );
     run_checks!(
         make,
@@ -182,9 +139,8 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         wake_ups::every_job_is_due_in_one_shard,
         wake_ups::jobs_that_have_been_due_longest_are_listed_first,
         wake_ups::a_stopped_job_is_due_at_once,
-        wake_ups::an_ended_job_is_not_due_and_cannot_be_claimed,
+        wake_ups::an_ended_job_is_not_due,
         wake_ups::a_claimed_job_is_due_again_later,
-        wake_ups::a_job_is_claimed_only_if_its_wake_time_is_unchanged,
-        wake_ups::one_of_ten_concurrent_sweeps_claims_a_job,
+        wake_ups::a_job_is_put_off_only_if_its_wake_time_is_unchanged,
     );
 }

@@ -1,6 +1,4 @@
-use futures::future::join_all;
-
-use super::fixtures::{created, ended, guid, new_job, stop};
+use super::fixtures::{change, created, ended, guid, new_job, stop};
 use crate::contract::at;
 use crate::model::job::{Job, StopCode};
 use crate::ports::{Due, JobStore, NewJob, WAKE_SHARDS};
@@ -53,7 +51,7 @@ pub async fn jobs_that_have_been_due_longest_are_listed_first(store: &impl JobSt
 pub async fn a_stopped_job_is_due_at_once(store: &impl JobStore) {
     for (number, code) in [(1, StopCode::Cancelled), (2, StopCode::SourceChanged)] {
         let job = created(store, number, "me").await;
-        store.stop(job, 1, &stop(code)).await.unwrap();
+        change(store, job, |job| job.stop(&stop(code))).await;
     }
     assert!(due(store, 6).await.is_empty());
     let mut stopped = due(store, 7).await;
@@ -61,43 +59,31 @@ pub async fn a_stopped_job_is_due_at_once(store: &impl JobStore) {
     assert_eq!(stopped, [1, 2].map(|number| Due { job: guid(number), at: at(7) }));
 }
 
-pub async fn an_ended_job_is_not_due_and_cannot_be_claimed(store: &impl JobStore) {
+pub async fn an_ended_job_is_not_due(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let seen = due(store, 900).await[0];
     let ended = ended(store, job, 20).await;
     assert!(due(store, 9_000).await.is_empty());
-    assert_eq!(store.wake_later(seen, at(9_000), 1).await.unwrap(), None);
+    store.put_off(seen, at(9_000)).await.unwrap();
     assert_eq!(store.job(job).await.unwrap(), ended);
 }
 
 pub async fn a_claimed_job_is_due_again_later(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
-    let before = store.job(job).await.unwrap();
-    let claimed = store.wake_later(Due { job, at: at(900) }, at(1_900), 3).await.unwrap();
-    assert_eq!(claimed, Some(Job { wake_at: Some(at(1_900)), recoveries: 3, ..before }));
-    assert_eq!(store.job(job).await.unwrap(), claimed.unwrap());
+    change(store, job, |job| job.claim(at(900), at(1_900), 3)).await;
     assert!(due(store, 1_899).await.is_empty());
     assert_eq!(due(store, 1_900).await, [Due { job, at: at(1_900) }]);
-    let claimed = store.wake_later(Due { job, at: at(1_900) }, at(2_900), 0).await.unwrap();
-    assert_eq!(claimed.map(|job| job.recoveries), Some(0), "there was a sign of life");
 }
 
-pub async fn a_job_is_claimed_only_if_its_wake_time_is_unchanged(store: &impl JobStore) {
+pub async fn a_job_is_put_off_only_if_its_wake_time_is_unchanged(store: &impl JobStore) {
     let job = created(store, 1, "me").await;
     let before = store.job(job).await.unwrap();
-    for second in [899, 901] {
-        assert_eq!(store.wake_later(Due { job, at: at(second) }, at(2_000), 1).await.unwrap(), None);
+    for (job, second) in [(job, 899), (job, 901), (guid(2), 900)] {
+        store.put_off(Due { job, at: at(second) }, at(2_000)).await.unwrap();
     }
-    let unknown = Due { job: guid(2), at: at(900) };
-    assert_eq!(store.wake_later(unknown, at(2_000), 1).await.unwrap(), None);
     assert_eq!(store.job(job).await.unwrap(), before);
     assert!(store.job(guid(2)).await.is_err(), "nor is one made");
-}
-
-pub async fn one_of_ten_concurrent_sweeps_claims_a_job(store: &impl JobStore) {
-    let job = created(store, 1, "me").await;
-    let seen = Due { job, at: at(900) };
-    let claims = join_all((1..=10).map(|sweep| store.wake_later(seen, at(1_000), sweep))).await;
-    let claimed: Vec<Job> = claims.into_iter().filter_map(|claim| claim.unwrap()).collect();
-    assert_eq!(claimed, [store.job(job).await.unwrap()]);
+    store.put_off(Due { job, at: at(900) }, at(2_000)).await.unwrap();
+    let after = Job { wake_at: Some(at(2_000)), revision: before.revision + 1, ..before };
+    assert_eq!(store.job(job).await.unwrap(), after);
 }

@@ -1,30 +1,13 @@
 use async_trait::async_trait;
-use jiff::Timestamp;
 
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
-use crate::model::ids::{JobGuid, RunId};
+use crate::model::job::Job;
 use crate::model::job::states::Status;
 use crate::ports::{Completion, Completions, WriteLost};
 
 #[async_trait]
 impl Completions for InMemoryJobStore {
-    async fn pause_composition(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        state: RunId,
-        now: Timestamp,
-    ) -> Result<(), WriteLost> {
-        let mut tables = lock(&self.0);
-        let job = tables.held(job, attempt, holder)?;
-        job.composing = Some(state);
-        job.lease = None;
-        job.moved_at = now;
-        Ok(())
-    }
-
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
         let mut tables = lock(&self.0);
         let seen = &completion.seen;
@@ -38,7 +21,7 @@ impl Completions for InMemoryJobStore {
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
-        *job = completion.job();
+        *job = Job { revision: job.revision + 1, ..completion.job() };
         tables.slots.give_back(seen, completion.finished_at);
         Ok(())
     }

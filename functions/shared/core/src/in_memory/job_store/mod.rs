@@ -6,11 +6,9 @@ mod checkpoints;
 mod completions;
 mod dead_letters;
 mod jobs;
-mod leases;
-mod pauses;
 mod slots;
-mod splits;
 mod tallies;
+mod updates;
 mod wake_ups;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,11 +17,11 @@ use std::sync::Mutex;
 use super::lock;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::dead_letter::DeadLetter;
-use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::spec::Spec;
 use crate::model::tally::{ChunkAddress, Tally, Totals};
-use crate::ports::{Dedupe, Idempotency, PortError, WriteLost};
+use crate::ports::{Dedupe, Idempotency, PortError};
 use slots::Slots;
 
 /// The jobs and admission tables in memory.
@@ -58,6 +56,7 @@ impl InMemoryJobStore {
     pub fn edit_job(&self, job: JobGuid, edit: impl FnOnce(&mut Job)) {
         if let Some(job) = lock(&self.0).jobs.get_mut(&job) {
             edit(job);
+            job.revision += 1;
         }
     }
 
@@ -88,14 +87,5 @@ impl Tables {
 
     fn totals(&mut self, job: JobGuid, attempt: u32) -> &mut Totals {
         self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() })
-    }
-
-    /// The job, if it is at this attempt and this run holds its lease.
-    fn held(&mut self, job: JobGuid, attempt: u32, holder: RunId) -> Result<&mut Job, WriteLost> {
-        let job = self.job(job)?;
-        if job.attempt == attempt && job.lease.is_some_and(|lease| lease.holder == holder) {
-            return Ok(job);
-        }
-        Err(WriteLost::Condition(Box::new(job.clone())))
     }
 }

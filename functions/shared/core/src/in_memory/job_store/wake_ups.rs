@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
 use crate::ports::{Due, PortError, WAKE_SHARDS, WakeUps};
 
 #[async_trait]
@@ -23,13 +22,11 @@ impl WakeUps for InMemoryJobStore {
         Ok(due)
     }
 
-    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError> {
-        let mut tables = lock(&self.0);
-        let Some(job) = tables.jobs.get_mut(&due.job).filter(|job| job.wake_at == Some(due.at)) else {
-            return Ok(None);
-        };
-        job.wake_at = Some(next);
-        job.recoveries = recoveries;
-        Ok(Some(job.clone()))
+    async fn put_off(&self, due: Due, next: Timestamp) -> Result<(), PortError> {
+        if let Some(job) = lock(&self.0).jobs.get_mut(&due.job).filter(|job| job.wake_at == Some(due.at)) {
+            job.wake_at = Some(next);
+            job.revision += 1;
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,16 @@
 //! The job row: the small part of a job that is written often. The part that never changes is its [`Spec`].
+//!
+//! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What a
+//! transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
+mod lease;
+mod pause;
+mod split;
 pub mod states;
 pub mod stop;
-
-use std::time::Duration;
+mod sweep;
+#[cfg(test)]
+mod tests;
 
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
@@ -15,13 +22,16 @@ use serde_json::{Map, Value};
 use crate::model::breaker::BreakerPause;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::{JobOutcome, Status, Transition};
-pub use crate::model::job::stop::Stop;
 use crate::model::records::DATASET_WEIGHT;
 use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
 use crate::model::tally::Counts;
 use crate::model::warnings;
 use crate::text::Position;
+pub use lease::{LEASE_MARGIN, Lease};
+pub use pause::Resent;
+pub use split::SplitState;
+pub use stop::Stop;
 
 /// A job, as stored in its row.
 #[derive(Clone, PartialEq, Debug)]
@@ -105,6 +115,8 @@ pub struct Job {
     pub wake_at: Option<Timestamp>,
     /// When it expires; known after it has ended.
     pub expires_at: Option<Timestamp>,
+    /// How often its row was written. It is never reset.
+    pub revision: u64,
 }
 
 impl Job {
@@ -132,13 +144,7 @@ impl Job {
             status: Status::Waiting,
             outcome: None,
             attempt: 1,
-            split: SplitState {
-                tallies: 0,
-                dispatched: 0,
-                cursor: Position { offset: data_start, row: 1 },
-                done: false,
-                at_end: false,
-            },
+            split: SplitState::from(data_start),
             lease: None,
             stop: None,
             counts: None,
@@ -160,6 +166,7 @@ impl Job {
             finished_at: None,
             wake_at: Some(wake_at),
             expires_at: None,
+            revision: 0,
         }
     }
 
@@ -225,27 +232,9 @@ impl Job {
         Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
     }
 
-    /// Whether no chunk may begin until it is resumed.
-    pub const fn is_paused(&self) -> bool {
-        matches!(self.status, Status::Paused)
-    }
-
-    /// Whether a run may take its lease now, apart from who holds it. While a job is paused it is only leased to be
-    /// completed, so only once its split has ended.
-    pub const fn may_be_leased(&self, attempt: u32) -> bool {
-        !self.is_past(attempt) && (!self.is_paused() || self.split.done)
-    }
-
     /// Whether no function has ever taken it up: nothing of it was dispatched, and no run is at work.
     pub fn is_untaken(&self) -> bool {
         self.paused_from.unwrap_or(self.status) == Status::Waiting && self.stop.is_none() && self.lease.is_none()
-    }
-
-    /// The job out of its pause, if it is paused.
-    #[must_use]
-    pub fn out_of_pause(self) -> Self {
-        let resumed = Transition::out_of_pause(self.paused_from).apply(self.status);
-        Self { status: resumed.unwrap_or(self.status), paused_from: None, breaker_pause: None, ..self }
     }
 
     /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
@@ -286,37 +275,6 @@ impl Redrive {
     }
 }
 
-/// The state of the split of the current attempt.
-///
-/// The first attempt cuts the file: `cursor` is a place in it. Each later attempt cuts the list of failed items:
-/// `cursor.row` counts the dispatched ones (from 1, like rows), `cursor.offset` is the row number of the last one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SplitState {
-    /// How many tallies are counted; no message of any other tally was ever sent.
-    pub tallies: u32,
-    /// For how many tallies all messages are known to be sent: `tallies`, or one less.
-    pub dispatched: u32,
-    /// The border after the last counted tally.
-    pub cursor: Position,
-    /// Whether the split has ended: no more tallies will follow.
-    pub done: bool,
-    /// Whether it ended because all items are dispatched.
-    pub at_end: bool,
-}
-
-/// The right to work on a job's row alone, until it expires.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lease {
-    /// The run that holds it.
-    pub holder: RunId,
-    /// When it expires; from then on any run may take it.
-    pub until: Timestamp,
-}
-
-/// How much longer a lease lasts than the invocation that takes it can run. So no other run works on the job before that
-/// invocation is over, even if the clocks of the two differ.
-pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
-
 /// The outcome of a completed job with these counts.
 pub const fn outcome(counts: Counts) -> JobOutcome {
     match (counts.succeeded, counts.failed + counts.skipped) {
@@ -324,19 +282,5 @@ pub const fn outcome(counts: Counts) -> JobOutcome {
         (_, 0) => JobOutcome::Succeeded,
         (0, _) => JobOutcome::Failed,
         _ => JobOutcome::Partial,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_outcome_follows_from_the_counts() {
-        let counts = |succeeded, failed, skipped| Counts { succeeded, failed, skipped };
-        assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Empty);
-        assert_eq!(outcome(counts(3, 0, 0)), JobOutcome::Succeeded);
-        assert_eq!(outcome(counts(3, 1, 0)), JobOutcome::Partial);
-        assert_eq!(outcome(counts(0, 1, 0)), JobOutcome::Failed);
     }
 }

@@ -7,6 +7,7 @@ use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 
 use crate::model::job::Job;
+use crate::model::job::states::Transition;
 use crate::model::tally::Counts;
 use crate::text::Position;
 
@@ -79,5 +80,25 @@ impl Stop {
             offset: place.map(|place| place.offset),
             at,
         }
+    }
+}
+
+impl Job {
+    /// Stops it. A stop ends a pause, and makes the job due for the sweep at once. The first stop of an attempt stays; a stop
+    /// for lack of capacity is only set if no chunk of the attempt has begun.
+    pub fn stop(&self, stop: &Stop) -> Option<Self> {
+        if self.stop.as_ref() == Some(stop) {
+            return Some(self.clone());
+        }
+        let has_begun = stop.code == StopCode::CapacityExceeded && self.first_chunk_at.is_some();
+        if self.status.is_terminal() || self.stop.is_some() || has_begun {
+            return None;
+        }
+        let job = self.out_of_pause();
+        let status = match stop.code {
+            StopCode::Cancelled => Transition::Cancel.apply(job.status).unwrap_or(job.status),
+            _ => job.status,
+        };
+        Some(Self { status, stop: Some(stop.clone()), moved_at: stop.at, wake_at: Some(stop.at), ..job })
     }
 }

@@ -2,30 +2,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::admissions::{Ceilings, Full};
-use crate::model::ids::JobGuid;
 use crate::model::job::states::Transition;
-use crate::model::job::{Job, Redrive, SplitState, Stop};
+use crate::model::job::{Job, Redrive, SplitState};
 use crate::ports::PortError;
-use crate::text::Position;
 
-/// Stopping an attempt and starting the next one.
+/// Starting the next attempt.
 #[async_trait]
 pub trait Attempts: Send + Sync {
-    /// Stops an attempt that has not ended and is not stopped, and makes the job due for the sweep at once. A stop ends a
-    /// pause. A stop for lack of capacity is only set if no chunk of the attempt has begun. Idempotent: the same stop again
-    /// answers [`Stopped::Now`], since the first reply was lost.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    async fn stop(&self, job: JobGuid, attempt: u32, stop: &Stop) -> Result<Stopped, PortError>;
-
-    /// Notes that a run takes up a chunk of an attempt, if it is the first one. Condition: the job is running in this attempt
-    /// and is not stopped. Returns the current job, noted or not.
-    ///
-    /// # Errors
-    /// `NotFound`; `Unavailable`.
-    async fn note_first_chunk(&self, job: JobGuid, attempt: u32, now: Timestamp) -> Result<Job, PortError>;
-
     /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots, resets the split and
     /// keeps the counts. Condition: status and attempt are as seen. Idempotent: the same redrive again changes nothing and
     /// succeeds, since the first reply was lost.
@@ -33,23 +16,6 @@ pub trait Attempts: Send + Sync {
     /// # Errors
     /// [`RedriveError`]; nothing is written then.
     async fn redrive(&self, redrive: &NewAttempt) -> Result<Job, RedriveError>;
-}
-
-/// The answer to stopping a job, with the current job.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Stopped {
-    /// It is stopped for this reason.
-    Now(Job),
-    /// It was stopped before, has ended, or is at another attempt.
-    Not(Job),
-}
-
-impl Stopped {
-    /// The job, if it is still at this attempt and the attempt has not ended.
-    pub fn of_attempt(self, attempt: u32) -> Option<Job> {
-        let (Self::Now(job) | Self::Not(job)) = self;
-        (!job.is_past(attempt)).then_some(job)
-    }
 }
 
 /// The next attempt of a job that has ended.
@@ -76,13 +42,7 @@ impl NewAttempt {
             status: Transition::Redrive.apply(self.seen.status).unwrap_or(self.seen.status),
             outcome: None,
             attempt: self.seen.attempt + 1,
-            split: SplitState {
-                tallies: 0,
-                dispatched: 0,
-                cursor: Position { offset: 0, row: 1 },
-                done: false,
-                at_end: false,
-            },
+            split: SplitState::from(0),
             lease: None,
             stop: None,
             redrive: Some(self.redrive.clone()),
@@ -97,6 +57,7 @@ impl NewAttempt {
             finished_at: None,
             wake_at: Some(self.wake_at),
             expires_at: None,
+            revision: self.seen.revision + 1,
             ..self.seen.clone()
         }
     }

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 
 use super::write_lost::WriteLost;
-use crate::model::ids::{JobGuid, RunId};
 use crate::model::job::states::{JobOutcome, Status, Transition};
 use crate::model::job::{Job, SplitState, Stop, StopCode, outcome};
 use crate::model::results::Results;
@@ -15,20 +14,6 @@ use crate::ports::expiry;
 /// Ending an attempt.
 #[async_trait]
 pub trait Completions: Send + Sync {
-    /// Notes under which name the state of an unfinished composition is stored and gives the lease back, so that the next
-    /// invocation can continue. Condition: this run holds the lease.
-    ///
-    /// # Errors
-    /// [`WriteLost::Condition`] with the current job.
-    async fn pause_composition(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        holder: RunId,
-        state: RunId,
-        now: Timestamp,
-    ) -> Result<(), WriteLost>;
-
     /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the
     /// end of an untaken job also that no function has taken it up. Idempotent: the same completion again changes nothing and
     /// succeeds, since the first reply was lost.
@@ -130,6 +115,7 @@ impl Completion {
             moved_at: self.finished_at,
             wake_at: None,
             expires_at: Some(self.expires_at),
+            revision: self.seen.revision + 1,
             ..self.seen.clone()
         }
     }

@@ -4,15 +4,13 @@
 //! |---|---|
 //! | [`Admissions`] | `create`, `remembered` |
 //! | [`Jobs`] | `job`, `spec`, `jobs` |
-//! | [`Leases`] | `lease`, `release` |
-//! | [`Splits`] | `count_tally`, `warn`, `pause_split`, `finish_split` |
+//! | [`Updates`] | `update` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `note_next_sent`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
-//! | [`Attempts`] | `stop`, `note_first_chunk`, `redrive` |
-//! | [`Pauses`] | `pause`, `pause_by_breaker`, `resume`, `resume_by_breaker`, `note_resent` |
-//! | [`Completions`] | `pause_composition`, `complete` |
+//! | [`Attempts`] | `redrive` |
+//! | [`Completions`] | `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
-//! | [`WakeUps`] | `due`, `wake_later` |
+//! | [`WakeUps`] | `due`, `put_off` |
 //!
 //! Each trait stands in one file with the types that it asks for and answers with. The adapters and the contract suite
 //! have one file of the same name for each.
@@ -23,25 +21,21 @@ mod checkpoints;
 mod completions;
 mod dead_letters;
 mod jobs;
-mod leases;
-mod pauses;
-mod splits;
 mod tallies;
+mod updates;
 mod wake_ups;
 mod write_lost;
 
 pub use admissions::{
     Admission, Admissions, Ceilings, CreateError, Created, Dedupe, ENDS_KEPT, Full, Idempotency, NewJob,
 };
-pub use attempts::{Attempts, NewAttempt, RedriveError, Stopped};
+pub use attempts::{Attempts, NewAttempt, RedriveError};
 pub use checkpoints::{CheckpointMoved, Checkpoints};
 pub use completions::{Completion, Completions};
 pub use dead_letters::DeadLetters;
 pub use jobs::{JobFilter, JobPage, Jobs, StateFilter};
-pub use leases::{Leased, Leases};
-pub use pauses::{Pauses, Resent};
-pub use splits::Splits;
 pub use tallies::{CommitAnswer, Tallies};
+pub use updates::{UpdateAnswer, Updates};
 pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
 pub use write_lost::WriteLost;
 
@@ -62,22 +56,12 @@ use crate::ports::PortError;
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
-    Admissions + Jobs + Leases + Splits + Tallies + Checkpoints + Attempts + Pauses + Completions + DeadLetters + WakeUps
+    Admissions + Jobs + Updates + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
 {
 }
 
 impl<S> JobStore for S where
-    S: Admissions
-        + Jobs
-        + Leases
-        + Splits
-        + Tallies
-        + Checkpoints
-        + Attempts
-        + Pauses
-        + Completions
-        + DeadLetters
-        + WakeUps
+    S: Admissions + Jobs + Updates + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
 {
 }
 

@@ -2,25 +2,23 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::model::ids::JobGuid;
-use crate::model::job::Job;
 use crate::ports::PortError;
 
 /// When the sweep looks at which job.
 #[async_trait]
 pub trait WakeUps: Send + Sync {
     /// Lists the jobs of a shard (0 to [`WAKE_SHARDS`], exclusive) that are due by `now`: at most `limit`, longest due
-    /// first. Reads an index that may lag behind; [`wake_later`](Self::wake_later) tells whether an entry is still current.
+    /// first. Reads an index that may lag behind; the job row tells whether an entry is still current.
     ///
     /// # Errors
     /// `Unavailable`.
     async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
 
-    /// Claims a due job: makes it due again at `next`. Condition: it is still due at the time in `due`, so only one of many
-    /// sweeps claims it. Returns the job after the write, or none if the condition fails.
+    /// Makes a job whose row cannot be read due again at `next`, if it is still due at the time in `due`.
     ///
     /// # Errors
     /// `Unavailable`.
-    async fn wake_later(&self, due: Due, next: Timestamp, recoveries: u32) -> Result<Option<Job>, PortError>;
+    async fn put_off(&self, due: Due, next: Timestamp) -> Result<(), PortError>;
 }
 
 /// A job that is due to be swept.

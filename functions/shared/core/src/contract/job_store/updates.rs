@@ -1,0 +1,102 @@
+use futures::future::join_all;
+use rowmill_api::cost::Usage;
+
+use super::fixtures::{change, created, guid, new_job, run, stop};
+use crate::contract::at;
+use crate::model::breaker::BreakerPause;
+use crate::model::job::states::Status;
+use crate::model::job::{Job, Lease, SplitState, StopCode};
+use crate::model::warnings;
+use crate::ports::{JobStore, PortError, UpdateAnswer};
+use crate::progress::update::update_job;
+use crate::text::Position;
+
+/// The same job with other contents: each bit of `picks` says whether a field is there.
+fn variant(job: &Job, picks: u32) -> Job {
+    let has = |bit: u32| picks & (1 << bit) != 0;
+    let status = if has(0) { Status::Paused } else { Status::Running };
+    let cursor = Position { offset: 9 + u64::from(picks), row: 1 + u64::from(picks) };
+    Job {
+        status,
+        paused_from: has(0).then_some(Status::Running),
+        breaker_pause: has(1).then(|| BreakerPause::after("unavailable", "it answered 503", at(9))),
+        lease: has(2).then(|| Lease { holder: run(3), until: at(77) }),
+        stop: has(3).then(|| stop(StopCode::SourceChanged)),
+        composing: has(4).then(|| run(5)),
+        resend_from: has(5).then_some(picks),
+        first_chunk_at: has(6).then(|| at(8)),
+        wake_at: has(7).then(|| at(900 + i64::from(picks))),
+        warnings: if has(8) { vec![warnings::trailing_bytes(7)] } else { Vec::new() },
+        started_at: has(9).then(|| at(2)),
+        split: SplitState { tallies: picks, dispatched: picks, cursor, done: has(10), at_end: has(11) },
+        recoveries: picks % 3,
+        pauses: picks % 2,
+        moved_at: at(i64::from(picks)),
+        ..job.clone()
+    }
+}
+
+fn written(answer: Result<UpdateAnswer, PortError>) -> Job {
+    match answer {
+        Ok(UpdateAnswer::Written(job)) => job,
+        other => panic!("not written: {other:?}"),
+    }
+}
+
+pub async fn an_update_makes_the_row_the_next_one(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let mut seen = store.job(job).await.unwrap();
+    for step in 0..60_u32 {
+        // Any two rows may follow on each other; these are as different as random ones, and the same each time.
+        let next = variant(&seen, step.wrapping_mul(0x9E37_79B9) >> 20);
+        let after = written(store.update(&seen, &next, Usage::NONE).await);
+        assert_eq!(after, Job { revision: seen.revision + 1, ..next });
+        assert_eq!(store.job(job).await.unwrap(), after);
+        seen = after;
+    }
+}
+
+pub async fn a_row_that_has_moved_since_it_was_seen_is_not_updated(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = store.job(job).await.unwrap();
+    let now = change(store, job, |job| job.pause(at(2))).await;
+    let next = seen.pause(at(3)).expect("it waits");
+    let answer = store.update(&seen, &next, Usage::NONE).await.unwrap();
+    assert_eq!(answer, UpdateAnswer::Refused(now.clone()));
+    assert_eq!(store.job(job).await.unwrap(), now);
+    // A row that looks as it did is another one all the same.
+    let resumed = Job { revision: now.revision, ..seen.clone() };
+    let now = written(store.update(&now, &resumed, Usage::NONE).await);
+    assert_eq!(Job { revision: seen.revision, ..now.clone() }, seen);
+    assert_eq!(store.update(&seen, &next, Usage::NONE).await.unwrap(), UpdateAnswer::Refused(now));
+}
+
+pub async fn a_missing_job_is_not_updated(store: &impl JobStore) {
+    let seen = new_job(1, "me").job;
+    let next = seen.pause(at(3)).expect("it waits");
+    assert!(matches!(store.update(&seen, &next, Usage::NONE).await, Err(PortError::NotFound)));
+    assert!(matches!(store.job(guid(1)).await, Err(PortError::NotFound)));
+}
+
+pub async fn one_of_ten_concurrent_updates_is_written(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = store.job(job).await.unwrap();
+    let nexts: Vec<Job> = (0..10).map(|step| variant(&seen, step)).collect();
+    let answers = join_all(nexts.iter().map(|next| store.update(&seen, next, Usage::NONE))).await;
+    let mut writes = answers.into_iter().filter_map(|answer| match answer.unwrap() {
+        UpdateAnswer::Written(job) => Some(job),
+        _ => None,
+    });
+    assert_eq!(writes.next(), Some(store.job(job).await.unwrap()));
+    assert_eq!(writes.next(), None);
+}
+
+pub async fn ten_concurrent_transitions_take_effect_one_after_the_other(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = store.job(job).await.unwrap();
+    let transition = |job: &Job| job.resume(at(4)).or_else(|| job.pause(at(3)));
+    let updates = join_all((0..10).map(|_| update_job(store, &seen, transition))).await;
+    assert!(updates.into_iter().all(|update| update.unwrap().done().is_ok()));
+    let after = store.job(job).await.unwrap();
+    assert_eq!((after.pauses, after.revision), (10, seen.revision + 10));
+}

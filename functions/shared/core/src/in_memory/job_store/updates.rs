@@ -1,0 +1,20 @@
+use async_trait::async_trait;
+use rowmill_api::cost::Usage;
+
+use super::InMemoryJobStore;
+use crate::in_memory::lock;
+use crate::model::job::Job;
+use crate::ports::{PortError, UpdateAnswer, Updates};
+
+#[async_trait]
+impl Updates for InMemoryJobStore {
+    async fn update(&self, seen: &Job, next: &Job, _ahead: Usage) -> Result<UpdateAnswer, PortError> {
+        let mut tables = lock(&self.0);
+        let job = tables.job(seen.job_guid)?;
+        if job.revision != seen.revision {
+            return Ok(UpdateAnswer::Refused(job.clone()));
+        }
+        *job = Job { revision: job.revision + 1, ..next.clone() };
+        Ok(UpdateAnswer::Written(job.clone()))
+    }
+}

@@ -1,0 +1,50 @@
+//! The right of one run to work on the job row.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Job;
+use super::states::Transition;
+use crate::model::ids::RunId;
+
+/// The right to work on a job's row alone, until it expires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// The run that holds it.
+    pub holder: RunId,
+    /// When it expires; from then on any run may take it.
+    pub until: Timestamp,
+}
+
+/// How much longer a lease lasts than the invocation that takes it can run. So no other run works on the job before that
+/// invocation is over, even if the clocks of the two differ.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
+
+impl Job {
+    /// The job under this lease: the lease is free, has expired, or is held by the same run. A waiting job is running from
+    /// then on. A paused job is only leased to be completed, so only once its split has ended; it stays paused, as a
+    /// cancelling job stays cancelling.
+    pub fn take(&self, lease: Lease, now: Timestamp) -> Option<Self> {
+        let free = self.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
+        let may_be_leased = !self.status.is_terminal() && (!self.is_paused() || self.split.done);
+        (free && may_be_leased).then(|| Self {
+            lease: Some(lease),
+            status: Transition::Take.apply(self.status).unwrap_or(self.status),
+            started_at: self.started_at.or(Some(now)),
+            moved_at: now,
+            ..self.clone()
+        })
+    }
+
+    /// The job without the lease of this run.
+    #[must_use]
+    pub fn release(&self, holder: RunId) -> Self {
+        Self { lease: self.lease.filter(|lease| lease.holder != holder), ..self.clone() }
+    }
+
+    /// Whether this run holds the lease.
+    pub fn is_held_by(&self, holder: RunId) -> bool {
+        self.lease.is_some_and(|lease| lease.holder == holder)
+    }
+}

@@ -1,0 +1,100 @@
+//! Pausing and resuming.
+
+use jiff::Timestamp;
+
+use super::Job;
+use super::states::Transition;
+use crate::model::breaker::BreakerPause;
+
+impl Job {
+    /// Whether no chunk may begin until it is resumed.
+    pub const fn is_paused(&self) -> bool {
+        matches!(self.status, super::Status::Paused)
+    }
+
+    /// Whether its owner has paused it.
+    pub const fn is_paused_by_owner(&self) -> bool {
+        self.is_paused() && self.breaker_pause.is_none()
+    }
+
+    /// Pauses it for its owner. A job that its owner has paused stays as it is; one that the breaker has paused is its
+    /// owner's from then on. A stopped job is not paused: it is about to end.
+    pub fn pause(&self, now: Timestamp) -> Option<Self> {
+        if self.is_paused_by_owner() {
+            return Some(self.clone());
+        }
+        if self.is_paused() {
+            return Some(Self { breaker_pause: None, pauses: self.pauses + 1, moved_at: now, ..self.clone() });
+        }
+        self.begin_pause(now)
+    }
+
+    /// Pauses it because the target of its job type is down; the sweep looks at it at `look_at`. A paused job stays as it
+    /// is, by whomever it was paused.
+    pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
+        if self.is_paused() {
+            return Some(self.clone());
+        }
+        let paused = self.begin_pause(reason.at)?;
+        Some(Self { breaker_pause: Some(reason.clone()), wake_at: Some(look_at), ..paused })
+    }
+
+    fn begin_pause(&self, now: Timestamp) -> Option<Self> {
+        let status = Transition::Pause.apply(self.status).filter(|_| self.stop.is_none())?;
+        Some(Self {
+            status,
+            paused_from: Some(self.status),
+            pauses: self.pauses + 1,
+            resend_from: None,
+            moved_at: now,
+            ..self.clone()
+        })
+    }
+
+    /// Resumes it: its status is as before the pause, it is due for the sweep at once, and all chunks of its counted tallies
+    /// may have to be sent again, from tally 0 on.
+    pub fn resume(&self, now: Timestamp) -> Option<Self> {
+        self.is_paused().then(|| Self {
+            pauses: self.pauses + 1,
+            resend_from: Some(0),
+            recoveries: 0,
+            moved_at: now,
+            wake_at: Some(now),
+            ..self.out_of_pause()
+        })
+    }
+
+    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was read.
+    pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
+        let is_breakers = self.pauses == pauses && self.breaker_pause.is_some();
+        self.resume(now).filter(|_| is_breakers)
+    }
+
+    /// The job out of its pause, if it is paused.
+    #[must_use]
+    pub fn out_of_pause(&self) -> Self {
+        let resumed = Transition::out_of_pause(self.paused_from).apply(self.status);
+        Self { status: resumed.unwrap_or(self.status), paused_from: None, breaker_pause: None, ..self.clone() }
+    }
+
+    /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or somebody has noted
+    /// more.
+    pub fn note_resent(&self, resent: Resent, now: Timestamp) -> Option<Self> {
+        if (self.pauses, self.resend_from) == (resent.pauses, resent.next) {
+            return Some(self.clone());
+        }
+        let is_from = (self.pauses, self.resend_from) == (resent.pauses, Some(resent.from));
+        is_from.then(|| Self { resend_from: resent.next, moved_at: now, ..self.clone() })
+    }
+}
+
+/// How far the missing chunks of a resumed job are sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resent {
+    /// The resume, by the job's number of pauses and resumes.
+    pub pauses: u32,
+    /// The tally that the job row names as the first one.
+    pub from: u32,
+    /// The first tally that may still be missing chunks; `None` if none is.
+    pub next: Option<u32>,
+}

@@ -1,0 +1,20 @@
+//! When the sweep looks at a job.
+
+use jiff::Timestamp;
+
+use super::Job;
+use super::states::Status;
+
+impl Job {
+    /// Claims it for one sweep: it is due again at `next`. Of many sweeps that saw the same time `due_at`, one claims it.
+    pub fn claim(&self, due_at: Timestamp, next: Timestamp, recoveries: u32) -> Option<Self> {
+        let is_due = self.wake_at == Some(due_at);
+        is_due.then(|| Self { wake_at: Some(next), recoveries, ..self.clone() })
+    }
+
+    /// Notes that a run takes up a chunk of a running attempt, if it is the first one.
+    pub fn begin(&self, now: Timestamp) -> Option<Self> {
+        let runs = self.status == Status::Running && self.stop.is_none();
+        runs.then(|| Self { first_chunk_at: self.first_chunk_at.or(Some(now)), ..self.clone() })
+    }
+}

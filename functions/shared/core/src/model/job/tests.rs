@@ -1,0 +1,261 @@
+use std::iter;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::states::{JobOutcome, Status};
+use super::*;
+use crate::fixtures;
+use crate::model::breaker::BreakerPause;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+const fn run(number: u8) -> RunId {
+    RunId::from_bytes([number; RunId::BYTES])
+}
+
+fn lease(holder: u8, until: i64) -> Lease {
+    Lease { holder: run(holder), until: at(until) }
+}
+
+fn stop(code: StopCode) -> Stop {
+    Stop::because(code, "because", at(7))
+}
+
+fn waiting() -> Job {
+    Job::waiting(&fixtures::spec(), at(14_400), at(900))
+}
+
+/// Run 1 holds the lease until second 100.
+fn running() -> Job {
+    waiting().take(lease(1, 100), at(1)).unwrap()
+}
+
+fn ended() -> Job {
+    Job { status: Status::Completed, lease: None, ..running() }
+}
+
+fn breaker() -> BreakerPause {
+    BreakerPause::after("unavailable", "it answered 503", at(2))
+}
+
+#[test]
+fn the_outcome_follows_from_the_counts() {
+    let counts = |succeeded, failed, skipped| Counts { succeeded, failed, skipped };
+    assert_eq!(outcome(counts(0, 0, 0)), JobOutcome::Empty);
+    assert_eq!(outcome(counts(3, 0, 0)), JobOutcome::Succeeded);
+    assert_eq!(outcome(counts(3, 1, 0)), JobOutcome::Partial);
+    assert_eq!(outcome(counts(0, 1, 0)), JobOutcome::Failed);
+}
+
+#[test]
+fn the_first_lease_makes_a_waiting_job_run() {
+    let job = running();
+    assert_eq!((job.status, job.started_at, job.moved_at), (Status::Running, Some(at(1)), at(1)));
+    let again = job.take(lease(1, 200), at(5)).unwrap();
+    assert_eq!((again.lease, again.started_at), (Some(lease(1, 200)), Some(at(1))), "its holder extends it");
+}
+
+#[test]
+fn a_held_lease_is_refused_until_it_expires_or_its_holder_gives_it_back() {
+    assert_eq!(running().take(lease(2, 200), at(99)), None);
+    assert_eq!(running().take(lease(2, 200), at(100)).unwrap().lease, Some(lease(2, 200)));
+    assert_eq!(running().release(run(2)), running(), "another run");
+    assert_eq!(running().release(run(1)).take(lease(2, 200), at(9)).unwrap().lease, Some(lease(2, 200)));
+    assert_eq!(ended().take(lease(2, 200), at(100)), None);
+}
+
+#[test]
+fn a_paused_job_is_only_leased_once_its_split_has_ended_and_a_cancelled_one_stays_cancelling() {
+    let paused = running().release(run(1)).pause(at(2)).unwrap();
+    assert_eq!(paused.take(lease(2, 200), at(3)), None);
+    let split = Job { split: SplitState { done: true, ..paused.split }, ..paused };
+    assert_eq!(split.take(lease(2, 200), at(3)).unwrap().status, Status::Paused);
+    let cancelled = waiting().stop(&stop(StopCode::Cancelled)).unwrap();
+    let taken = cancelled.take(lease(2, 200), at(8)).unwrap();
+    assert_eq!((taken.status, taken.started_at), (Status::Cancelling, Some(at(8))));
+}
+
+#[test]
+fn tallies_are_counted_in_order_under_the_lease() {
+    let end = |row| Position { offset: row * 10, row };
+    let job = running();
+    assert_eq!(job.count_tally(run(2), 0, end(5), at(2)), None, "another run");
+    assert_eq!(job.count_tally(run(1), 1, end(5), at(2)), None, "not the next one");
+    let counted = job.count_tally(run(1), 0, end(5), at(2)).unwrap();
+    assert_eq!((counted.split.tallies, counted.split.dispatched, counted.split.cursor), (1, 0, end(5)));
+    assert_eq!(counted.count_tally(run(1), 0, end(5), at(3)), Some(counted.clone()), "its own write");
+    assert_eq!(counted.count_tally(run(1), 0, end(6), at(3)), None, "another border");
+    let second = counted.count_tally(run(1), 1, end(9), at(3)).unwrap();
+    assert_eq!((second.split.tallies, second.split.dispatched), (2, 1));
+}
+
+#[test]
+fn no_tally_is_counted_after_a_stop_in_a_pause_or_after_the_end_of_the_split() {
+    let border = Position { offset: 50, row: 5 };
+    let job = running();
+    let stopped = job.stop(&stop(StopCode::SourceChanged)).unwrap();
+    let finished = Job { lease: job.lease, ..job.finish_split(run(1), true, at(2)).unwrap() };
+    for job in [stopped, finished, job.pause(at(2)).unwrap()] {
+        assert_eq!(job.count_tally(run(1), 0, border, at(3)), None);
+    }
+}
+
+#[test]
+fn what_a_splitter_or_completer_notes_needs_the_lease_and_may_free_it() {
+    let counted = running().count_tally(run(1), 0, Position { offset: 50, row: 5 }, at(2)).unwrap();
+    let over = counted.hand_split_over(run(1), at(3)).unwrap();
+    assert_eq!((over.split.dispatched, over.lease, over.split.done), (1, None, false));
+    let finished = counted.finish_split(run(1), false, at(3)).unwrap();
+    assert_eq!((finished.split.dispatched, finished.lease), (1, None));
+    assert_eq!((finished.split.done, finished.split.at_end), (true, false));
+    let composing = counted.hand_composition_over(run(1), run(9), at(3)).unwrap();
+    assert_eq!((composing.composing, composing.lease), (Some(run(9)), None));
+    assert_eq!(composing.hand_composition_over(run(1), run(9), at(4)), Some(composing.clone()), "its own write");
+    assert_eq!(composing.hand_composition_over(run(1), run(8), at(4)), None);
+    let warnings = [warnings::trailing_bytes(7)];
+    assert_eq!(counted.warn(run(1), &warnings, at(3)).unwrap().warnings, warnings);
+    let by_others = [
+        counted.hand_split_over(run(2), at(3)),
+        counted.finish_split(run(2), true, at(3)),
+        counted.hand_composition_over(run(2), run(9), at(3)),
+        counted.warn(run(2), &warnings, at(3)),
+    ];
+    assert_eq!(by_others, [None, None, None, None]);
+}
+
+#[test]
+fn a_job_is_stopped_once() {
+    let stopped = running().stop(&stop(StopCode::UnterminatedQuote)).unwrap();
+    assert_eq!((stopped.status, stopped.moved_at, stopped.wake_at), (Status::Running, at(7), Some(at(7))));
+    assert_eq!(stopped.stop(&stop(StopCode::UnterminatedQuote)), Some(stopped.clone()), "the same stop");
+    assert_eq!(stopped.stop(&stop(StopCode::Cancelled)), None);
+    assert_eq!(ended().stop(&stop(StopCode::Cancelled)), None);
+    assert_eq!(running().stop(&stop(StopCode::Cancelled)).unwrap().status, Status::Cancelling);
+}
+
+#[test]
+fn a_job_does_not_stop_for_lack_of_capacity_once_a_chunk_has_begun() {
+    let lack = stop(StopCode::CapacityExceeded);
+    let begun = running().begin(at(2)).unwrap();
+    for (job, may) in [(running(), true), (begun.clone(), false)] {
+        assert_eq!(job.stop(&lack).is_some(), may);
+        assert_eq!(job.pause(at(3)).unwrap().stop(&lack).is_some(), may, "paused");
+    }
+    assert_eq!(begun.begin(at(4)), Some(begun.clone()), "only the first chunk is noted");
+}
+
+#[test]
+fn no_chunk_of_a_waiting_paused_or_stopped_job_begins() {
+    let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
+    for job in [waiting(), running().pause(at(2)).unwrap(), stopped, ended()] {
+        assert_eq!(job.begin(at(8)), None);
+    }
+}
+
+#[test]
+fn a_paused_job_resumes_in_the_status_that_it_had() {
+    for job in [waiting(), running()] {
+        let paused = job.pause(at(2)).unwrap();
+        assert_eq!((paused.status, paused.paused_from), (Status::Paused, Some(job.status)));
+        assert_eq!(paused.pause(at(3)), Some(paused.clone()), "paused again");
+        let resumed = Job { recoveries: 4, ..paused }.resume(at(5)).unwrap();
+        assert_eq!((resumed.status, resumed.paused_from, resumed.pauses), (job.status, None, 2));
+        assert_eq!((resumed.resend_from, resumed.wake_at, resumed.recoveries), (Some(0), Some(at(5)), 0));
+        assert_eq!(resumed.resume(at(6)), None, "it is not paused");
+    }
+    let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
+    assert_eq!((stopped.pause(at(8)), ended().pause(at(8))), (None, None));
+}
+
+#[test]
+fn a_stop_ends_a_pause() {
+    for paused in [running().pause(at(2)).unwrap(), running().pause_by_breaker(&breaker(), at(60)).unwrap()] {
+        let stopped = paused.stop(&stop(StopCode::SourceChanged)).unwrap();
+        let cancelled = paused.stop(&stop(StopCode::Cancelled)).unwrap();
+        assert_eq!((stopped.status, cancelled.status), (Status::Running, Status::Cancelling));
+        for job in [stopped, cancelled] {
+            assert_eq!((job.paused_from, job.breaker_pause, job.wake_at), (None, None, Some(at(7))));
+        }
+    }
+}
+
+#[test]
+fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
+    let by_breaker = running().pause_by_breaker(&breaker(), at(60)).unwrap();
+    assert_eq!((by_breaker.breaker_pause.as_ref(), by_breaker.wake_at), (Some(&breaker()), Some(at(60))));
+    assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70)), Some(by_breaker.clone()));
+    let by_owner = by_breaker.pause(at(9)).unwrap();
+    assert_eq!(
+        (by_owner.breaker_pause.as_ref(), by_owner.pauses, by_owner.paused_from),
+        (None, 2, Some(Status::Running))
+    );
+    assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70)), Some(by_owner.clone()));
+    assert_eq!(by_owner.resume_by_breaker(2, at(70)), None);
+    assert_eq!(by_breaker.resume_by_breaker(0, at(70)), None, "paused or resumed since");
+    assert_eq!(by_breaker.resume_by_breaker(1, at(70)), by_breaker.resume(at(70)));
+    let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
+    assert_eq!(stopped.pause_by_breaker(&breaker(), at(60)), None);
+}
+
+#[test]
+fn what_is_sent_again_is_noted_for_one_resume() {
+    let resumed = running().pause(at(2)).unwrap().resume(at(3)).unwrap();
+    let note = |pauses, from, next| Resent { pauses, from, next };
+    let noted = resumed.note_resent(note(2, 0, Some(4)), at(4)).unwrap();
+    assert_eq!(noted.resend_from, Some(4));
+    assert_eq!(noted.note_resent(note(2, 0, Some(4)), at(5)), Some(noted.clone()), "its own write");
+    assert_eq!(noted.note_resent(note(2, 0, Some(2)), at(5)), None, "another run has gone further");
+    assert_eq!(noted.note_resent(note(2, 4, None), at(5)).unwrap().resend_from, None);
+    let again = noted.pause(at(6)).unwrap().resume(at(7)).unwrap();
+    assert_eq!(again.note_resent(note(2, 0, None), at(8)), None, "an earlier resume");
+}
+
+#[test]
+fn a_job_is_claimed_only_if_its_wake_time_is_unchanged() {
+    let claimed = waiting().claim(at(900), at(1_000), 3).unwrap();
+    assert_eq!((claimed.wake_at, claimed.recoveries), (Some(at(1_000)), 3));
+    assert_eq!(claimed.claim(at(900), at(1_100), 4), None);
+    assert_eq!(Job { wake_at: None, ..ended() }.claim(at(900), at(1_000), 1), None);
+}
+
+/// What may happen to a job, by number.
+fn after(job: &Job, step: u8, now: Timestamp) -> Option<Job> {
+    let by = run(step % 2);
+    match step / 2 {
+        0 => job.take(Lease { holder: by, until: now }, now),
+        1 => Some(job.release(by)),
+        2 => job.count_tally(by, job.split.tallies, Position { offset: 9, row: 9 }, now),
+        3 => job.hand_split_over(by, now),
+        4 => job.finish_split(by, true, now),
+        5 => job.pause(now),
+        6 => job.pause_by_breaker(&breaker(), now),
+        7 => job.resume(now),
+        8 => job.resume_by_breaker(job.pauses, now),
+        9 => job.stop(&Stop { at: now, ..stop(StopCode::SourceChanged) }),
+        10 => job.stop(&Stop { at: now, ..stop(StopCode::Cancelled) }),
+        11 => job.begin(now),
+        _ => job.note_resent(Resent { pauses: job.pauses, from: job.resend_from.unwrap_or(0), next: None }, now),
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_fields_of_a_job_fit_together(steps in prop::collection::vec(0..26_u8, 0..60)) {
+        let mut job = waiting();
+        let mut stop = None;
+        for (step, second) in iter::zip(steps, 10..) {
+            job = after(&job, step, at(second)).unwrap_or(job);
+            prop_assert_eq!(job.is_paused(), job.paused_from.is_some());
+            prop_assert!(job.breaker_pause.is_none() || job.is_paused());
+            prop_assert!(job.stop.is_none() || !job.is_paused(), "a stop ends a pause");
+            prop_assert_eq!(job.status == Status::Cancelling, job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::Cancelled));
+            prop_assert!(stop.is_none() || stop == job.stop, "the first stop stays");
+            prop_assert!(job.status != Status::Waiting || job.started_at.is_none());
+            prop_assert!(!job.status.is_terminal(), "only a completion ends it");
+            stop = job.stop.clone();
+        }
+    }
+}

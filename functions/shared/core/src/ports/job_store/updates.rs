@@ -1,0 +1,29 @@
+use async_trait::async_trait;
+use rowmill_api::cost::Usage;
+
+use crate::model::job::Job;
+use crate::ports::PortError;
+
+/// The write of the job row that carries out a transition. Only [`create`](super::Admissions::create),
+/// [`redrive`](super::Attempts::redrive) and [`complete`](super::Completions::complete), which move other rows with it, and
+/// [`put_off`](super::WakeUps::put_off) write it otherwise.
+#[async_trait]
+pub trait Updates: Send + Sync {
+    /// Writes what `next` and `seen` differ in. Condition: nobody has written the row since `seen` was read. `ahead` is what
+    /// the caller uses for the job after this write, for its cost.
+    ///
+    /// # Errors
+    /// `NotFound` if the job is gone; `Unavailable`.
+    async fn update(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError>;
+}
+
+/// The answer to an update, with the current job.
+#[derive(Clone, PartialEq, Debug)]
+pub enum UpdateAnswer {
+    /// It is written.
+    Written(Job),
+    /// It was written before, and the reply lost. The job may have moved on since.
+    WrittenBefore(Job),
+    /// Another write was first.
+    Refused(Job),
+}

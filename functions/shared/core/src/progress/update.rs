@@ -1,0 +1,134 @@
+//! Carrying out a transition of a job: read, apply, write, and again if another write was first.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+pub use rowmill_api::cost::Usage;
+
+use crate::model::ids::RunId;
+use crate::model::job::{Job, Lease, Stop};
+use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
+
+/// How often a transition is written again because another write was first. One of those who write at the same time succeeds
+/// each time, so more of them would have to write the row at once.
+const TRIES: usize = 100;
+
+/// What a transition came to, with the current job.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Updated {
+    /// It is written.
+    Now(Job),
+    /// It was written before, or there is nothing to write.
+    Before(Job),
+    /// It does not start from this job, or the job is in another attempt.
+    Refused(Job),
+}
+
+impl Updated {
+    /// The job, if the transition has taken effect.
+    ///
+    /// # Errors
+    /// The job that it does not start from.
+    pub fn done(self) -> Result<Job, Box<Job>> {
+        match self {
+            Self::Now(job) | Self::Before(job) => Ok(job),
+            Self::Refused(job) => Err(Box::new(job)),
+        }
+    }
+
+    /// The current job.
+    pub fn job(self) -> Job {
+        let (Self::Now(job) | Self::Before(job) | Self::Refused(job)) = self;
+        job
+    }
+
+    /// The current job, if it is still at this attempt and the attempt has not ended.
+    pub fn of_attempt(self, attempt: u32) -> Option<Job> {
+        Some(self.job()).filter(|job| !job.is_past(attempt))
+    }
+}
+
+/// Carries out a transition of the present attempt of a job.
+///
+/// # Errors
+/// `NotFound` if the job is gone; `Unavailable`.
+pub async fn update_job(
+    jobs: &dyn JobStore,
+    job: &Job,
+    transition: impl Fn(&Job) -> Option<Job> + Send + Sync,
+) -> Result<Updated, PortError> {
+    update_job_ahead(jobs, job, Usage::NONE, transition).await
+}
+
+/// As [`update_job`]; the write pays for what the caller uses next, too.
+///
+/// # Errors
+/// As [`update_job`].
+pub async fn update_job_ahead(
+    jobs: &dyn JobStore,
+    job: &Job,
+    ahead: Usage,
+    transition: impl Fn(&Job) -> Option<Job> + Send + Sync,
+) -> Result<Updated, PortError> {
+    let (mut seen, mut is_current) = (job.clone(), false);
+    for _ in 0..TRIES {
+        let next = match transition(&seen).filter(|_| seen.attempt == job.attempt) {
+            Some(next) if next != seen => next,
+            // The row in hand may be an old one.
+            _ if !is_current => {
+                (seen, is_current) = (jobs.job(job.job_guid).await?, true);
+                continue;
+            }
+            Some(_) => return Ok(Updated::Before(seen)),
+            None => return Ok(Updated::Refused(seen)),
+        };
+        match jobs.update(&seen, &next, ahead).await? {
+            UpdateAnswer::Written(job) => return Ok(Updated::Now(job)),
+            UpdateAnswer::WrittenBefore(job) => return Ok(Updated::Before(job)),
+            UpdateAnswer::Refused(now) => (seen, is_current) = (now, true),
+        }
+    }
+    Err(PortError::unavailable("updating the job", "its row keeps changing"))
+}
+
+/// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which must
+/// be longer than the invocation can run: see [`LEASE_MARGIN`](crate::model::job::LEASE_MARGIN).
+///
+/// # Errors
+/// As [`update_job`].
+pub async fn take_lease(
+    jobs: &dyn JobStore,
+    clock: &dyn Clock,
+    job: &Job,
+    holder: RunId,
+    duration: Duration,
+) -> Result<Updated, PortError> {
+    let now = clock.now();
+    let lease = Lease { holder, until: now + duration };
+    update_job(jobs, job, |job| job.take(lease, now)).await
+}
+
+/// Gives the lease of a job back, if this run still holds it.
+///
+/// # Errors
+/// As [`update_job`].
+pub async fn release_lease(jobs: &dyn JobStore, job: &Job, holder: RunId) -> Result<(), PortError> {
+    update_job(jobs, job, |job| Some(job.release(holder))).await.map(drop)
+}
+
+/// Stops the current attempt of a job unless it is already stopped. Returns the current job, or `None` if another run,
+/// which assumed this one dead, has ended the attempt meanwhile.
+///
+/// # Errors
+/// As [`update_job`].
+pub async fn stop_attempt(jobs: &dyn JobStore, job: &Job, stop: &Stop) -> Result<Option<Job>, PortError> {
+    Ok(update_job(jobs, job, |job| job.stop(stop)).await?.of_attempt(job.attempt))
+}
+
+/// Stops an attempt whose deadline has passed. If none of its chunks has begun, it lacked capacity and not time.
+///
+/// # Errors
+/// As [`update_job`].
+pub async fn stop_overdue(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Updated, PortError> {
+    update_job(jobs, job, |job| job.stop(&Stop::overdue(job, now))).await
+}
