@@ -1,7 +1,8 @@
 //! The gate before the job store: a call passes only when the adversary allows it, and every effect is checked at once.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -61,6 +62,18 @@ impl GatedJobs {
         }
     }
 
+    /// The answer to a repetition of the update that made this revision: the store knows its last four updates.
+    async fn repeated(&self, job: JobGuid, revision: u64) -> Result<UpdateAnswer, PortError> {
+        let now = self.store.job(job).await?;
+        if now.revision > revision {
+            self.invariants.reach("update recognised after another write");
+        }
+        Ok(match now.revision < revision + 4 {
+            true => UpdateAnswer::WrittenBefore(now),
+            false => UpdateAnswer::Refused(now),
+        })
+    }
+
     fn stale_due(&self, shard: u32, now: Timestamp, limit: usize) -> Vec<Due> {
         let index = self.old_index.lock().unwrap_or_else(PoisonError::into_inner);
         let in_shard = |due: &&Due| due.job.0.as_u128() % u128::from(WAKE_SHARDS) == u128::from(shard);
@@ -103,10 +116,12 @@ gates!(Updates for GatedJobs {
         async fn update(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError> {
             let job = seen.job_guid;
             let what = || format!("{}, attempt {}: {}", job_name(job), seen.attempt, changes(seen, next));
+            let written = OnceLock::new();
             let effect = async {
                 let answer = super::broken::update(self.broken, &self.store, seen, next, ahead).await?;
                 self.hub.check(self.invariants.job_moved(job));
-                if matches!(answer, UpdateAnswer::Written(_)) {
+                if let UpdateAnswer::Written(now) = &answer {
+                    written.get_or_init(|| now.revision);
                     if seen.breaker_pause.is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");
                     }
@@ -116,7 +131,15 @@ gates!(Updates for GatedJobs {
                 }
                 Ok(super::broken::unbounded(self.broken, answer))
             };
-            self.hub.through(CallKind::Write, "update", what, effect).await
+            let answer = self.hub.through(CallKind::Write, "update", what, effect).await;
+            match written.get() {
+                // The client of the store gives up waiting, and sends it again. Other writes may be between the two.
+                Some(revision) if answer.is_err() && revision % 2 == 0 => {
+                    self.hub.sleep(Duration::from_secs(revision % 20)).await;
+                    self.hub.through(CallKind::Write, "update, again", what, self.repeated(job, *revision)).await
+                }
+                _ => answer,
+            }
         }
     }
 });

@@ -17,6 +17,7 @@ mod owner_priorities;
 mod pauses;
 mod previews;
 mod redrives;
+mod repeated_updates;
 mod results;
 mod stops;
 mod sweeps;

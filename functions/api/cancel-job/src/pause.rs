@@ -80,10 +80,14 @@ impl Pauser {
                 break;
             }
             let now = self.clock.now();
-            job = match update_job(&*self.jobs, &job, |job| job.resume(now)).await?.done() {
-                Ok(job) => job,
-                Err(now) => not_ending(*now)?,
-            };
+            match update_job(&*self.jobs, &job, |job| job.resume(now)).await?.done() {
+                // If it is paused, it was paused again since.
+                Ok(resumed) => {
+                    job = resumed;
+                    break;
+                }
+                Err(now) => job = not_ending(*now)?,
+            }
         }
         // A failure to send is only logged: the job is resumed, and the sweep sends the message.
         if job.resend_from.is_some()

@@ -46,6 +46,7 @@ fn image(number: u8, status: &str) -> Value {
         "attempt": {"N": "1"}, "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"},
         "cursorRow": {"N": "1"}, "splitDone": {"BOOL": false}, "completions": {"N": "0"},
         "createdAt": {"N": "1750000000000"}, "movedAt": {"N": "1750000000123"}, "deadlineAt": {"N": "1750000999000"},
+        "revision": {"N": "1"},
     })
 }
 

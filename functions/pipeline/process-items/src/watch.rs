@@ -66,7 +66,8 @@ impl JobWatch {
             Some(seen) => Arc::clone(&seen.job),
             None => Arc::new(self.jobs.job(job_guid).await?),
         };
-        let job = Arc::new(update_job(&*self.jobs, &job, |job| job.begin(at)).await?.job());
+        let begin = |job: &Job| job.begin(at).filter(|job| job.attempt == attempt);
+        let job = Arc::new(update_job(&*self.jobs, &job, begin).await?.job());
         seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
         Ok(job)
     }

@@ -109,8 +109,8 @@ impl TallyDispatcher<'_> {
         let (job, delivery_mode) = match update_job(self.jobs, job, count).await? {
             Updated::Now(job) => (job, DeliveryMode::Fresh),
             // The reply was lost: the tally counts, so its messages must be sent. Others may have sent them since.
-            Updated::Before(job) => (job, DeliveryMode::Recovered),
-            Updated::Refused(now) => {
+            Updated::Before(job) if job.is_held_by(self.run) => (job, DeliveryMode::Recovered),
+            Updated::Before(now) | Updated::Refused(now) => {
                 let is_ours = now.attempt == job.attempt && now.is_held_by(self.run);
                 return Ok(match (is_ours, now.is_paused()) {
                     (false, _) => Dispatched::Superseded,

@@ -46,6 +46,8 @@ impl Splitter {
 
     async fn note_resent(&self, job: &Job, from: u32, next: Option<u32>) -> Result<Option<Job>, PortError> {
         let (resent, now) = (Resent { pauses: job.pauses, from, next }, self.clock.now());
-        Ok(update_job(&*self.jobs, job, |job| job.note_resent(resent, now)).await?.done().ok())
+        let noted = update_job(&*self.jobs, job, |job| job.note_resent(resent, now)).await?.done().ok();
+        // What was read of the tallies is only true of this resume.
+        Ok(noted.filter(|noted| noted.pauses == job.pauses))
     }
 }

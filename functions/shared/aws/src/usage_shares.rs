@@ -52,9 +52,12 @@ impl UsageShares {
         share
     }
 
-    /// Gives back a share, because its write was not applied. The next share contains it.
-    pub fn give_back(&self, share: Usage) {
-        self.lock().returned += share;
+    /// Gives back a share, because its write was not applied. The next share contains it, without `later`: what was paid ahead
+    /// and does not follow.
+    pub fn give_back(&self, share: Usage, later: Usage) {
+        let mut open = self.lock();
+        open.returned += share.without(later);
+        open.ahead = open.ahead.without(later);
     }
 
     /// Drops what was used so far: the next shares are for work that has nothing to do with it.
@@ -151,8 +154,13 @@ mod tests {
         let share = shares.take(sends(1));
         assert_eq!(share, sends(3 + 1), "one of the four was paid ahead");
         used(2);
-        shares.give_back(share);
+        shares.give_back(share, sends(0));
         assert_eq!(shares.take(sends(0)), sends(4 + 1));
+        let share = shares.take(sends(1 + 2));
+        used(1);
+        shares.give_back(share, sends(2));
+        used(4);
+        assert_eq!(shares.take(sends(0)), sends(1 + 4), "what was to follow did not, and is not paid for");
         used(9);
         shares.take(sends(7));
         used(3);

@@ -88,7 +88,9 @@ impl BreakerSteps {
         let pause = BreakerPause::after(run.code, error, now);
         let look_at = if job.deadline_at > now { probe_at.min(job.deadline_at) } else { probe_at };
         // If it was stopped, has ended, or is in another attempt, the next delivery sees that.
-        let paused = update_job(&*self.jobs, job, |job| job.pause_by_breaker(&pause, look_at)).await?;
+        let of_run = |job: &Job| job.attempt == run.attempt;
+        let pause = |job: &Job| job.pause_by_breaker(&pause, look_at).filter(of_run);
+        let paused = update_job(&*self.jobs, job, pause).await?;
         Ok(paused.done().is_ok().then_some(HeldBack { probe_at, has_opened }))
     }
 

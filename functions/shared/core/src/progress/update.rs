@@ -84,7 +84,9 @@ pub async fn update_job_ahead(
         };
         match jobs.update(&seen, &next, ahead).await? {
             UpdateAnswer::Written(job) => return Ok(Updated::Now(job)),
-            UpdateAnswer::WrittenBefore(job) => return Ok(Updated::Before(job)),
+            // The attempt may have ended since, and the next one begun.
+            UpdateAnswer::WrittenBefore(now) if now.attempt != job.attempt => return Ok(Updated::Refused(now)),
+            UpdateAnswer::WrittenBefore(now) => return Ok(Updated::Before(now)),
             UpdateAnswer::Refused(now) => (seen, is_current) = (now, true),
         }
     }
@@ -105,7 +107,11 @@ pub async fn take_lease(
 ) -> Result<Updated, PortError> {
     let now = clock.now();
     let lease = Lease { holder, until: now + duration };
-    update_job(jobs, job, |job| job.take(lease, now)).await
+    Ok(match update_job(jobs, job, |job| job.take(lease, now)).await? {
+        // It was taken, has expired, and another run has taken it.
+        Updated::Before(job) if !job.is_held_by(holder) => Updated::Refused(job),
+        updated => updated,
+    })
 }
 
 /// Gives the lease of a job back, if this run still holds it.

@@ -112,7 +112,7 @@ impl Tallies for DynamoDbJobStore {
                 let won = |commit: &&Commit| matches!(commit.refused_by(&tally), Some(Committed::WonBefore(_)));
                 let won: Vec<&Commit> = commits.iter().filter(won).collect();
                 if won.is_empty() {
-                    self.give_back(share);
+                    self.give_back(share, Usage::NONE);
                 }
                 won.into_iter().for_each(measure);
                 Ok(CommitAnswer::Refused(tally))

@@ -15,7 +15,8 @@ use crate::metrics::{self, Metric};
 
 const DOING: &str = "updating the job";
 
-/// How many of the last writes can be recognised. A write whose reply was lost is sent again within seconds.
+/// How many of the last writes can be recognised. A write that is sent again after more than these is refused; all transitions but
+/// an owner's pause and a claim recognise their own effect then.
 const WRITES_KEPT: u64 = 4;
 
 #[async_trait]
@@ -49,7 +50,7 @@ impl Updates for DynamoDbJobStore {
                 Ok(UpdateAnswer::WrittenBefore(job_of(DOING, row)?))
             }
             Written::Refused(row) => {
-                self.give_back(share);
+                self.give_back(share, ahead);
                 Ok(UpdateAnswer::Refused(job_of(DOING, row)?))
             }
         }

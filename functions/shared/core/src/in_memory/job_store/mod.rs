@@ -39,6 +39,8 @@ struct Tables {
     slots: Slots,
     requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
     deduped: HashMap<(Owner, String), (JobGuid, Dedupe)>,
+    /// What others write after the next update, whose reply is lost.
+    after_update: Option<fn(&mut Job)>,
 }
 
 impl InMemoryJobStore {
@@ -58,6 +60,11 @@ impl InMemoryJobStore {
             edit(job);
             job.revision += 1;
         }
+    }
+
+    /// Loses the reply of the next update. It is recognised when it is repeated; others have written this in between.
+    pub fn lose_next_reply(&self, others: fn(&mut Job)) {
+        lock(&self.0).after_update = Some(others);
     }
 
     /// Changes the totals of an attempt without any condition, as a broken store would.

@@ -15,6 +15,11 @@ impl Updates for InMemoryJobStore {
             return Ok(UpdateAnswer::Refused(job.clone()));
         }
         *job = Job { revision: job.revision + 1, ..next.clone() };
-        Ok(UpdateAnswer::Written(job.clone()))
+        let written = job.clone();
+        let Some(others) = tables.after_update.take() else { return Ok(UpdateAnswer::Written(written)) };
+        let job = tables.job(seen.job_guid)?;
+        others(job);
+        job.revision += 1;
+        Ok(UpdateAnswer::WrittenBefore(job.clone()))
     }
 }

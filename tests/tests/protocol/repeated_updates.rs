@@ -1,0 +1,67 @@
+//! An update of the job row whose reply was lost, and that is recognised after others have written.
+
+use std::time::Duration;
+
+use acceptance::files;
+use acceptance::world::{World, change};
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::ports::{Clock, Jobs};
+use rowmill_core::progress::update::{take_lease, update_job};
+
+use crate::chunks_of;
+
+const LATE: RunId = RunId::from_bytes([1; RunId::BYTES]);
+const OTHER: RunId = RunId::from_bytes([2; RunId::BYTES]);
+const LEASE: Duration = Duration::from_secs(60);
+
+/// A world with a job of three tallies that are sent.
+async fn running() -> (World, Job) {
+    let world = World::new(chunks_of(1));
+    let job = world.validate_csv(files::plain_csv(150)).await;
+    world.split().await;
+    let job = world.jobs.job(job).await.unwrap();
+    (world, job)
+}
+
+#[tokio::test]
+async fn a_stop_is_refused_if_the_attempt_has_ended_and_the_next_has_begun() {
+    let (world, job) = running().await;
+    let stop = Stop::because(StopCode::AuditFailed, "the counts differ", world.clock.now());
+    let stopped = async |job: &Job| update_job(&*world.jobs, job, |job| job.stop(&stop)).await.unwrap().done();
+    world.jobs.lose_next_reply(|_| ());
+    assert!(stopped(&job).await.is_ok());
+    let next = change(&*world.jobs, job.job_guid, |job| Some(Job { stop: None, ..job.clone() })).await;
+    world.jobs.lose_next_reply(|row| row.attempt = 2);
+    assert!(stopped(&next).await.is_err());
+}
+
+#[tokio::test]
+async fn a_lease_is_refused_if_it_has_expired_and_another_run_holds_it() {
+    let (world, job) = running().await;
+    let take = async || take_lease(&*world.jobs, &*world.clock, &job, LATE, LEASE).await.unwrap().done();
+    world.jobs.lose_next_reply(|_| ());
+    assert!(take().await.is_ok());
+    world.clock.advance(2 * LEASE);
+    world.jobs.lose_next_reply(|row| row.lease = Some(Lease { holder: OTHER, until: row.moved_at + LEASE }));
+    assert!(take().await.is_err());
+}
+
+#[tokio::test]
+async fn a_run_that_sends_for_a_resume_notes_nothing_for_a_later_one() {
+    let (world, job) = running().await;
+    world.chunks.take();
+    world.pause(job.job_guid).await;
+    let resumed = world.resume(job.job_guid).await;
+    // After its first note the job is paused and resumed, and the run of that resume has noted as much.
+    world.jobs.lose_next_reply(|row| row.pauses += 2);
+    world.split().await;
+    let row = world.jobs.job(job.job_guid).await.unwrap();
+    assert_eq!((row.pauses, row.resend_from), (resumed.pauses + 2, Some(1)));
+    world.clock.advance(2 * world.limits.recovery.stale);
+    world.sweep().await;
+    world.run().await;
+    let shown = world.show(job.job_guid).await;
+    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150));
+}
