@@ -42,6 +42,6 @@ fn main() -> ExitCode {
     }
     let Summary { seeds, steps, jobs, attempts, calm_sweeps, longest, .. } = summary;
     println!("{seeds} seeds, {steps} steps, {jobs} jobs, {attempts} attempts in {seconds:.1} s");
-    println!("at most {longest} steps, and {calm_sweeps} sweeps from the last fault to the end");
+    println!("at most {longest} steps, and {calm_sweeps} sweeps in which no further row was processed");
     code
 }

@@ -91,6 +91,11 @@ impl Invariants {
         self.known().processed.insert((job, row));
     }
 
+    /// How many rows were processed successfully.
+    pub fn processed_rows(&self) -> usize {
+        self.known().processed.len()
+    }
+
     /// This invocation starts to run an isolated chunk.
     pub fn isolates(&self, task: u64, job: JobGuid, chunk: ChunkAddress) {
         self.known().isolated.insert(task, (job, chunk, false));

@@ -17,8 +17,8 @@ use super::tasks::Tasks;
 use super::trace::{Trace, job_name};
 use super::world::World;
 
-/// The most sweeps from the last fault until every job has ended.
-const SWEEPS_MAX: u64 = 400;
+/// The most sweeps after the last fault in which no further row is processed, until every job has ended.
+const SWEEPS_MAX: u64 = 200;
 
 /// The most steps of a run; a run with more counts as endless.
 const STEPS_MAX: u64 = 400_000;
@@ -37,8 +37,12 @@ pub struct Run {
     next_sweep: Timestamp,
     /// Deliveries whose poller is throttled, and when their function is invoked.
     late: Vec<(Timestamp, Delivery)>,
-    /// Sweeps since the last fault.
+    /// Sweeps since the last fault, and since a row was processed for the first time.
     calm_sweeps: u64,
+    /// The most of these.
+    most_calm_sweeps: u64,
+    /// The rows that were processed at the last sweep.
+    processed: usize,
     pub(super) corrected_files: u128,
     /// The job that each idempotency key created.
     pub(super) created: BTreeMap<String, JobGuid>,
@@ -55,7 +59,7 @@ pub struct Outcome {
     pub jobs: usize,
     /// Attempts of all jobs.
     pub attempts: u32,
-    /// Sweeps after the last fault.
+    /// The most sweeps after the last fault in which no further row was processed.
     pub calm_sweeps: u64,
     /// The places the run reached.
     pub reached: Reached,
@@ -92,6 +96,8 @@ impl Run {
             next_sweep: began + SWEEP_EVERY,
             late: Vec::new(),
             calm_sweeps: 0,
+            most_calm_sweeps: 0,
+            processed: 0,
             corrected_files: 0,
             created: BTreeMap::new(),
             world,
@@ -119,7 +125,7 @@ impl Run {
             steps: self.step,
             jobs: jobs.len(),
             attempts: jobs.iter().map(|job| job.attempt).sum(),
-            calm_sweeps: self.calm_sweeps,
+            calm_sweeps: self.most_calm_sweeps,
             reached,
         }
     }
@@ -147,7 +153,9 @@ impl Run {
         let messages = self.world.queues.messages();
         let messages: Vec<String> = messages.iter().map(|m| format!("{:?}: {}", m.queue, m.body.brief())).collect();
         let (sweeps, steps) = (self.calm_sweeps, self.step);
-        Some(format!("it does not end, {sweeps} sweeps after the last fault, {steps} steps: {jobs:?}, {messages:?}"))
+        Some(format!(
+            "it does not end, {sweeps} sweeps in which nothing happens, {steps} steps: {jobs:?}, {messages:?}"
+        ))
     }
 
     fn take_step(&mut self) {
@@ -343,8 +351,12 @@ impl Run {
             return;
         }
         self.next_sweep = self.world.hub.now() + SWEEP_EVERY;
-        self.calm_sweeps = if self.adversary.is_active(self.step) { 0 } else { self.calm_sweeps + 1 };
-        if self.calm_sweeps > 0 {
+        let processed = self.world.invariants.processed_rows();
+        let is_active = self.adversary.is_active(self.step);
+        let progressed = std::mem::replace(&mut self.processed, processed) < processed;
+        self.calm_sweeps = if is_active || progressed { 0 } else { self.calm_sweeps + 1 };
+        self.most_calm_sweeps = self.most_calm_sweeps.max(self.calm_sweeps);
+        if !is_active {
             self.resume_forgotten();
         }
         if self.broken != Broken::NoSweep {
