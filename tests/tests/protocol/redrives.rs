@@ -10,7 +10,7 @@ use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::keys;
-use rowmill_core::ports::{Admission, Ceilings, Jobs, Objects, Queue, Tallies};
+use rowmill_core::ports::{Admission, Ceilings, Clock, Jobs, Objects, Queue, Tallies};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -46,6 +46,25 @@ async fn an_item_that_fails_in_every_attempt_is_counted_once() {
             assert_eq!((row.completions, world.jobs.active("system")), (attempt, 0));
         }
     }
+}
+
+#[tokio::test]
+async fn a_job_whose_rows_could_expire_is_not_redriven() {
+    let world = World::new(chunks_of(1));
+    let job = partly_failed(&world).await;
+    let created = world.clock.now();
+    let until = loop {
+        world.clock.advance(Duration::from_secs(29 * 24 * 60 * 60));
+        match world.redrive(job, None).await {
+            Ok(_) => world.run().await,
+            Err(RedriveJobError::TooOld(until)) => break until,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(until, world.jobs.job(job).await.unwrap().details_until());
+    let days = world.clock.now().duration_since(created).as_hours() / 24;
+    assert_eq!(days, 13 * 29, "the deadline and the retention of 30 days must fit in");
+    assert_eq!(world.show(job).await.items_failed, 3, "it is as before");
 }
 
 #[tokio::test]

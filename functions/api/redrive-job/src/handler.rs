@@ -37,6 +37,7 @@ fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
         RedriveJobError::UnknownJob(_) => Problem::not_found(detail),
         RedriveJobError::Active => Problem::new(ProblemCode::JobActive, detail),
         RedriveJobError::NothingFailed => Problem::new(ProblemCode::NothingToRedrive, detail),
+        RedriveJobError::TooOld(_) => Problem::new(ProblemCode::JobTooOld, detail),
         RedriveJobError::Deadline(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("deadlineSeconds"),
         RedriveJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
         RedriveJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),

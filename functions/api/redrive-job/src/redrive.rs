@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use rowmill_api::request::RedriveRequest;
+use jiff::Timestamp;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
@@ -62,6 +63,12 @@ pub enum RedriveJobError {
     /// It has no failed items.
     #[error("The job has no failed items to process again.")]
     NothingFailed,
+    /// What the attempt would read expires before it has ended and its results have expired.
+    #[error(
+        "The job is too old to process its failed items again: what is stored of its rows is kept until {0}, and the \
+         results must be kept longer. Download its failed rows and create a new job from them."
+    )]
+    TooOld(Timestamp),
     /// The deadline is out of bounds.
     #[error("`deadlineSeconds` must be from 1 to {0}.")]
     Deadline(u64),
@@ -116,6 +123,12 @@ impl Redriver {
         }
         let job = self.ended_job(owner, job_guid).await?;
         let before = job.counts.filter(|counts| counts.failed > 0).ok_or(RedriveJobError::NothingFailed)?;
+        let at = self.clock.now();
+        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
+        let (deadline_at, until) = (at + Duration::from_secs(deadline), job.details_until());
+        if deadline_at + job.retention() > until {
+            return Err(RedriveJobError::TooOld(until));
+        }
         let by = self.entropy.run_id();
         let corrected = match request.file_guid {
             None => None,
@@ -126,9 +139,6 @@ impl Redriver {
                 Some(key)
             }
         };
-        let at = self.clock.now();
-        let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
-        let deadline_at = at + Duration::from_secs(deadline);
         let (base, unprocessed_from) = (job.failures_since(), job.unprocessed_from());
         let redrive = Redrive { by, before, base, unprocessed_from, corrected };
         let wake_at = deadline_at.min(at + self.limits.recovery.stale);

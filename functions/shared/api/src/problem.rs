@@ -105,6 +105,9 @@ problem_codes! {
     JobEnding = "job_ending" [409],
     /// The job has no failed items to process again.
     NothingToRedrive = "nothing_to_redrive" [409],
+    /// The job is too old: what is stored of it could expire before its failed items are processed again. `detail` says
+    /// when it does.
+    JobTooOld = "job_too_old" [409],
     /// The bytes of the upload are not all stored. Send the rest first.
     UploadIncomplete = "upload_incomplete" [409],
     /// All bytes of the upload are stored, so there is nothing left to send, and it cannot be aborted.

@@ -243,6 +243,7 @@ routes!(
             (404, NotFound),
             (409, JobActive),
             (409, NothingToRedrive),
+            (409, JobTooOld),
             (409, Changed),
             (422, UnknownUpload),
             (422, UploadChanged),

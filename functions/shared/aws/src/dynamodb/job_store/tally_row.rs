@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
+use rowmill_core::model::job::DETAILS_KEPT;
 use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Counts, Mark, Tally, Totals};
 use rowmill_core::ports::{BoxError, PortError};
 use rowmill_core::text::Position;
@@ -9,10 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::usage_row::UsageRow;
 use crate::dynamodb::attributes::{Item, binary, expiry_seconds, from_item, from_millis, to_item};
-
-/// How long after a job's creation its rows other than the job row are kept: longer than any job row. The job row expires
-/// with the job's own retention. The others follow later, and nobody can reach them in between.
-const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
 /// When the rows other than the job row expire, in seconds. The job's identifier tells when the job was created; if it does
 /// not, the rows are kept.

@@ -12,7 +12,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rowmill_api::cost::Usage;
 pub use rowmill_api::job::{JobError, JobWarning};
 pub use rowmill_api::status::{Priority, StopCode};
@@ -32,6 +32,10 @@ pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
 pub use split::SplitState;
 pub use stop::Stop;
+
+/// How long after a job's creation its rows other than the job row are kept: longer than any job row. The job row expires
+/// with the job's own retention. The others follow later, and nobody can reach them in between.
+pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
 /// A job, as stored in its row.
 #[derive(Clone, PartialEq, Debug)]
@@ -183,6 +187,17 @@ impl Job {
     /// The tally that waits for this one.
     pub fn waiting_tally(&self, number: u32) -> Option<u32> {
         self.tallies_ahead.and_then(|ahead| number.checked_add(ahead.max(1)))
+    }
+
+    /// When the rows of it expire that are not its job row.
+    pub fn details_until(&self) -> Timestamp {
+        self.created_at + DETAILS_KEPT
+    }
+
+    /// How long it is kept after its end, if it has ended.
+    pub fn retention(&self) -> SignedDuration {
+        let ended = self.expires_at.zip(self.finished_at);
+        ended.map_or(SignedDuration::ZERO, |(expires, finished)| expires.duration_since(finished))
     }
 
     /// The status that this job ends with, depending on its stop.
