@@ -18,7 +18,7 @@ use super::trace::{Trace, job_name};
 use super::world::World;
 
 /// The most sweeps after the last fault in which no further row is processed, until every job has ended.
-const SWEEPS_MAX: u64 = 200;
+const SWEEPS_MAX: u64 = 300;
 
 /// The most steps of a run; a run with more counts as endless.
 const STEPS_MAX: u64 = 400_000;
