@@ -24,7 +24,7 @@ const WAY: Duration = Duration::from_millis(2);
 /// How long a transaction holds its items.
 const HELD: Duration = Duration::from_millis(8);
 
-/// DynamoDB in this process, without a socket, so that its time is that of a paused clock. Where a write meets an item that a
+/// DynamoDB in this process, without a socket, so that its time is virtual. Where a write meets an item that a
 /// transaction holds, it is refused as DynamoDB does it.
 #[derive(Clone)]
 pub struct ContendedServer {

@@ -1,5 +1,5 @@
 //! Jobs that begin and end at the same time write the same counters in transactions. DynamoDB refuses a transaction that meets
-//! another one on an item. Here it does so, and time is virtual: what is measured are the pauses between the tries.
+//! another one on an item. Here it does so, and time is virtual: what is measured is the backoff between the tries.
 
 use std::time::Duration;
 

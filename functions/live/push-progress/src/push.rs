@@ -15,7 +15,7 @@ use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::ConnectionId;
 use rowmill_core::ports::{PortError, Subscriptions};
 use rowmill_core::progress::job_reader::JobReader;
-use rowmill_core::progress::live_sender::{LiveSender, SEND_PAUSE, SEND_TRIES, Tried};
+use rowmill_core::progress::live_sender::{LiveSender, SEND_BACKOFF, SEND_TRIES, Tried};
 use tokio::sync::Semaphore;
 
 use crate::limits::SENDS_AT_ONCE;
@@ -147,7 +147,7 @@ impl Pusher {
                 return first_error(results);
             }
             if tried < SEND_TRIES {
-                self.reader.clock.sleep(SEND_PAUSE).await;
+                self.reader.clock.sleep(SEND_BACKOFF).await;
             }
         }
         for id in open {

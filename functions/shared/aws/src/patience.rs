@@ -24,11 +24,12 @@ use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Instant;
 
-/// What is left of an invocation when its last pause begins: for that pause, and to answer which messages it gives back.
+/// What is left of an invocation when its last backoff begins: for that backoff, and to answer which messages it gives
+/// back.
 const TO_ANSWER: Duration = Duration::from_millis(2500);
 
-/// The longest pause before a repetition.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest backoff before a repetition.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
     static UNTIL: Option<Instant>;
@@ -85,7 +86,7 @@ impl Objects for PatientObjects {
     }
 }
 
-/// Has the SDK repeat throttled requests as long as there is patience, with the usual pauses between them.
+/// Has the SDK repeat throttled requests as long as there is patience, with the usual backoff between them.
 #[derive(Debug)]
 pub struct Patience;
 
@@ -117,7 +118,7 @@ impl Intercept for Patience {
                 let more = config.load::<RequestAttempts>().map_or(0, RequestAttempts::attempts).saturating_add(1);
                 let state = config.interceptor_state();
                 let attempts = usual.max_attempts().max(more);
-                let longest = usual.max_backoff().min(LONGEST_PAUSE);
+                let longest = usual.max_backoff().min(LONGEST_BACKOFF);
                 state.store_put(usual.clone().with_max_attempts(attempts).with_max_backoff(longest));
                 // The usual one is empty after a hundred retries of the whole process.
                 state.store_put(TokenBucket::unlimited());

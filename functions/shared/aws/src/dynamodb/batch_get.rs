@@ -4,7 +4,7 @@ use rowmill_core::ports::PortError;
 
 use super::attributes::Item;
 use super::errors::port_error;
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 /// The rows of these keys that exist, in any order. DynamoDB takes at most 100 keys.
 ///
@@ -17,7 +17,7 @@ pub async fn batch_get(
     mut keys: Vec<Item>,
     consistent: bool,
 ) -> Result<Vec<Item>, PortError> {
-    let (mut found, mut pauses) = (Vec::new(), Pauses::after_conflict());
+    let (mut found, mut backoff) = (Vec::new(), Backoff::after_conflict());
     while !keys.is_empty() {
         let wanted = KeysAndAttributes::builder().consistent_read(consistent).set_keys(Some(keys)).build();
         let wanted = wanted.map_err(|error| PortError::invalid(doing, error))?;
@@ -26,7 +26,7 @@ pub async fn batch_get(
         found.extend(output.responses.into_iter().flatten().flat_map(|(_, items)| items));
         let left = output.unprocessed_keys.unwrap_or_default().remove(table);
         keys = left.map(|left| left.keys).unwrap_or_default();
-        if !keys.is_empty() && !pauses.wait().await {
+        if !keys.is_empty() && !backoff.wait().await {
             return Err(PortError::unavailable(doing, "DynamoDB keeps leaving keys unprocessed"));
         }
     }

@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use rowmill_core::ports::PortError;
 
 use crate::denied::{denied, is_denied};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 /// Maps a failed request to what the caller does about it.
 pub fn port_error<E, R>(doing: &'static str, error: SdkError<E, R>) -> PortError
@@ -31,10 +31,10 @@ where
     E: ProvideErrorMetadata,
     F: Future<Output = Result<T, SdkError<E, R>>>,
 {
-    let mut pauses = Pauses::after_conflict();
+    let mut backoff = Backoff::after_conflict();
     loop {
         match send().await {
-            Err(error) if is_conflict(&error) && pauses.wait().await => {}
+            Err(error) if is_conflict(&error) && backoff.wait().await => {}
             result => return result,
         }
     }

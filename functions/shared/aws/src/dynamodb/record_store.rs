@@ -10,7 +10,7 @@ use rowmill_core::ports::{PortError, PortResult, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::denied::{denied, is_denied};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 /// The maximum number of statements in a batch.
 const BATCH_STATEMENTS: usize = 25;
@@ -95,7 +95,7 @@ enum Next {
     Settled(Result<Upserted, PortError>),
     /// Try the other statement at once.
     Try(Step),
-    /// Repeat the same statement after a pause.
+    /// Repeat the same statement after a backoff.
     Repeat(Step, String),
 }
 
@@ -160,7 +160,7 @@ impl RecordStore for DynamoDbRecordStore {
                 Err(error) => settled[place] = Some(Err(error)),
             }
         }
-        let mut pauses = Pauses::after_conflict();
+        let mut backoff = Backoff::after_conflict();
         let mut first = true;
         while !steps.is_empty() {
             let tried = steps.len();
@@ -173,7 +173,7 @@ impl RecordStore for DynamoDbRecordStore {
                 settled[place] = Some(result);
             }
             if !round.repeat.is_empty() {
-                let go_on = pauses.wait().await;
+                let go_on = backoff.wait().await;
                 for (step, why) in round.repeat {
                     if go_on {
                         steps.push(step);

@@ -8,7 +8,7 @@ use rowmill_core::ports::PortError;
 
 use super::attributes::{Item, names};
 use super::errors::port_error;
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 /// The result of a transaction.
 pub enum Transacted {
@@ -87,15 +87,15 @@ impl RowUpdate<'_> {
     }
 }
 
-/// Sends a transaction, and retries with these pauses after temporary errors. While one item has a temporary error, the reasons of
-/// the others mean nothing.
+/// Sends a transaction, and retries with this backoff after temporary errors. While one item has a temporary error, the
+/// reasons of the others mean nothing.
 ///
 /// # Errors
 /// `Unavailable`; `Invalid` if DynamoDB rejects the transaction.
 pub async fn transact(
     doing: &'static str,
     request: TransactWriteItemsFluentBuilder,
-    pauses: &mut Pauses,
+    backoff: &mut Backoff,
 ) -> Result<Transacted, PortError> {
     loop {
         let Err(error) = request.clone().send().await else { return Ok(Transacted::Applied) };
@@ -106,7 +106,7 @@ pub async fn transact(
         let kinds: Vec<Reason> = reasons.iter().map(Reason::of).collect();
         let in_progress = error.code() == Some("TransactionInProgressException");
         if kinds.contains(&Reason::Passing) || in_progress {
-            if pauses.wait().await {
+            if backoff.wait().await {
                 continue;
             }
             return Err(PortError::unavailable(doing, error));

@@ -9,7 +9,7 @@ use rowmill_core::model::job_event::{JobEvent, SOURCE};
 use rowmill_core::ports::{Events, PortError};
 
 use crate::denied::{denied, is_denied, report};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 const DOING: &str = "publishing events";
 
@@ -44,7 +44,7 @@ impl EventBridgeEvents {
 
     /// Puts the events of one request, and retries those refused temporarily. Returns the results with their positions.
     async fn put(&self, mut open: Vec<(usize, PutEventsRequestEntry)>) -> Vec<(usize, Result<(), PortError>)> {
-        let (mut results, mut pauses) = (Vec::new(), Pauses::after_conflict());
+        let (mut results, mut backoff) = (Vec::new(), Backoff::after_conflict());
         while !open.is_empty() {
             let entries = open.iter().map(|(_, entry)| entry.clone()).collect();
             let output = match self.client.put_events().set_entries(Some(entries)).send().await {
@@ -68,7 +68,7 @@ impl EventBridgeEvents {
                     outcome => results.push((place, outcome)),
                 }
             }
-            if !refused.is_empty() && !pauses.wait().await {
+            if !refused.is_empty() && !backoff.wait().await {
                 results.extend(refused.into_iter().map(|(place, _, error)| (place, Err(error))));
                 break;
             }

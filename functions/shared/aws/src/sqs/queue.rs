@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::batches::{batches, group};
 use super::errors::port_error;
 use crate::denied::{denied, is_denied};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 use crate::trace;
 
 const DOING: &str = "sending messages";
@@ -65,7 +65,7 @@ fn on_lane(message: &ChunkMessage) -> Groups {
 impl<M> SqsQueue<M> {
     /// Sends one batch, and retries the entries that SQS refuses temporarily.
     async fn send_batch(&self, mut entries: Vec<SendMessageBatchRequestEntry>) -> Result<(), PortError> {
-        let mut pauses = Pauses::after_conflict();
+        let mut backoff = Backoff::after_conflict();
         loop {
             let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries.clone()));
             let output = request.send().await.map_err(|error| port_error(DOING, error))?;
@@ -78,7 +78,7 @@ impl<M> SqsQueue<M> {
                 return Err(PortError::invalid(DOING, why));
             }
             entries.retain(|entry| output.failed.iter().any(|failed| failed.id == entry.id));
-            if !pauses.wait().await {
+            if !backoff.wait().await {
                 return Err(PortError::unavailable(DOING, why));
             }
         }

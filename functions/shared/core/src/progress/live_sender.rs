@@ -14,8 +14,8 @@ pub const SEND_TRIES: u32 = 3;
 /// How long one try may take.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The pause before a message is sent again.
-pub const SEND_PAUSE: Duration = Duration::from_millis(100);
+/// The backoff before a message is sent again.
+pub const SEND_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Sends to live connections.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl LiveSender {
             match self.try_send(to, text).await? {
                 Tried::Sent => return Ok(true),
                 Tried::Gone => return Ok(false),
-                Tried::Failed(_) if tried < SEND_TRIES => self.clock.sleep(SEND_PAUSE).await,
+                Tried::Failed(_) if tried < SEND_TRIES => self.clock.sleep(SEND_BACKOFF).await,
                 Tried::Failed(_) => {}
             }
         }

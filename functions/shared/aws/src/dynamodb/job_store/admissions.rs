@@ -16,7 +16,7 @@ use crate::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text,
 use crate::dynamodb::errors::port_error;
 use crate::dynamodb::transact::{Transacted, condition_failed, transact};
 use crate::metrics::{self, Metric};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 const DOING: &str = "creating the job";
 
@@ -62,7 +62,7 @@ impl Admissions for DynamoDbJobStore {
         // Job, spec, three counters and the keys; then the message to the splitter.
         let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
         let usage = self.share(Usage::of_transaction(rows).with_sends(1));
-        let mut pauses = Pauses::while_a_client_waits();
+        let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
             items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
@@ -75,7 +75,7 @@ impl Admissions for DynamoDbJobStore {
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
             let request = request.client_request_token(shards.token(new.job.job_guid));
-            match transact(DOING, request, &mut pauses).await? {
+            match transact(DOING, request, &mut backoff).await? {
                 Transacted::Applied => {
                     metrics::add(Metric::JobsCreated, 1);
                     return Ok(Created::New);

@@ -11,7 +11,7 @@ use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{number, text};
 use crate::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
 use crate::metrics::{self, Metric};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 const REDRIVING: &str = "starting the job's next attempt";
 
@@ -56,12 +56,12 @@ impl Attempts for DynamoDbJobStore {
         let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
         // The job and three counters; then the message to the splitter.
         let usage = self.share(Usage::of_transaction(4).with_sends(1));
-        let mut pauses = Pauses::while_a_client_waits();
+        let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut items = vec![self.move_to_attempt(seen, &next, shards, usage)?];
             items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
             let request = self.client.transact_write_items().set_transact_items(Some(items));
-            match transact(REDRIVING, request, &mut pauses).await? {
+            match transact(REDRIVING, request, &mut backoff).await? {
                 Transacted::Applied => {
                     metrics::add(Metric::JobsRedriven, 1);
                     return Ok(next);

@@ -11,7 +11,7 @@ use super::usage_row::{add_usage, usage_values};
 use crate::dynamodb::attributes::{expiry_seconds, number, text, time};
 use crate::dynamodb::transact::{RowUpdate, Transacted, transact};
 use crate::metrics::{self, Metric};
-use crate::retry::Pauses;
+use crate::retry::Backoff;
 
 const DOING: &str = "completing the job";
 
@@ -42,7 +42,7 @@ impl Completions for DynamoDbJobStore {
         let mut items = vec![self.end_job(completion, share)?];
         items.extend(slots);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
-        match transact(DOING, request, &mut Pauses::while_a_job_ends()).await? {
+        match transact(DOING, request, &mut Backoff::while_a_job_ends()).await? {
             Transacted::Applied => {
                 measure(completion);
                 Ok(())

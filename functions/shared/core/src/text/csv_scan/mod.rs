@@ -18,7 +18,7 @@ mod tests;
 const LONG_ROW: usize = 2 * STRIDE;
 
 /// How many bytes the state machine takes at most before a stride is tried again.
-const PAUSE_MAX: usize = 16 * 1024;
+const BACKOFF_MAX: usize = 16 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CsvState {
@@ -75,7 +75,7 @@ impl CsvScanner {
     /// Scans the next bytes of the file and reports each record whose end is certain.
     pub(super) fn scan(&mut self, bytes: &[u8], mut found: impl FnMut(Span)) {
         let is_usual = !matches!(self.delimiter, b'"' | b'\n' | b'\r');
-        let (mut at, mut pause) = (0, STRIDE);
+        let (mut at, mut backoff) = (0, STRIDE);
         let mut strides = if is_usual { Strides::From(0) } else { Strides::Never };
         while at < bytes.len() {
             at = self.scan_by_state(bytes, at, strides, &mut found);
@@ -88,8 +88,8 @@ impl CsvScanner {
                 Stop::LongRow => Strides::AfterShortRow,
                 Stop::Irregular => {
                     // Where few strides are regular, trying costs more than it saves.
-                    pause = if next - at > 16 * pause { STRIDE } else { PAUSE_MAX.min(2 * pause) };
-                    Strides::From(next + pause)
+                    backoff = if next - at > 16 * backoff { STRIDE } else { BACKOFF_MAX.min(2 * backoff) };
+                    Strides::From(next + backoff)
                 }
             };
             at = next;
