@@ -13,7 +13,7 @@ from changes.functions import (
     tee_function_output,
     wait_without_polling,
 )
-from changes.mappings import follow_streams_aside, poll_queues_without_pause, take_concurrency_from_parameters
+from changes.mappings import follow_streams_aside, poll_queues_without_delay, take_concurrency_from_parameters
 from changes.permissions import (
     authorize_batches_as_single_calls,
     authorize_statements_one_by_one,
@@ -60,5 +60,5 @@ def apply(log_dir: Path, stack: str) -> None:
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)
     take_concurrency_from_parameters(lambda_svc)
-    poll_queues_without_pause(lambda_svc)
+    poll_queues_without_delay(lambda_svc)
     follow_streams_aside(lambda_svc)

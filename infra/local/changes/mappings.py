@@ -6,8 +6,8 @@ import time
 
 from changes.shape import Mismatch, expect_parameters, named
 
-# Pause between two polls of the tables' streams when there was no record.
-STREAM_PAUSE_SECONDS = 0.02
+# Interval between two polls of the tables' streams when there was no record.
+STREAM_INTERVAL_SECONDS = 0.02
 
 
 def take_concurrency_from_parameters(lambda_svc) -> None:
@@ -29,10 +29,10 @@ def take_concurrency_from_parameters(lambda_svc) -> None:
     lambda_svc._sqs_esm_concurrency = limit_as_number
 
 
-def poll_queues_without_pause(lambda_svc) -> None:
+def poll_queues_without_delay(lambda_svc) -> None:
     """Every send and every write to a table with a stream wakes the poller of event source mappings.
     If all workers are busy then, the poller sleeps for 50 ms, and a worker that becomes idle in that
-    time gets no work. A poll takes microseconds, so a pause of a millisecond is enough."""
+    time gets no work. A poll takes microseconds, so a sleep of a millisecond is enough."""
     gap = "_ESM_IDLE_WAKE_GAP_SECONDS"
     named(lambda_svc, gap)
     if gap not in named(lambda_svc, "_poll_loop").__code__.co_names:
@@ -69,7 +69,7 @@ def follow_streams_aside(lambda_svc) -> None:
             with contextlib.suppress(Exception):
                 handed_over = poll()
             window = float(found[0][2].get("MaximumBatchingWindowInSeconds") or 0)
-            time.sleep(window / 10 if handed_over else STREAM_PAUSE_SECONDS)
+            time.sleep(window / 10 if handed_over else STREAM_INTERVAL_SECONDS)
         del followers[mapping]
 
     def leave_to_the_followers() -> bool:

@@ -229,8 +229,8 @@ async fn a_queue_that_keeps_refusing_is_unavailable() {
 async fn a_message_is_postponed_by_its_receipt_for_twelve_hours_at_most() {
     let fake = FakeSqs::default();
     let deliveries = SqsDeliveries::new(fake.client().await, URL.to_owned());
-    for (pause, seconds) in [(Duration::from_secs(900), 900), (Duration::MAX, 43_200)] {
-        deliveries.postpone("r", pause).await.unwrap();
+    for (delay, seconds) in [(Duration::from_secs(900), 900), (Duration::MAX, 43_200)] {
+        deliveries.postpone("r", delay).await.unwrap();
         let expected = json!({"QueueUrl": URL, "ReceiptHandle": "r", "VisibilityTimeout": seconds});
         assert_eq!(fake.taken(), [expected]);
     }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::{DAY_SECONDS, default_of, number, properties, target, template};
 
 /// How long receive-file waits at most between two tries, and how much longer each wait is than the one before.
-const LONGEST_PAUSE_SECONDS: u64 = 900;
-const FIRST_PAUSE_SECONDS: u64 = 10;
+const LONGEST_DELAY_SECONDS: u64 = 900;
+const FIRST_DELAY_SECONDS: u64 = 10;
 
 #[test]
 fn the_bucket_notifies_the_inbox_queue_of_drops_only() {
@@ -43,7 +43,7 @@ fn a_dropped_file_waits_for_a_slot_until_it_expires() {
     let template = template();
     let deliveries = &properties(&template, "InboxQueue")["RedrivePolicy"]["maxReceiveCount"];
     let deliveries = number(&template, deliveries);
-    let waits: u64 = (1..=deliveries).map(|count| (count * FIRST_PAUSE_SECONDS).min(LONGEST_PAUSE_SECONDS)).sum();
+    let waits: u64 = (1..=deliveries).map(|count| (count * FIRST_DELAY_SECONDS).min(LONGEST_DELAY_SECONDS)).sum();
     assert!(waits > default_of(&template, "UploadRetentionDays") * DAY_SECONDS, "{waits} s");
 }
 

@@ -15,11 +15,11 @@ use crate::notes::JobNotesError;
 use crate::notification::{Dropped, Notification};
 use crate::receive::{ReceiveError, Received, Receiver};
 
-/// The pause before a message is delivered again after an outage, for its first delivery.
-const OUTAGE_PAUSE: Duration = Duration::from_secs(10);
+/// The delay before a message is delivered again after an outage, for its first delivery.
+const OUTAGE_DELAY: Duration = Duration::from_secs(10);
 
-/// The longest pause before a message is delivered again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// The longest delay before a message is delivered again.
+const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 
 /// The parts of the function.
 pub struct Inbox {
@@ -35,15 +35,15 @@ pub struct Inbox {
 pub async fn handle(inbox: &Inbox, batch: Batch<Notification>) -> Vec<String> {
     let mut retry = Vec::new();
     for delivery in batch.deliveries {
-        if let Err(pause) = take(inbox, &delivery.message).await {
-            postpone(inbox, &delivery, pause).await;
+        if let Err(delay) = take(inbox, &delivery.message).await {
+            postpone(inbox, &delivery, delay).await;
             retry.push(delivery.message_id);
         }
     }
     retry
 }
 
-/// Handles a message. If it must be delivered again, returns the pause for its first delivery.
+/// Handles a message. If it must be delivered again, returns the delay for its first delivery.
 async fn take(inbox: &Inbox, message: &Notification) -> Result<(), Duration> {
     let records = match message {
         Notification::Test { event } => {
@@ -81,9 +81,9 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
         }
         Err(error) => error,
     };
-    if let Some(pause) = pause_after(&error, &inbox.receiver.creator) {
+    if let Some(delay) = retry_delay(&error, &inbox.receiver.creator) {
         tracing::warn!(file, error = &error as &dyn Error, "file not received yet, to be tried again");
-        return Err(pause);
+        return Err(delay);
     }
     // Once the upload is stored, a client can create a job on it.
     let uploaded = matches!(error, ReceiveError::Create(_)).then(|| upload.to_string());
@@ -93,7 +93,7 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
     log_change("", None, &upload.to_string(), problem.code());
     inbox.receiver.tell(drop, problem.to_json().into()).await.map_err(|error| {
         tracing::warn!(file, error = &error as &dyn Error, "problem report not stored yet, to be tried again");
-        OUTAGE_PAUSE
+        OUTAGE_DELAY
     })
 }
 
@@ -102,28 +102,28 @@ fn log_change(owner: &str, job: Option<&str>, upload: &str, outcome: &str) {
     Change { owner, address: None, action: "receiveFile", job, upload: Some(upload), outcome }.log();
 }
 
-/// The pause before another try, if another try can help.
-fn pause_after(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
+/// The delay before another try, if another try can help.
+fn retry_delay(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
     match error {
         ReceiveError::Create(CreateJobError::Full(full)) => {
-            let (now, longest) = (creator.clock.now(), LONGEST_PAUSE.as_secs());
-            Some(Duration::from_secs(full.retry_after_seconds(now, OUTAGE_PAUSE.as_secs(), longest)))
+            let (now, longest) = (creator.clock.now(), LONGEST_DELAY.as_secs());
+            Some(Duration::from_secs(full.retry_after_seconds(now, OUTAGE_DELAY.as_secs(), longest)))
         }
-        ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_PAUSE),
+        ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_DELAY),
         // An unreadable row is a fault of Rowmill: try again, and in the end leave the message to an operator.
         // An operator may mend a missing permission.
         ReceiveError::Create(CreateJobError::Port(
             PortError::Unavailable { .. } | PortError::Invalid { .. } | PortError::Denied { .. },
-        )) => Some(OUTAGE_PAUSE),
+        )) => Some(OUTAGE_DELAY),
         _ => None,
     }
 }
 
 /// Postpones a message, in proportion to its deliveries so far. After an hour of waiting, a few more minutes matter
-/// little. Without the longer pauses, many waiting messages would ask for a free slot all the time.
-async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, pause: Duration) {
-    let pause = pause.saturating_mul(delivery.receive_count.max(1)).min(LONGEST_PAUSE);
-    if let Err(error) = inbox.deliveries.postpone(&delivery.receipt, pause).await {
+/// little. Without the longer delays, many waiting messages would ask for a free slot all the time.
+async fn postpone(inbox: &Inbox, delivery: &Delivery<Notification>, delay: Duration) {
+    let delay = delay.saturating_mul(delivery.receive_count.max(1)).min(LONGEST_DELAY);
+    if let Err(error) = inbox.deliveries.postpone(&delivery.receipt, delay).await {
         tracing::warn!(error = &error as &dyn Error, "not postponed: the queue delivers the message in its own time");
     }
 }

@@ -121,7 +121,7 @@ async fn watched<T>(watch: &Arc<Watch>, work: impl Future<Output = T>) -> Option
     let polled = poll_fn(|context| {
         watch.begin();
         let poll = observed(Arc::clone(watch) as _, || work.as_mut().poll(context));
-        watch.pause();
+        watch.rest();
         poll
     });
     let abandoned = pin!(watch.wake.notified());
@@ -167,7 +167,7 @@ impl Watch {
         self.since_ms.store(self.elapsed_ms() + 1, Ordering::Relaxed);
     }
 
-    fn pause(&self) {
+    fn rest(&self) {
         self.since_ms.store(0, Ordering::Relaxed);
     }
 

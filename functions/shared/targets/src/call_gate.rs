@@ -3,7 +3,7 @@
 //! Each host and each function has one gate per process; all job types that call it share the gate. All gates of a
 //! process share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the circuit is open (see
 //! [`UNANSWERED_MAX`]), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
-//! gate waits and repeats the call itself, so that the batch does not go back to the queue for a pause of a second.
+//! gate waits and repeats the call itself, so that the batch does not go back to the queue for a delay of a second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -80,7 +80,7 @@ struct CallPermit<'a> {
 }
 
 impl CallPermit<'_> {
-    /// Reports the result of the call to the circuit. Returns the pause that the target asked for, if any.
+    /// Reports the result of the call to the circuit. Returns the delay that the target asked for, if any.
     fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
         self.is_probe = false;
         let (mut circuit, now) = (self.gate.circuit(), self.gate.clock.now());
@@ -89,7 +89,7 @@ impl CallPermit<'_> {
             _ => circuit.answered(),
         }
         match result {
-            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(circuit.pause(now, *wait)),
+            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(circuit.back_off(now, *wait)),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ impl Target for GatedTarget {
         loop {
             let (error, wait) = match self.gate.permit().await {
                 Err(Blocked::CircuitOpen) => {
-                    let detail = "several calls in a row had no answer, so calls are paused (circuit open)";
+                    let detail = "several calls in a row had no answer, so no call is sent (circuit open)";
                     return Err(TargetError::no_answer(detail));
                 }
                 Err(Blocked::RetryAfter(wait)) => {

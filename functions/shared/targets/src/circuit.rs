@@ -82,8 +82,8 @@ impl Circuit {
         self.probing = false;
     }
 
-    /// The target asked for a pause. Returns the pause that is kept: at most [`RETRY_AFTER_MAX`].
-    pub fn pause(&mut self, now: Timestamp, wait: Duration) -> Duration {
+    /// The target asked for a delay. Returns the delay that is kept: at most [`RETRY_AFTER_MAX`].
+    pub fn back_off(&mut self, now: Timestamp, wait: Duration) -> Duration {
         let wait = wait.min(RETRY_AFTER_MAX);
         self.retry_after = self.retry_after.max(now.checked_add(wait).ok());
         wait
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_the_target_asks_for_is_kept_up_to_a_maximum() {
+    fn a_delay_that_the_target_asks_for_is_kept_up_to_a_maximum() {
         let mut circuit = Circuit::default();
-        assert_eq!(circuit.pause(START, Duration::from_secs(7)), Duration::from_secs(7));
-        assert_eq!(circuit.pause(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer pause stays");
+        assert_eq!(circuit.back_off(START, Duration::from_secs(7)), Duration::from_secs(7));
+        assert_eq!(circuit.back_off(START, Duration::from_secs(2)), Duration::from_secs(2), "the longer delay stays");
         assert_eq!(circuit.admit(START + Duration::from_secs(4)), Err(RetryAfter(Duration::from_secs(3))));
         assert_eq!(circuit.admit(START + Duration::from_secs(7)), Ok(Call));
-        assert_eq!(circuit.pause(START, Duration::MAX), RETRY_AFTER_MAX);
+        assert_eq!(circuit.back_off(START, Duration::MAX), RETRY_AFTER_MAX);
         assert_eq!(circuit.admit(START + RETRY_AFTER_MAX), Ok(Call));
     }
 }

@@ -19,13 +19,13 @@ pub(super) struct Stack<'a> {
     name: &'a str,
     progress: Progress,
     limit: Duration,
-    pause: Duration,
+    interval: Duration,
 }
 
 impl<'a> Stack<'a> {
     pub(super) fn new(aws: &'a Aws, name: &'a str, progress: Progress) -> Self {
-        let (limit, pause) = patience(aws);
-        Self { aws, name, progress, limit, pause }
+        let (limit, interval) = patience(aws);
+        Self { aws, name, progress, limit, interval }
     }
 
     /// Updates the stack to the template. False if nothing had to be changed.
@@ -226,7 +226,7 @@ impl<'a> Stack<'a> {
         if after > self.limit {
             return Err(DeployError::TooSlow { stack: self.name.into(), status: status.into(), after });
         }
-        tokio::time::sleep(self.pause).await;
+        tokio::time::sleep(self.interval).await;
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use crate::api::{ApiClient, ApiError, JobFilter, RetryPolicy};
 /// Longest wait for the first answer after a deployment: enough for a cold start on a busy machine.
 const FIRST_ANSWER: Duration = Duration::from_secs(30);
 
-/// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The interval between two tries.
+const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Waits until the API answers. A refusal is an answer: the stack may demand a token.
 ///
@@ -31,7 +31,7 @@ pub async fn first_answer(api: ApiClient) -> Result<(), ApiError> {
         if started.elapsed() > FIRST_ANSWER {
             return Err(error);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 

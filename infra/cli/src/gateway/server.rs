@@ -33,7 +33,7 @@ pub(super) const CONNECTION_TIMEOUT: Duration = READ_TIMEOUT.saturating_mul(3).s
 const CONNECTIONS_MAX: usize = 256;
 
 /// The wait after a connection that cannot be accepted, usually because the process has too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_WAIT: Duration = Duration::from_millis(200);
 
 /// The most columns that the method and path of a failed request take on standard error.
 const CALL_WIDTH: usize = 200;
@@ -65,7 +65,7 @@ where
             Ok(connection) => return connection,
             Err(error) => progress.line(format_args!("cannot accept a connection: {error}")),
         }
-        sleep(ACCEPT_PAUSE).await;
+        sleep(ACCEPT_WAIT).await;
     }
 }
 

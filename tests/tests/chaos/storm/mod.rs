@@ -137,7 +137,7 @@ impl Storm {
         draw(&mut self.rng.borrow_mut())
     }
 
-    async fn pause(&self, millis: std::ops::Range<u64>) {
+    async fn sleep(&self, millis: std::ops::Range<u64>) {
         tokio::time::sleep(Duration::from_millis(self.chance(|rng| rng.u64(millis)))).await;
     }
 
@@ -156,14 +156,14 @@ impl Storm {
                 check_unavailable(status, &shown, &self.unavailable);
             }
             assert!(self.began.elapsed() < self.size.patience, "the job does not end: {shown}");
-            self.pause(50..150).await;
+            self.sleep(50..150).await;
         }
     }
 
     /// Kills one process at a time, up to the planned number; `process-items` most often, because it works most.
     async fn kill(&self) -> Infallible {
         while self.kills() < self.size.kills {
-            self.pause(100..500).await;
+            self.sleep(100..500).await;
             let victims = ["process-items", "process-items", "process-items", "split-job"];
             let function = self.chance(|rng| victims[rng.usize(..victims.len())]);
             let processes = self.chaos.stack.processes_of(function);
@@ -212,7 +212,7 @@ impl Storm {
     async fn send_again(&self) -> Infallible {
         let (stack, job_guid) = (&self.chaos.stack, self.job.parse().expect("a guid"));
         loop {
-            self.pause(100..300).await;
+            self.sleep(100..300).await;
             let Some(message) = self.dispatched_chunk() else { continue };
             let delivery_mode =
                 self.chance(|rng| if rng.bool() { DeliveryMode::Fresh } else { DeliveryMode::Recovered });
@@ -231,7 +231,7 @@ impl Storm {
     async fn lose_messages(&self) -> Infallible {
         let stack = &self.chaos.stack;
         while self.dead_letters.get() < self.size.dead_letters {
-            self.pause(500..1000).await;
+            self.sleep(500..1000).await;
             let Some(message) = self.dispatched_chunk() else { continue };
             stack.send("ItemsDeadLetterQueueUrl", message).await;
             if self.dead_letters.replace(self.dead_letters.get() + 1) == 0 {
@@ -244,7 +244,7 @@ impl Storm {
     /// Refuses all calls for a while, longer than any client retries.
     async fn refuse_everything(&self) -> Infallible {
         loop {
-            self.pause(1000..8000).await;
+            self.sleep(1000..8000).await;
             self.chaos.proxy.outage(Duration::from_millis(1000));
             self.outages.set(self.outages.get() + 1);
         }
@@ -254,7 +254,7 @@ impl Storm {
         loop {
             self.chaos.stack.sweep().await;
             self.sweeps.set(self.sweeps.get() + 1);
-            self.pause(1500..2500).await;
+            self.sleep(1500..2500).await;
         }
     }
 

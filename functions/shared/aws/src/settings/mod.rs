@@ -225,7 +225,7 @@ mod tests {
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Example {
             /// A setting.
-            pub pause: Duration = Duration::from_secs(7200), "ExamplePauseHours";
+            pub delay: Duration = Duration::from_secs(7200), "ExampleDelayHours";
             /// A constant.
             pub tries: u32 = 3;
             /// A group.
@@ -271,7 +271,7 @@ mod tests {
         let listed: Vec<_> = Example::settings().into_iter().map(|setting| (setting.variable(), setting)).collect();
         let setting = |group, parameter, default: &str| Setting { parameter, default: default.to_owned(), group };
         let expected = [
-            ("ROWMILL_EXAMPLE_PAUSE_HOURS".to_owned(), setting("Example", "ExamplePauseHours", "2")),
+            ("ROWMILL_EXAMPLE_DELAY_HOURS".to_owned(), setting("Example", "ExampleDelayHours", "2")),
             ("ROWMILL_STALE_SECONDS".to_owned(), setting("Recovery", "StaleSeconds", "900")),
         ];
         assert_eq!(listed, expected);

@@ -95,7 +95,7 @@ pub enum TargetError {
     Busy {
         /// What happened.
         detail: Cow<'static, str>,
-        /// The pause before the next call, if the target asked for one (`Retry-After`).
+        /// The delay before the next call, if the target asked for one (`Retry-After`).
         retry_after: Option<Duration>,
     },
     /// The target ran and failed the call as a whole. The cause may be one of the items or the target itself.

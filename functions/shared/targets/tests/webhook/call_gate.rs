@@ -91,7 +91,7 @@ async fn tries_and_waits_are_bounded() {
     let gated = gated(target, &clock);
     assert!(call(&gated).await.is_err());
     clock.advance(RETRY_AFTER_MAX);
-    assert!(call(&gated).await.is_ok(), "a longer pause is cut to the maximum");
+    assert!(call(&gated).await.is_ok(), "a longer delay is cut to the maximum");
 }
 
 #[tokio::test]

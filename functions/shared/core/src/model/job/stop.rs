@@ -63,8 +63,8 @@ impl Stop {
     pub fn item_timeout(row: u64, timeout: Duration, at: Timestamp) -> Self {
         let seconds = timeout.as_secs();
         let message = format!(
-            "processing row {row} took longer than the {seconds} s that an item may take without a pause; simplify the \
-             schema's references and patterns, or remove or shorten the row, and create a new job"
+            "processing row {row} took longer than the {seconds} s that an item may compute without interruption; \
+             simplify the schema's references and patterns, or remove or shorten the row, and create a new job"
         );
         Self { row: Some(row), ..Self::because(StopCode::ItemTimeout, message, at) }
     }
