@@ -14,7 +14,7 @@
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
 //!
-//! The model has no clock. An invocation may pause before any step for any time. A lease may expire at any time after
+//! The model has no clock. An invocation may wait before any step for any time. A lease may expire at any time after
 //! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. The sweep runs
 //! when the job no longer moves (with [`Budget::early_sweeps`], also before).
 //!
@@ -73,7 +73,7 @@ const CALM: Budget = Budget {
     duplicates: 0,
     lost_replies: 0,
     zombies: 0,
-    pauses: 0,
+    hand_overs: 0,
     cancels: 0,
     redrives: 0,
     holds: 0,
@@ -120,7 +120,7 @@ fn two_tallies_are_counted_exactly_under_a_lost_reply_and_an_early_lease_expiry(
 
 #[test]
 fn a_split_that_hands_over_loses_nothing() {
-    explore(THREE_CHUNKS, Budget { pauses: 1, lost_replies: 1, ..CRASH });
+    explore(THREE_CHUNKS, Budget { hand_overs: 1, lost_replies: 1, ..CRASH });
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_pause_and_a_resume_lose_nothing_under_faults() {
     explore(ONE_TALLY, Budget { holds: 1, duplicates: 1, ..CALM });
     explore(ONE_TALLY, Budget { holds: 1, cancels: 1, sweeps: 1, ..CALM });
     explore(ONE_CHUNK, Budget { holds: 1, early_sweeps: 1, ..CALM });
-    explore(TWO_TALLIES, Budget { holds: 1, pauses: 1, ..CALM });
+    explore(TWO_TALLIES, Budget { holds: 1, hand_overs: 1, ..CALM });
 }
 
 #[test]

@@ -105,8 +105,8 @@ impl Model for Protocol {
                 *next.task_mut(who) = Some(Task { repeats: true, ..task });
             }
             Action::TimeIsUp(who) => {
-                budget.pauses -= 1;
-                next.task_mut(who).as_mut()?.step = Step::Pause;
+                budget.hand_overs -= 1;
+                next.task_mut(who).as_mut()?.step = Step::HandOver;
             }
             Action::Deliver(message) => {
                 let who = next.idle_worker()?;
@@ -236,7 +236,7 @@ impl Protocol {
                 actions.push(Action::LoseReply(who, step));
             }
         }
-        if budget.pauses > 0 && is_at_tally_border(who, step) {
+        if budget.hand_overs > 0 && is_at_tally_border(who, step) {
             actions.push(Action::TimeIsUp(who));
         }
         let is_chunk = matches!(task.message.work, Work::Chunk(_));

@@ -124,7 +124,7 @@ impl Programs {
                 Write::Refused => Self::done(who),
             },
             Step::SendChunk { chunk, again } => Some(self.send_chunk(state, attempt, chunk, again)),
-            Step::Pause => Self::pause(state, attempt, who),
+            Step::HandOver => Self::hand_over(state, attempt, who),
             Step::SendSplit(after) => {
                 state.queues.send(Message { attempt, work: Work::Split, again: false });
                 self.follow(state, who, attempt, after)
@@ -287,7 +287,7 @@ impl Programs {
             Write::Refused if !ours => Step::Acknowledge,
             // This run's own write, whose reply was lost.
             Write::Refused if job.tallies == number + 1 => self.first_of(number, false),
-            Write::Refused if job.status == Status::Paused => Step::Pause,
+            Write::Refused if job.status == Status::Paused => Step::HandOver,
             // The job was stopped.
             Write::Refused => Step::FinishSplit,
         }
@@ -310,11 +310,11 @@ impl Programs {
         self.next_tally(attempt, number + 1)
     }
 
-    fn pause(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
-        let paused = state.rows.pause_split(attempt, who);
+    fn hand_over(state: &mut State, attempt: usize, who: Who) -> Option<Step> {
+        let handed_over = state.rows.hand_split_over(attempt, who);
         // If the lease is free, this same write, whose reply was lost, has released it.
         let free = state.rows.job.lease == Lease::Free && !state.rows.is_past(attempt);
-        if paused == Write::Applied || free { Some(Step::SendSplit(After::Done)) } else { Self::done(who) }
+        if handed_over == Write::Applied || free { Some(Step::SendSplit(After::Done)) } else { Self::done(who) }
     }
 
     fn finish_split(state: &mut State, attempt: usize, who: Who) -> Option<Step> {

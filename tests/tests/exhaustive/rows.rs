@@ -237,7 +237,7 @@ impl Rows {
     }
 
     /// Own lease, same attempt.
-    pub fn pause_split(&mut self, attempt: usize, who: Who) -> Write {
+    pub fn hand_split_over(&mut self, attempt: usize, who: Who) -> Write {
         if !self.job.is_held(attempt, who) {
             return Write::Refused;
         }
@@ -254,7 +254,7 @@ impl Rows {
 
     /// Own lease, same attempt.
     pub fn finish_split(&mut self, attempt: usize, who: Who) -> Write {
-        if self.pause_split(attempt, who) == Write::Refused {
+        if self.hand_split_over(attempt, who) == Write::Refused {
             return Write::Refused;
         }
         self.job.split_done = true;

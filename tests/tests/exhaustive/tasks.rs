@@ -44,7 +44,7 @@ pub enum Step {
     /// *`split-job`: 64 messages to the items queue*; here for one chunk, `again` if the tally was counted before.
     SendChunk { chunk: u8, again: bool },
     /// *`split-job`, time is up: `dispatched = tallies`, lease removed*.
-    Pause,
+    HandOver,
     /// *`split-job`, the lease refused because the job is paused: lease removed, if it is held all the same*.
     Release,
     /// *`split-job`, the job stopped: `done = expected, skipped += the rest`*; also by the sweep.
@@ -243,7 +243,7 @@ pub struct Budget {
     /// A lease expires while its holder is alive.
     pub zombies: u8,
     /// A split runs out of time at a tally border.
-    pub pauses: u8,
+    pub hand_overs: u8,
     /// The owner cancels.
     pub cancels: u8,
     /// The owner redrives.

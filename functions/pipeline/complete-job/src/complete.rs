@@ -33,7 +33,7 @@ const LEASE_TRIES: u32 = 20;
 const LEASE_WAIT: Duration = Duration::from_millis(100);
 
 /// The waits of an invocation before it tries again after a store was unavailable. The next delivery is minutes away, and
-/// would have to compose everything since the last pause again.
+/// would have to compose everything since the last hand-over again.
 const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -56,7 +56,7 @@ pub struct Completer {
     pub entropy: Arc<dyn Entropy>,
     /// Composes the results.
     pub composer: Composer,
-    /// The queue that starts the next invocation of a paused composition.
+    /// The queue that starts the next invocation of a composition that is handed over.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
     /// How long before the invocation's deadline a composition is handed over to the next invocation.
     pub margin: Duration,

@@ -47,7 +47,7 @@ pub struct Splitter {
     pub records: Arc<dyn RecordStore>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// The jobs queue, which starts the next invocation of a paused split.
+    /// The jobs queue, which starts the next invocation of a split that is handed over.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// Sends the chunks of a resumed job again.
     pub resender: ChunkResender,
@@ -181,7 +181,7 @@ impl Splitter {
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
                 Dispatched::Stopped => return self.finish(&job, run).await,
-                Dispatched::Paused => return self.pause(&job, run, &point).await,
+                Dispatched::Paused => return self.hand_over_paused(&job, run, &point).await,
                 Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
             }
             if self.clock.now() + self.limits.margin >= deadline {
@@ -295,7 +295,7 @@ impl Splitter {
 
     /// The job is paused: releases the lease, like at the end of the time. If it has been resumed by then, the message of
     /// that resume may have found the lease taken, and the message that this run sends continues the split.
-    async fn pause(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
+    async fn hand_over_paused(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
         Ok(match self.hand_over(job, run, point).await? {
             SplitEnd::Continued => SplitEnd::Paused,
             end => end,
@@ -303,7 +303,7 @@ impl Splitter {
     }
 
     /// The job is paused and refused the lease. This run may hold it all the same, from a write whose reply was lost. As in
-    /// [`pause`](Self::pause), the next run may have to be called now.
+    /// [`hand_over_paused`](Self::hand_over_paused), the next run may have to be called now.
     async fn give_back(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
         release_lease(&*self.jobs, job, run).await?;
         self.splits.send(&[SplitMessage::of(job)]).await?;

@@ -91,7 +91,7 @@ impl Composer {
 async fn run(mut composing: Composing<'_>) -> Result<Composition, PortError> {
     let undispatched_from = composing.job.unprocessed_from().map_or(0, |from| from.offset);
     loop {
-        let (paused_at, next) = match composing.composition.step {
+        let (resume_at, next) = match composing.composition.step {
             Position::FailedRows { after } => {
                 (FailedRows { after }.run(&mut composing).await?, Position::SkippedRows { after: 0 })
             }
@@ -105,8 +105,8 @@ async fn run(mut composing: Composing<'_>) -> Result<Composition, PortError> {
             Position::Outputs { after } => (Outputs { after }.run(&mut composing).await?, Position::Done),
             Position::Done => return Ok(composing.composition),
         };
-        composing.composition.step = paused_at.unwrap_or(next);
-        if paused_at.is_some() {
+        composing.composition.step = resume_at.unwrap_or(next);
+        if resume_at.is_some() {
             return Ok(composing.composition);
         }
     }

@@ -45,7 +45,7 @@ impl Step for Outputs {
                     }
                 }
             }
-            // Pause only after progress, or the next invocation would begin at the same row.
+            // Hand over only after progress, or the next invocation would begin at the same row.
             if composing.is_time_up() && walk.after() > self.after {
                 composing.keep_open(writer)?;
                 return Ok(Some(Position::Outputs { after: walk.after() }));

@@ -66,7 +66,7 @@ impl<'a> Composing<'a> {
 
     /// Keeps a file open, for the next step or the next invocation.
     pub fn keep_open(&mut self, writer: ResultWriter<'_>) -> Result<(), PortError> {
-        let (file, tail) = writer.pause()?;
+        let (file, tail) = writer.hand_over()?;
         (self.composition.open, self.composition.tail) = (Some(file), Bytes::from(tail));
         Ok(())
     }

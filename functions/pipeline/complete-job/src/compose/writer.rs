@@ -205,7 +205,7 @@ impl<'a> ResultWriter<'a> {
     ///
     /// # Errors
     /// None in practice.
-    pub fn pause(mut self) -> Result<(OpenFile, Vec<u8>), PortError> {
+    pub fn hand_over(mut self) -> Result<(OpenFile, Vec<u8>), PortError> {
         if !self.text.is_empty() {
             self.compress()?;
         }
@@ -275,13 +275,13 @@ mod tests {
         OpenFile::new("f".into(), ResultKind::Output, "text/csv".into(), gzip)
     }
 
-    /// Writes lines, pausing at some of them, after which another run writes on; the file as described and its bytes.
-    async fn written(gzip: bool, lines: usize, pauses: &[usize]) -> (ResultFile, Vec<u8>) {
+    /// Writes lines, handing over at some of them to another run; the file as described and its bytes.
+    async fn written(gzip: bool, lines: usize, hand_overs: &[usize]) -> (ResultFile, Vec<u8>) {
         let objects = InMemoryObjects::default();
         let (mut run, mut writer) = (0, ResultWriter::new(to(&objects, 0), open(gzip), Vec::new()));
         for line in 0..lines {
-            if pauses.contains(&line) {
-                let (file, tail) = writer.pause().unwrap();
+            if hand_overs.contains(&line) {
+                let (file, tail) = writer.hand_over().unwrap();
                 run += 1;
                 writer = ResultWriter::new(to(&objects, run), file, tail);
             }
@@ -307,8 +307,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_compressed_file_reads_back() {
-        for pauses in [&[][..], &[3, 20_000]] {
-            let (file, bytes) = written(true, 30_000, pauses).await;
+        for hand_overs in [&[][..], &[3, 20_000]] {
+            let (file, bytes) = written(true, 30_000, hand_overs).await;
             let mut text = String::new();
             MultiGzDecoder::new(&*bytes).read_to_string(&mut text).unwrap();
             assert_eq!((text.len(), text.lines().count()), (3_000_000, 30_000));
@@ -320,7 +320,7 @@ mod tests {
     async fn begun<'a>(objects: &'a InMemoryObjects) -> impl Fn(u8) -> ResultWriter<'a> {
         let mut writer = ResultWriter::new(to(objects, 1), open(false), Vec::new());
         writer.write(&vec![b'x'; PART_BYTES + 7]).await.unwrap();
-        let (file, tail) = writer.pause().unwrap();
+        let (file, tail) = writer.hand_over().unwrap();
         move |run| ResultWriter::new(to(objects, run), file.clone(), tail.clone())
     }
 
@@ -364,7 +364,7 @@ mod tests {
     #[tokio::test]
     async fn files_of_a_part_have_the_name_of_the_run_that_stores_them() {
         let objects = InMemoryObjects::default();
-        let (file, _) = ResultWriter::new(to(&objects, 1), open(false), Vec::new()).pause().unwrap();
+        let (file, _) = ResultWriter::new(to(&objects, 1), open(false), Vec::new()).hand_over().unwrap();
         let mut files = Vec::new();
         for run in [2, 3] {
             let mut writer = ResultWriter::new(to(&objects, run), file.clone(), Vec::new());

@@ -12,7 +12,7 @@
 //! | `results/{job}/{attempt}/input/{tally}/{index}.jsonl` | the items of a chunk of a redrive | `split-job` |
 //! | `results/{job}/{attempt}/corrected/{run}.jsonl` | the rows of a corrected file | `redrive-job` |
 //! | `results/{job}/{attempt}/segments/{tally}/{index}/{run}.jsonl` | run output: failed items and outputs of a chunk | `process-items`, `dead-letter` |
-//! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a paused composition | `complete-job` |
+//! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a composition that is handed over | `complete-job` |
 //! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
 //!
 //! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that lost its
@@ -72,7 +72,7 @@ pub fn run_output(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
     format!("results/{job}/{attempt}/segments/{tally:08}/{index:02}/{run}.jsonl")
 }
 
-/// A paused composition: its state, and the bytes of the open file that are not stored yet.
+/// A composition that is handed over: its state, and the bytes of the open file that are not stored yet.
 pub fn composition(job: JobGuid, attempt: u32, name: RunId) -> (String, String) {
     let key = |ending| format!("results/{job}/{attempt}/composition/{name}.{ending}");
     (key("json"), key("tail"))
