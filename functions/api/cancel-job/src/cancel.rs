@@ -53,7 +53,7 @@ impl Canceller {
             if let Some(end) = Completion::of_untaken(&job, &stop, self.retention) {
                 match self.jobs.complete(&end).await {
                     Ok(()) => return Ok(end.job()),
-                    // A function has taken it up, or it was paused or resumed, or has ended.
+                    // A function has taken it up, or its owner has changed it otherwise, or it has ended.
                     Err(WriteLost::Condition(now)) => job = *now,
                     Err(WriteLost::Port(error)) => return Err(error.into()),
                 }

@@ -1,4 +1,4 @@
-//! Sending the chunks again that are not committed: what the sweep does after a crash, and a resume after a pause.
+//! Resends the chunks that are not committed: for the sweep after a crash, and for a job that is resumed.
 
 use std::sync::Arc;
 

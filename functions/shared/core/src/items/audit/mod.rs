@@ -80,7 +80,7 @@ impl From<PortError> for Broken {
 
 /// How far a page came.
 enum Walked {
-    Paused,
+    ToTheLimit,
     ToTheEnd,
 }
 
@@ -130,7 +130,7 @@ impl Auditor {
         };
         let verdict = match (&finding, walked) {
             (Some(_), _) => AuditVerdict::Refuted,
-            (None, Walked::Paused) => AuditVerdict::Continues,
+            (None, Walked::ToTheLimit) => AuditVerdict::Continues,
             (None, Walked::ToTheEnd) if !job.status.is_terminal() => AuditVerdict::Active,
             (None, Walked::ToTheEnd) if state.read.expired > 0 => AuditVerdict::ProvedInPart,
             (None, Walked::ToTheEnd) => AuditVerdict::Proved,
@@ -151,8 +151,8 @@ impl Auditor {
                     found(AuditCode::TotalsMissing, message, state.attempt)
                 })?
             };
-            if let Walked::Paused = self.walk_tallies(job, count, state, budget).await? {
-                return Ok(Walked::Paused);
+            if let Walked::ToTheLimit = self.walk_tallies(job, count, state, budget).await? {
+                return Ok(Walked::ToTheLimit);
             }
             if is_open(job, state.attempt) {
                 state.check_cursor(job)?;
@@ -161,7 +161,7 @@ impl Auditor {
             state.end_attempt(job, count, &totals)?;
             budget.has_moved = true;
             if budget.is_spent() && state.attempt <= job.attempt {
-                return Ok(Walked::Paused);
+                return Ok(Walked::ToTheLimit);
             }
         }
         self.check_ending(job, state).await?;
@@ -181,7 +181,7 @@ impl Auditor {
             let mut tallies = self.jobs.tallies(job.job_guid, attempt, numbers.clone()).await?.into_iter();
             for number in numbers {
                 if budget.is_spent() {
-                    return Ok(Walked::Paused);
+                    return Ok(Walked::ToTheLimit);
                 }
                 let tally = tallies.next().filter(|tally| tally.number == number).ok_or_else(|| {
                     let message = format!("Tally {number} of attempt {attempt} does not exist.");
