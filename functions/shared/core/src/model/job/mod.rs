@@ -256,6 +256,12 @@ impl Job {
     pub const fn is_past(&self, attempt: u32) -> bool {
         self.attempt != attempt || self.status.is_terminal()
     }
+
+    /// The job without what only an attempt in progress has: lease, composition, pause and resend.
+    #[must_use]
+    pub fn between_attempts(&self) -> Self {
+        Self { lease: None, composing: None, paused_from: None, breaker_pause: None, resend_from: None, ..self.clone() }
+    }
 }
 
 /// The input of an attempt after the first: the items that had failed.

@@ -43,22 +43,17 @@ impl NewAttempt {
             outcome: None,
             attempt: self.seen.attempt + 1,
             split: SplitState::from(0),
-            lease: None,
             stop: None,
             redrive: Some(self.redrive.clone()),
-            composing: None,
             recoveries: 0,
             first_chunk_at: None,
-            paused_from: None,
-            breaker_pause: None,
-            resend_from: None,
             moved_at: self.at,
             deadline_at: self.deadline_at,
             finished_at: None,
             wake_at: Some(self.wake_at),
             expires_at: None,
             revision: self.seen.revision + 1,
-            ..self.seen.clone()
+            ..self.seen.between_attempts()
         }
     }
 

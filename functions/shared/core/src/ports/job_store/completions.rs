@@ -106,17 +106,12 @@ impl Completion {
             stop: self.untaken.clone().or_else(|| self.seen.stop.clone()),
             split: SplitState { done: self.seen.split.done || self.untaken.is_some(), ..self.seen.split },
             completions: self.seen.completions + 1,
-            composing: None,
-            paused_from: None,
-            breaker_pause: None,
-            resend_from: None,
-            lease: None,
             finished_at: Some(self.finished_at),
             moved_at: self.finished_at,
             wake_at: None,
             expires_at: Some(self.expires_at),
             revision: self.seen.revision + 1,
-            ..self.seen.clone()
+            ..self.seen.between_attempts()
         }
     }
 
