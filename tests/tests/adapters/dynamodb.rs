@@ -33,12 +33,8 @@ impl RecordStore for Viewed<'_> {
         self.store.open(name, if_new).await
     }
 
-    async fn opened(&self, name: &str) -> PortResult<Dataset> {
+    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
         self.store.opened(name).await
-    }
-
-    async fn exists(&self, name: &str) -> PortResult<bool> {
-        self.store.exists(name).await
     }
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {

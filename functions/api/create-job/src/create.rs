@@ -309,7 +309,7 @@ impl Creator {
     }
 
     async fn refuse_unknown_dataset(&self, owner: &Owner, dataset: &str) -> Result<(), CreateJobError> {
-        if self.records.exists(&dataset_of(owner, dataset)).await? {
+        if self.records.opened(&dataset_of(owner, dataset)).await?.is_some() {
             return Ok(());
         }
         let message = format!(

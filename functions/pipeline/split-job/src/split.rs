@@ -222,7 +222,10 @@ impl Splitter {
             }
             (None, Source::Dataset { dataset }) => {
                 let at = self.records_before(job, point).await?;
-                let dataset = self.records.opened(&dataset_of(&spec.owner, dataset)).await?;
+                let opened = self.records.opened(&dataset_of(&spec.owner, dataset)).await?;
+                // It was there when the job was created.
+                let gone = || PortError::invalid("exporting a dataset", "the row of the dataset was removed");
+                let dataset = opened.ok_or_else(gone)?;
                 let (records, weight) = (Arc::clone(&self.records), job.data_bytes);
                 Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, weight, spec.limits, start, at)))
             }

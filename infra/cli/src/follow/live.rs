@@ -78,7 +78,7 @@ impl<'a> LiveJob<'a> {
         let ticket = match self.api.live_ticket().await {
             Ok(ticket) => ticket,
             Err(error) if error.is_transient() => return Opened::NotNow,
-            // An API without live connections, or of an older version.
+            // An API without live connections.
             Err(_) => return Opened::Never,
         };
         let Some(address) = address(&ticket) else { return Opened::Never };

@@ -1,13 +1,11 @@
 //! How many partitions a dataset has: a row of the records table, put once, by the first that opens the dataset to write.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_core::model::records::{Dataset, PARTITIONS_MAX, UNRECORDED_PARTITIONS};
+use rowmill_core::model::records::{Dataset, PARTITIONS_MAX};
 use rowmill_core::ports::PortError;
 
 use super::attributes::{Item, number, text};
 use super::errors::port_error;
-use super::record_statements::bucket_name;
 use super::record_store::DynamoDbRecordStore;
 use super::write::put_if_absent;
 
@@ -19,58 +17,23 @@ const DATASET_ROW: &str = "dataset";
 /// The attribute that holds the number of partitions.
 const PARTITIONS: &str = "partitions";
 
-/// How many partitions are looked at at the same time.
-const CONCURRENT_LOOKS: usize = 16;
-
 impl DynamoDbRecordStore {
     pub(super) async fn open_dataset(&self, name: &str, if_new: u32) -> Result<Dataset, PortError> {
-        if let Some(dataset) = self.recorded(name).await? {
+        if let Some(dataset) = self.opened_dataset(name).await? {
             return Ok(dataset);
         }
-        let is_old = if_new == UNRECORDED_PARTITIONS || self.has_unrecorded(name).await?;
-        let partitions = if is_old { UNRECORDED_PARTITIONS } else { if_new };
         let put = self.client.put_item().table_name(&self.table).set_item(Some(key(name)));
-        let put = put.item(PARTITIONS, number(partitions.clamp(1, PARTITIONS_MAX)));
+        let put = put.item(PARTITIONS, number(if_new.clamp(1, PARTITIONS_MAX)));
         // Whether or not this put wins, the row is there now, and what it says counts.
         put_if_absent(DOING, put, "bucket").await?;
-        let recorded = self.recorded(name).await?;
-        recorded.ok_or_else(|| PortError::unavailable(DOING, "the row of the dataset was removed"))
+        let opened = self.opened_dataset(name).await?;
+        opened.ok_or_else(|| PortError::unavailable(DOING, "the row of the dataset was removed"))
     }
 
-    pub(super) async fn opened_dataset(&self, name: &str) -> Result<Dataset, PortError> {
-        let unrecorded = || Dataset { name: name.to_owned(), partitions: UNRECORDED_PARTITIONS };
-        Ok(self.recorded(name).await?.unwrap_or_else(unrecorded))
-    }
-
-    pub(super) async fn dataset_exists(&self, name: &str) -> Result<bool, PortError> {
-        Ok(self.recorded(name).await?.is_some() || self.has_unrecorded(name).await?)
-    }
-
-    async fn recorded(&self, name: &str) -> Result<Option<Dataset>, PortError> {
+    pub(super) async fn opened_dataset(&self, name: &str) -> Result<Option<Dataset>, PortError> {
         let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key(name)));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
         output.item.map(|item| dataset_of(name, &item)).transpose()
-    }
-
-    /// Whether an earlier version of Rowmill has written records of this dataset.
-    async fn has_unrecorded(&self, name: &str) -> Result<bool, PortError> {
-        let looks = (0..UNRECORDED_PARTITIONS).map(|number| self.has_records(bucket_name(name, number.into())));
-        stream::iter(looks).buffer_unordered(CONCURRENT_LOOKS).try_fold(false, async |any, has| Ok(any || has)).await
-    }
-
-    async fn has_records(&self, bucket: String) -> Result<bool, PortError> {
-        let request = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .consistent_read(true)
-            .key_condition_expression("#bucket = :bucket")
-            .projection_expression("#bucket")
-            .expression_attribute_names("#bucket", "bucket")
-            .expression_attribute_values(":bucket", text(bucket))
-            .limit(1);
-        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        Ok(output.count > 0)
     }
 }
 

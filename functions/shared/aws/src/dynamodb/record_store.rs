@@ -142,12 +142,8 @@ impl RecordStore for DynamoDbRecordStore {
         self.open_dataset(name, if_new).await
     }
 
-    async fn opened(&self, name: &str) -> PortResult<Dataset> {
+    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
         self.opened_dataset(name).await
-    }
-
-    async fn exists(&self, name: &str) -> PortResult<bool> {
-        self.dataset_exists(name).await
     }
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {

@@ -79,9 +79,8 @@ impl TryFrom<UploadRow> for Upload {
         let state = match row.etag {
             Some(etag) => UploadState::Ready { etag },
             None => {
-                // Rows of the version before parts could be signed again have no length of parts: that of all its parts.
-                let part_size = row.part_size.unwrap_or_else(|| PART_BYTES_BEFORE.max(row.size.div_ceil(1000)));
-                UploadState::Pending { multipart: row.multipart.map(|id| Multipart { id, part_size }) }
+                let multipart = row.multipart.zip(row.part_size);
+                UploadState::Pending { multipart: multipart.map(|(id, part_size)| Multipart { id, part_size }) }
             }
         };
         Ok(Self {
@@ -98,9 +97,6 @@ impl TryFrom<UploadRow> for Upload {
         })
     }
 }
-
-/// The length of a part in bytes, in rows that do not say it. A file had 1,000 parts at most, so those of a big file are longer.
-const PART_BYTES_BEFORE: u64 = 16 * 1024 * 1024;
 
 const MARK_READY: Update = Update {
     doing: "marking the upload as ready",

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::model::records::{Dataset, RecordPage, StoredRecord, UNRECORDED_PARTITIONS, Upsert, Upserted};
+use crate::model::records::{Dataset, RecordPage, StoredRecord, Upsert, Upserted};
 use crate::ports::{PortError, PortResult, RecordStore};
 
 /// The records table in memory.
@@ -30,33 +30,16 @@ impl InMemoryRecordStore {
     }
 }
 
-impl Table {
-    fn has_records(&self, name: &str) -> bool {
-        self.records.keys().any(|(of, ..)| of == name)
-    }
-
-    fn dataset(&self, name: &str) -> Dataset {
-        let partitions = self.partitions.get(name).copied().unwrap_or(UNRECORDED_PARTITIONS);
-        Dataset { name: name.to_owned(), partitions }
-    }
-}
-
 #[async_trait]
 impl RecordStore for InMemoryRecordStore {
     async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
-        let mut table = lock(&self.0);
-        let number = if table.has_records(name) { UNRECORDED_PARTITIONS } else { if_new };
-        table.partitions.entry(name.to_owned()).or_insert(number);
-        Ok(table.dataset(name))
+        let partitions = *lock(&self.0).partitions.entry(name.to_owned()).or_insert(if_new);
+        Ok(Dataset { name: name.to_owned(), partitions })
     }
 
-    async fn opened(&self, name: &str) -> PortResult<Dataset> {
-        Ok(lock(&self.0).dataset(name))
-    }
-
-    async fn exists(&self, name: &str) -> PortResult<bool> {
-        let table = lock(&self.0);
-        Ok(table.partitions.contains_key(name) || table.has_records(name))
+    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
+        let partitions = lock(&self.0).partitions.get(name).copied();
+        Ok(partitions.map(|partitions| Dataset { name: name.to_owned(), partitions }))
     }
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {

@@ -20,12 +20,8 @@ impl RecordStore for Recording {
         Ok(Dataset { name: name.to_owned(), partitions: if_new })
     }
 
-    async fn opened(&self, name: &str) -> Result<Dataset, PortError> {
-        self.open(name, 1).await
-    }
-
-    async fn exists(&self, _name: &str) -> Result<bool, PortError> {
-        Ok(true)
+    async fn opened(&self, name: &str) -> Result<Option<Dataset>, PortError> {
+        self.open(name, 1).await.map(Some)
     }
 
     async fn upsert(&self, _dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {

@@ -52,15 +52,7 @@ pub struct InFlight {
     /// How many runs had died on the item before, if it is one alone.
     pub deaths: u32,
     /// How many items, from the first one that is not done.
-    #[serde(default = "InFlight::one_item")]
     pub items: u32,
-}
-
-impl InFlight {
-    /// What a note without a number means: earlier versions ran all items alone.
-    const fn one_item() -> u32 {
-        1
-    }
 }
 
 /// In how many parts items are run again that did not end together.

@@ -65,7 +65,7 @@ pub struct ChunkMessage {
     /// The object that holds the chunk's text, if it is not a range of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredText>,
-    /// The job's type, which decides on its lane. `None` in a message of an older version.
+    /// The job's type, which decides on its lane.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_type: Option<String>,
     /// The priority of the job, which decides on its queue.

@@ -14,10 +14,6 @@ pub fn dataset_of(owner: &Owner, name: &str) -> String {
     format!("{owner}/{name}")
 }
 
-/// How many partitions a dataset has that does not say it: those of earlier versions of Rowmill. This is part of the stored
-/// format.
-pub const UNRECORDED_PARTITIONS: u32 = 16;
-
 /// The most partitions that a dataset may have: an export reads each of them.
 pub const PARTITIONS_MAX: u32 = 4096;
 

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::packing::Packing;
-use crate::model::records::UNRECORDED_PARTITIONS;
 use crate::model::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -45,13 +44,8 @@ pub struct Spec {
     /// The output file, if the job type has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<OutputFile>,
-    /// How many partitions a dataset gets if this job is the first to write to it. Specs of earlier versions do not say it.
-    #[serde(default = "unrecorded_partitions")]
+    /// How many partitions a dataset gets if this job is the first to write to it.
     pub new_dataset_partitions: u32,
-}
-
-const fn unrecorded_partitions() -> u32 {
-    UNRECORDED_PARTITIONS
 }
 
 impl Spec {

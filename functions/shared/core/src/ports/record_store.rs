@@ -6,28 +6,18 @@ use crate::ports::{PortError, PortResult};
 /// The records that `import` writes: one per dataset and key.
 #[async_trait]
 pub trait RecordStore: Send + Sync {
-    /// Opens a dataset to write to it. The first that opens it decides how many partitions it has: `if_new`, or
-    /// [`UNRECORDED_PARTITIONS`] if it has records already. All others get that number.
-    ///
-    /// [`UNRECORDED_PARTITIONS`]: crate::model::records::UNRECORDED_PARTITIONS
+    /// Opens a dataset to write to it. The first that opens it decides that it has `if_new` partitions. All others get that
+    /// number.
     ///
     /// # Errors
     /// `Unavailable`; open it again. `Invalid` if its number of partitions was not written by Rowmill.
     async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset>;
 
-    /// Opens a dataset to read it. One that nobody has opened to write has [`UNRECORDED_PARTITIONS`].
-    ///
-    /// [`UNRECORDED_PARTITIONS`]: crate::model::records::UNRECORDED_PARTITIONS
+    /// A dataset to read. `None` if nobody has opened it to write to it: then it has no records.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    async fn opened(&self, name: &str) -> PortResult<Dataset>;
-
-    /// Whether the dataset exists: it was opened to write to it, or has records.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    async fn exists(&self, name: &str) -> PortResult<bool>;
+    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>>;
 
     /// Writes each of these records unless a later version is stored. The results are in the order of the upserts. No two
     /// upserts may have the same key.

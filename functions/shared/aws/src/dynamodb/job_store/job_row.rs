@@ -25,8 +25,6 @@ pub fn job_key(job: JobGuid) -> Item {
 }
 
 /// How each field of [`Job`] is stored in the job row. [`job_item`] adds the attributes that are no fields of it.
-///
-/// A field that a row of an older version does not have needs a `default`.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Job", rename_all = "camelCase")]
 struct JobRow {
@@ -162,7 +160,7 @@ pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Jo
     Ok(job)
 }
 
-/// Remembers the trace of a job. A row of an older version has none.
+/// Remembers the trace of a job.
 fn learn(job: &Job, trace: Option<TraceId>) {
     trace::learn(job.job_guid, trace.unwrap_or_else(|| TraceId::of_job(job.job_guid)));
 }

@@ -44,8 +44,7 @@ impl Shards {
         Self { job_type: one([a, b, c, d], ceilings.job_type), system: one([e, f, g, h], ceilings.system) }
     }
 
-    /// The shards in a job row. The row of a job from before there were shards has none of them: its slots are in the first
-    /// ones, which have the names of the counters of that time.
+    /// The shards in a job row.
     pub fn of_row(row: &Item) -> Self {
         let shard = |name: &str| row.get(name).and_then(|shard| shard.as_n().ok()?.parse().ok()).unwrap_or(0);
         Self { job_type: shard(OF_TYPE), system: shard(OF_SYSTEM) }

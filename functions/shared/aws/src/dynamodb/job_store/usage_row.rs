@@ -15,7 +15,7 @@ macro_rules! add_usage {
 }
 pub(super) use add_usage;
 
-/// The attributes of a usage. Rows of an older version have none.
+/// The attributes of a usage.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub struct UsageRow {
     #[serde(default, skip_serializing_if = "is_zero")]

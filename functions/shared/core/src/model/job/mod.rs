@@ -57,13 +57,13 @@ pub struct Job {
     pub data_bytes: u64,
     /// What the owner should know about the file. One of each kind; those found while the file is split come later.
     pub warnings: Vec<JobWarning>,
-    /// How many of its chunks may be in flight at once, as in its spec. `None` also for a job of an older version.
+    /// How many of its chunks may be in flight at once, as in its spec.
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.
     pub priority: Priority,
     /// How many tallies may be sent before the first of them is half done: the chunks of tally n are sent once half of the
     /// chunks of tally n − this are committed. So a job fills no queue that other jobs wait in. `None` for a job that is
-    /// bounded by `maxConcurrency`, and for a job of an older version: its chunks are all sent as soon as they are cut.
+    /// bounded by `maxConcurrency`.
     pub tallies_ahead: Option<u32>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
