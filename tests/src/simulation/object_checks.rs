@@ -24,7 +24,7 @@ impl Invariants {
                 let tally = tally.trim_end_matches(".json").parse().map_err(|_| format!("an unexpected key: {key}"))?;
                 self.index_put(job, attempt, tally, bytes)
             }
-            ("segments", [index, run]) => {
+            ("run-outputs", [index, run]) => {
                 let (Ok(tally), Ok(index)) = (tally.parse(), index.parse()) else { return Ok(()) };
                 self.run_output_put(job, ChunkAddress { attempt, tally, index }, run.trim_end_matches(".jsonl"), bytes)
             }

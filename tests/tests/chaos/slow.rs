@@ -33,7 +33,7 @@ fn a_chunk_that_takes_longer_than_an_invocation_continues_in_the_next() {
         let heartbeats = heartbeats.into_inner();
         assert!(heartbeats.len() >= 5, "heartbeats without a commit: {heartbeats:?}");
         let rows = stack.job_rows(&job).await;
-        for chunk in ["ledger#1#00000000#00", "ledger#1#00000000#01"] {
+        for chunk in ["checkpoint#1#00000000#00", "checkpoint#1#00000000#01"] {
             assert!(rows[chunk].number("rev") >= 4, "{chunk} moved only {} times", rows[chunk].number("rev"));
         }
         assert_eq!(rows["job"].recoveries(), 0, "the sweep does not recover a job with live workers");

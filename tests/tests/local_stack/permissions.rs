@@ -282,7 +282,7 @@ async fn a_chunk_on_a_lane_is_isolated_and_comes_back_to_it(stack: &LocalStack) 
     assert_eq!((&message["jobGuid"], &message["lane"]), (&json!(job), &json!(0)), "{message}");
     stack.send_to_group("LanesDeadLetterQueueUrl", "import#0", &message).await;
     let mut isolated = stack.take_chunk("LanesQueueUrl", &job, 0).await;
-    while isolated["handling"] != "isolated" {
+    while isolated["deliveryMode"] != "isolated" {
         // The sweep, which also runs by its schedule, has sent the chunk once more.
         isolated = stack.take_chunk("LanesQueueUrl", &job, 0).await;
     }

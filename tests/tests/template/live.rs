@@ -65,7 +65,7 @@ fn the_rows_that_a_view_is_made_of_invoke_push_progress() {
         ("REMOVE", "tally#1#0"),
         ("INSERT", "spec"),
         ("MODIFY", "totals#1"),
-        ("MODIFY", "ledger#1#0#0"),
+        ("MODIFY", "checkpoint#1#0#0"),
     ] {
         assert!(!passes(event, row), "{event} {row}");
     }

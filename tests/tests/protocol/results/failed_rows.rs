@@ -53,7 +53,7 @@ async fn a_failed_rows_file_can_be_uploaded_unchanged_as_a_correction() {
 
 #[tokio::test]
 async fn expired_outputs_are_reported_once_over_many_invocations() {
-    for (expired, kept) in [("segments/", 0), ("segments/00000001/", 64)] {
+    for (expired, kept) in [("run-outputs/", 0), ("run-outputs/00000001/", 64)] {
         let world = World::new(chunks_of(1));
         let job = transform(&world, "text/csv", partly_bad()).await;
         world.run().await;

@@ -8,7 +8,7 @@
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
 //! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) in at most 1 KiB, the marks of its chunks in `c0` to `c63` |
 //! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the numbers of the closed tallies in the number set `closed` |
-//! | `ledger#<attempt>#<tally>#<index>` | `ledger`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev` for compare-and-swap |
+//! | `checkpoint#<attempt>#<tally>#<index>` | `checkpoint`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev` for compare-and-swap |
 //! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::model::dead_letter::DeadLetter) as JSON |
 //!
 //! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is the

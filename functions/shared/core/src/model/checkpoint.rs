@@ -28,7 +28,6 @@ pub struct Checkpoint {
     /// The done items by outcome.
     pub counts: Counts,
     /// The run whose run output holds their failures and outputs, if they have any.
-    #[serde(rename = "segment")]
     pub run_output: Option<RunId>,
     /// Whether the chunk is isolated: the items that run are noted here before they run.
     pub isolated: bool,

@@ -11,7 +11,7 @@
 //! | `results/{job}/{attempt}/text/{tally}/{index}/{run}` | the text of a chunk that is not a range of the upload | `split-job` |
 //! | `results/{job}/{attempt}/input/{tally}/{index}.jsonl` | the items of a chunk of a redrive | `split-job` |
 //! | `results/{job}/{attempt}/corrected/{run}.jsonl` | the rows of a corrected file | `redrive-job` |
-//! | `results/{job}/{attempt}/segments/{tally}/{index}/{run}.jsonl` | run output: failed items and outputs of a chunk | `process-items`, `dead-letter` |
+//! | `results/{job}/{attempt}/run-outputs/{tally}/{index}/{run}.jsonl` | run output: failed items and outputs of a chunk | `process-items`, `dead-letter` |
 //! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a composition that is handed over | `complete-job` |
 //! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
 //!
@@ -69,7 +69,7 @@ pub fn corrections(job: JobGuid, attempt: u32, by: RunId) -> String {
 /// The run output of a chunk: its results besides its counts.
 pub fn run_output(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
     let ChunkAddress { attempt, tally, index } = chunk;
-    format!("results/{job}/{attempt}/segments/{tally:08}/{index:02}/{run}.jsonl")
+    format!("results/{job}/{attempt}/run-outputs/{tally:08}/{index:02}/{run}.jsonl")
 }
 
 /// A composition that is handed over: its state, and the bytes of the open file that are not stored yet.

@@ -56,7 +56,7 @@ pub struct ChunkMessage {
     /// Its bytes in the file, and its number of items.
     pub chunk: Chunk,
     /// The history of the message, which tells its receiver how to begin.
-    #[serde(default, rename = "handling")]
+    #[serde(default)]
     pub delivery_mode: DeliveryMode,
     /// The job's `maxConcurrency`: how many of its chunks may be in flight at once. The run that commits this chunk
     /// sends the chunk this many places further.

@@ -13,19 +13,19 @@ use crate::dynamodb::write::{Update, Written};
 /// The first move, which creates the row.
 const BEGIN: Update = Update {
     doing: "beginning a checkpoint",
-    change: "SET #rev = :rev, #ledger = :ledger, #expiresAt = :expires",
+    change: "SET #rev = :rev, #checkpoint = :checkpoint, #expiresAt = :expires",
     condition: "attribute_not_exists(#rev)",
 };
 
 const MOVE: Update = Update { doing: "moving a checkpoint", condition: "#rev = :before", ..BEGIN };
 
-/// The sort key of a chunk's checkpoint. The stored name is older than the type's.
+/// The sort key of a chunk's checkpoint.
 fn checkpoint_key(chunk: ChunkAddress) -> String {
-    format!("ledger#{}#{:08}#{:02}", chunk.attempt, chunk.tally, chunk.index)
+    format!("checkpoint#{}#{:08}#{:02}", chunk.attempt, chunk.tally, chunk.index)
 }
 
 fn checkpoint_of(doing: &'static str, item: &Item) -> Result<Checkpoint, PortError> {
-    let checkpoint = item.get("ledger").and_then(|checkpoint| checkpoint.as_s().ok());
+    let checkpoint = item.get("checkpoint").and_then(|checkpoint| checkpoint.as_s().ok());
     let checkpoint = checkpoint.ok_or_else(|| PortError::invalid(doing, "the row has no checkpoint"))?;
     serde_json::from_str(checkpoint).map_err(|error| PortError::invalid(doing, error))
 }
@@ -43,7 +43,7 @@ impl Checkpoints for DynamoDbJobStore {
         let update = if moved.rev == 1 { &BEGIN } else { &MOVE };
         let checkpoint = serde_json::to_string(moved).map_err(|error| PortError::invalid(update.doing, error))?;
         let mut values: Vec<(&str, AttributeValue)> =
-            vec![(":rev", number(moved.rev)), (":ledger", text(checkpoint)), (":expires", number(details_expiry(job)))];
+            vec![(":rev", number(moved.rev)), (":checkpoint", text(checkpoint)), (":expires", number(details_expiry(job)))];
         if moved.rev != 1 {
             values.push((":before", number(i64::from(moved.rev) - 1)));
         }
