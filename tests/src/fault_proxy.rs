@@ -37,7 +37,6 @@ pub struct Weather {
     pub conflict: f64,
     /// A transaction conflicts with another one. Transactions are rare, so this may be high.
     pub transaction_conflict: f64,
-    /// The delay of every call.
     pub latency: Duration,
 }
 
@@ -114,7 +113,6 @@ impl FaultProxy {
         Self { url, shared }
     }
 
-    /// Its base URL.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -129,7 +127,6 @@ impl FaultProxy {
         self.shared.state().outage_until = Instant::now() + length;
     }
 
-    /// The faults injected so far.
     pub fn injected(&self) -> Injected {
         let state = self.shared.state();
         Injected { calls: state.calls, done: state.done.clone() }
@@ -137,12 +134,11 @@ impl FaultProxy {
 }
 
 impl Injected {
-    /// How many calls had this fault.
     pub fn count(&self, fault: Fault) -> u64 {
         self.done.iter().filter(|((done, _), _)| *done == fault).map(|(_, count)| count).sum()
     }
 
-    /// How many calls the proxy received.
+    /// Number of calls received.
     pub const fn calls(&self) -> u64 {
         self.calls
     }

@@ -29,7 +29,6 @@ pub fn plain_csv(rows: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A text, compressed by gzip.
 pub fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text).expect("memory");

@@ -42,8 +42,6 @@
 //! A trace shows its last 4,000 lines. A fix usually changes what later seeds do, so run many of them:
 //! `cargo run --bin simulate -- --seeds 100000`. `ROWMILL_SEEDS` sets the number of seeds of the test itself.
 
-#![warn(missing_docs)]
-
 pub mod capacity;
 pub mod copies;
 pub mod fault_proxy;

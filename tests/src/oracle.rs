@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// How many records the `csv` crate finds in these bytes, which begin on a record border and hold no header.
+/// Number of records the `csv` crate finds in these bytes, which begin on a record border and hold no header.
 pub fn csv_records(bytes: &[u8]) -> u64 {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     reader.byte_records().inspect(|record| assert!(record.is_ok(), "bytes can always be read")).count() as u64
@@ -16,7 +16,6 @@ pub fn ragged_rows(file: &[u8]) -> Vec<u64> {
     (1..).zip(records).filter(|(_, cells)| *cells != columns).map(|(row, _)| row).collect()
 }
 
-/// These bytes of the file.
 pub fn range(file: &[u8], range: Range<u64>) -> &[u8] {
     &file[usize::try_from(range.start).expect("fits")..usize::try_from(range.end).expect("fits")]
 }

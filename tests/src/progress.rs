@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The progress of a run that counts seeds. Dropping it ends the display.

@@ -44,37 +44,24 @@ use upload::upload::{UploadLimits, Uploads};
 /// Everything outside the use cases.
 #[derive(Clone)]
 pub struct Ports {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The uploads' rows.
     pub uploads: Arc<dyn UploadStore>,
-    /// The breakers of the job types.
     pub breakers: Arc<dyn Breakers>,
-    /// The announced uploads that are not completed.
     pub outstanding: Arc<dyn OutstandingUploads>,
-    /// The records table.
     pub records: Arc<dyn RecordStore>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// The isolate queue.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// The lanes queue.
     pub lanes: Arc<dyn Queue<ChunkMessage>>,
-    /// The deliveries of the lanes queue.
     pub lane_deliveries: Arc<dyn Deliveries>,
-    /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
-    /// The bucket.
     pub objects: Arc<dyn Objects>,
-    /// Multipart uploads to the bucket.
     pub multipart: Arc<dyn MultipartObjects>,
     /// Presigned requests to the bucket.
     pub transfers: Arc<dyn DirectTransfers>,
-    /// Runs the items.
     pub batches: Arc<dyn BatchRunner>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// IDs and jitter.
     pub entropy: Arc<dyn Entropy>,
@@ -83,49 +70,39 @@ pub struct Ports {
 /// The limits of all functions. A limit that several functions share is one field.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The limits of uploads.
     pub uploads: UploadLimits,
-    /// Where a chunk ends.
     pub chunks: ChunkLimits,
-    /// How many tallies of a job are sent ahead.
+    /// Number of tallies of a job sent ahead.
     pub tallies_ahead: u32,
-    /// How many jobs may be active.
     pub ceilings: Ceilings,
-    /// How long an attempt may take.
     pub deadlines: Deadlines,
-    /// The largest corrected file, in bytes.
     pub corrected_max_bytes: u64,
-    /// How long a link to a result can be used.
     pub link_expiry: Duration,
-    /// How long a job is kept after its end.
+    /// Retention of a job after its end.
     pub retention: Duration,
-    /// How long a lease is held; longer than an invocation lasts.
+    /// Duration of a lease; longer than an invocation lasts.
     pub lease: Duration,
-    /// How long before its time limit a splitter or a completer hands over.
+    /// Time before its time limit at which a splitter or a completer hands over.
     pub margin: Duration,
-    /// How many bytes of a file the splitter reads at once.
+    /// Size of one read of the splitter.
     pub range_bytes: u64,
-    /// How runs of `process-items` are bounded.
     pub run: RunLimits,
-    /// How many bytes of an upload are copied to the results because they were not processed.
+    /// Maximum number of bytes of an upload copied to the results because they were not processed.
     pub unprocessed_max_bytes: u64,
-    /// How long a part of a result is, in bytes.
     pub part_bytes: usize,
-    /// How long after its checkpoint's last move an isolated chunk is not given up.
+    /// Time after its checkpoint's last move in which an isolated chunk is not given up.
     pub patience: Duration,
-    /// How long after its last commit a job is not ended by the dead letter of a completion message.
+    /// Time after its last commit in which a job is not ended by the dead letter of a completion message.
     pub completion_patience: Duration,
     /// When the breaker of a job type opens.
     pub breaker: BreakerLimits,
-    /// When the sweep recovers a job.
     pub recovery: Recovery,
-    /// How long after a stop a chunk that is being processed may still be committed.
+    /// Time after a stop in which a chunk that is being processed may still be committed.
     pub grace: Duration,
-    /// How many jobs a sweep looks at.
     pub sweep_jobs_max: usize,
-    /// How long a sweep takes up further jobs.
+    /// Time in which a sweep takes up further jobs.
     pub sweep_time: Duration,
-    /// How many tallies a recovery looks into.
+    /// Maximum number of tallies a recovery reads.
     pub tallies_max: u32,
     /// The longest time between two recoveries of a job.
     pub backoff_max: Duration,
@@ -181,24 +158,19 @@ impl Default for Limits {
 /// The use cases over one set of ports.
 #[derive(Clone)]
 pub struct UseCases {
-    /// The ports.
     pub ports: Ports,
-    /// The limits.
     pub limits: Limits,
-    /// The job types.
     pub job_types: JobTypes,
     /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
 }
 
 impl UseCases {
-    /// `upload`.
     pub fn uploads(&self) -> Uploads {
         let Ports { uploads, objects, transfers, multipart, outstanding, clock, entropy, .. } = self.ports.clone();
         Uploads { uploads, objects, transfers, multipart, outstanding, clock, entropy, limits: self.limits.uploads }
     }
 
-    /// `create-job`.
     pub fn creator(&self) -> Creator {
         let Ports { jobs, uploads, objects, outstanding, records, splits, clock, entropy, .. } = self.ports.clone();
         let limits = CreateLimits {
@@ -233,7 +205,6 @@ impl UseCases {
         }
     }
 
-    /// `job-status`: jobs.
     pub fn status(&self) -> JobReader {
         let Ports { jobs, clock, .. } = self.ports.clone();
         JobReader { jobs, clock }
@@ -245,19 +216,16 @@ impl UseCases {
         ItemPages { jobs, objects }
     }
 
-    /// `job-status`: results.
     pub fn results(&self) -> JobResults {
         let Ports { objects, transfers, clock, .. } = self.ports.clone();
         JobResults { objects, transfers, clock, link_expiry: self.limits.link_expiry }
     }
 
-    /// `job-status`: audits.
     pub fn auditor(&self) -> Auditor {
         let Ports { jobs, objects, clock, .. } = self.ports.clone();
         Auditor { jobs, objects, clock, limits: AUDIT_LIMITS }
     }
 
-    /// `cancel-job`.
     pub fn canceller(&self) -> Canceller {
         let Ports { jobs, clock, .. } = self.ports.clone();
         Canceller { jobs, clock, retention: self.limits.retention }
@@ -269,7 +237,6 @@ impl UseCases {
         Pauser { jobs, splits, clock }
     }
 
-    /// `redrive-job`.
     pub fn redriver(&self) -> Redriver {
         let Ports { jobs, uploads, objects, splits, clock, entropy, .. } = self.ports.clone();
         let limits = RedriveLimits {
@@ -283,7 +250,6 @@ impl UseCases {
         Redriver { jobs, uploads, objects, splits, clock, entropy, limits, type_limits }
     }
 
-    /// `split-job`.
     pub fn splitter(&self) -> Splitter {
         let Ports { jobs, objects, records, chunks, splits, clock, entropy, .. } = self.routed();
         let limits = SplitLimits {
@@ -320,7 +286,6 @@ impl UseCases {
         }
     }
 
-    /// `complete-job`.
     pub fn completer(&self) -> Completer {
         let Ports { jobs, objects, multipart, completions, clock, entropy, .. } = self.ports.clone();
         let Limits { unprocessed_max_bytes, part_bytes, margin, lease, retention, .. } = self.limits;
@@ -336,7 +301,6 @@ impl UseCases {
         Completer { jobs, clock, entropy, composer, completions, margin, lease, retention }
     }
 
-    /// `dead-letter`.
     pub fn dead_letters(&self) -> DeadLetters {
         let Ports { jobs, objects, isolated, clock, entropy, .. } = self.routed();
         let Limits { patience, completion_patience, lease, retention, .. } = self.limits;
@@ -344,7 +308,6 @@ impl UseCases {
         DeadLetters { jobs, objects, isolated, steps, clock, entropy, patience, completion_patience, lease, retention }
     }
 
-    /// `sweep`.
     pub fn sweeper(&self) -> Sweeper {
         let Ports { jobs, splits, chunks, isolated, clock, entropy, .. } = self.routed();
         let limits = SweepLimits {

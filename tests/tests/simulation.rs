@@ -3,7 +3,7 @@
 use acceptance::progress::Progress;
 use acceptance::simulation::{Broken, first_failure, trace};
 
-/// How many seeds the full test runs: `ROWMILL_SEEDS`, or 20,000.
+/// Number of seeds of the full test: `ROWMILL_SEEDS`, or 20,000.
 fn seeds() -> u64 {
     std::env::var("ROWMILL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20_000)
 }

@@ -16,13 +16,11 @@ use crate::address::is_http;
 /// Region used with an emulator. Emulators serve every region, so all tools must use the same one.
 const EMULATOR_REGION: &str = "us-east-1";
 
-/// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout of one attempt of a request. The largest requests upload function packages of about 10 MB over a slow line.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The target of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// AWS, with the credentials and region of the environment, the profile or the machine's role.
@@ -56,7 +54,6 @@ pub struct Aws {
     pub sqs: aws_sdk_sqs::Client,
     /// STS, for the account number.
     pub sts: aws_sdk_sts::Client,
-    /// The region deployed to.
     pub region: String,
     target: Target,
 }
@@ -67,7 +64,6 @@ pub struct Aws {
 pub struct CallFailed {
     /// The action, as a verb with its object.
     pub action: String,
-    /// The error of the SDK.
     #[source]
     pub source: Box<dyn Error + Send + Sync>,
 }
@@ -103,12 +99,10 @@ impl Aws {
         })
     }
 
-    /// What the clients call.
     pub const fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether the target is an emulator.
     pub fn is_emulator(&self) -> bool {
         matches!(self.target, Target::Emulator { .. })
     }

@@ -25,13 +25,12 @@ impl Request {
     }
 }
 
-/// What to answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// How much of the body is sent before the connection is cut.
+    /// Number of bytes of the body sent before the connection is cut.
     sent: usize,
 }
 

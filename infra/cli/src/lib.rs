@@ -1,7 +1,5 @@
 //! The `rowmill` command: the embedded local stack, deployment, and the client of the API.
 
-#![warn(missing_docs)]
-
 pub mod api;
 pub mod aws;
 pub mod bench;

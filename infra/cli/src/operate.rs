@@ -22,22 +22,17 @@ use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
 use crate::template::Template;
 use crate::terminal;
 
-/// Error of an operator's command.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    /// The local stack.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The deployment.
     #[error(transparent)]
     Deploy(#[from] DeployError),
-    /// The functions.
     #[error(transparent)]
     Package(#[from] PackageError),
     /// The local stack ended while `rowmill up` was in the foreground.
     #[error("the local stack ended unexpectedly; see {}", .0.display())]
     StackEnded(PathBuf),
-    /// Standard output cannot be written.
     #[error("cannot write the result")]
     Output(#[source] io::Error),
 }
@@ -119,7 +114,6 @@ fn parse_parameter(text: &str) -> Result<(String, String), String> {
 }
 
 impl Up {
-    /// Runs the command.
     pub async fn run(self) -> ExitCode {
         finish(async {
             let options = StackOptions {
@@ -174,7 +168,6 @@ async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateE
 }
 
 impl Down {
-    /// Runs the command.
     pub async fn run(self) -> ExitCode {
         finish(async {
             let options = StackOptions::for_current_workspace()?;
@@ -236,7 +229,6 @@ fn print_line(text: &str) -> Result<(), OperateError> {
 }
 
 impl Deploy {
-    /// Runs the command.
     pub async fn run(self) -> ExitCode {
         finish(unless_interrupted(self.deploy())).await
     }

@@ -13,7 +13,6 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Prints one line.
     pub fn line(self, text: impl std::fmt::Display) {
         if self == Self::Shown {
             eprintln!("{text}");
@@ -21,7 +20,7 @@ impl Progress {
     }
 }
 
-/// How far a transfer is, in bytes.
+/// Progress of a transfer, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transferred {
     /// Sent or received.

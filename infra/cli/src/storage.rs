@@ -17,11 +17,9 @@ const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer with an error status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StorageRefusal {
-    /// The HTTP status.
     pub status: u16,
     /// The reason given by the storage, safe to print.
     pub reason: String,
-    /// `Retry-After`, if given.
     pub retry_after: Option<Duration>,
 }
 

@@ -17,25 +17,20 @@ pub struct Template {
 /// A function of the template and the package it is built from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its logical id in the template.
     pub logical_id: String,
     /// The cargo package, which is also the binary's name.
     pub package: String,
 }
 
-/// Why a template cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The file is missing or cannot be read.
     #[error("cannot read {}", .path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
-    /// It is not YAML.
     #[error("the template is not YAML")]
     Syntax(#[from] saphyr::ScanError),
     /// It contains YAML that CloudFormation does not support.
@@ -71,7 +66,6 @@ impl Template {
         }
     }
 
-    /// The whole template.
     pub fn document(&self) -> &Value {
         &self.document
     }

@@ -119,7 +119,6 @@ pub fn fitted(rows: &[Vec<String>], first: usize, width: usize) -> (Vec<Vec<Stri
     (rows.collect(), widths.len() - shown)
 }
 
-/// The width of each column.
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| measure_text_width(cell)).max();

@@ -76,7 +76,6 @@ impl Objects for FarStore {
     }
 }
 
-/// What is measured.
 struct Options {
     reads: Vec<usize>,
     ranges_mib: Vec<u64>,

@@ -12,7 +12,7 @@ One tenant sends every hostile input in turn for SECONDS (300), another one runs
 exact counts. Prints what came of the inputs and how long the jobs took. Fails if the slowest job beside the hostile tenant took
 more than three times the median of jobs alone.";
 
-/// How much slower than the median alone a job may be beside the hostile tenant.
+/// Maximum slowdown of a job beside the hostile tenant, compared with the median alone.
 const RATIO_MAX: f64 = 3.0;
 
 #[tokio::main]

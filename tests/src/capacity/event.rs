@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// How many chunks of which tallies.
+/// Number of chunks by tally.
 pub(super) type Chunks = BTreeMap<u32, u64>;
 
 pub(super) enum Event {

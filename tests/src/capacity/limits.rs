@@ -9,7 +9,6 @@ pub struct Source {
     pub value: &'static str,
     /// The page of the documentation.
     pub page: &'static str,
-    /// Its address.
     pub url: &'static str,
 }
 
@@ -102,7 +101,7 @@ pub const PREFIX_GETS: f64 = 5500.0;
 /// million bits a second.
 pub const NETWORK_BYTES: f64 = 75e6;
 
-/// What `split-job` scans, in bytes a second. An assumption.
+/// Speed of the scan of `split-job`, in bytes a second. An assumption.
 pub const SCANNED_BYTES: f64 = 200e6;
 
 /// The times that the model assumes, in seconds.
@@ -125,7 +124,6 @@ pub struct Times {
 /// The times of all results.
 pub const TIMES: Times = Times { delivery: 0.02, cold_start: 0.15, dynamodb: 0.005, s3: 0.03, sqs: 0.015, end: 0.5 };
 
-/// Bytes of a row.
 pub const ROW_BYTES: f64 = 60.0;
 
 /// What a chunk's time limit leaves for its items: `ProcessTimeoutSeconds` less `ProcessMarginSeconds`.

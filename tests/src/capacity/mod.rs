@@ -29,9 +29,7 @@ pub struct Variant {
 
 /// A table of results.
 pub struct Comparison {
-    /// Its heading.
     pub title: &'static str,
-    /// What is done with the rows.
     pub work: Work,
     /// `ItemsMaximumConcurrency`.
     pub workers: u64,
@@ -39,7 +37,6 @@ pub struct Comparison {
     pub variants: &'static [Variant],
 }
 
-/// The numbers of rows.
 pub const ROWS: [u64; 7] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
 
 const fn ten(scenario: Scenario) -> Scenario {

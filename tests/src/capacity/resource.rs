@@ -4,14 +4,14 @@
 /// repeated until it is granted.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// What it is called in the results.
+    /// Its name in the results.
     pub name: &'static str,
     rate: f64,
     /// When the units that are granted are used up.
     free_at: f64,
     /// The units that were granted.
     pub granted: f64,
-    /// How long requests waited.
+    /// Time requests waited.
     pub waited: f64,
     growth: Option<Growth>,
 }

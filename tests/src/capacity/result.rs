@@ -10,25 +10,22 @@ use super::scenario::Scenario;
 /// A limit is named if this part of it was used.
 const BINDS: f64 = 0.6;
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The job.
     pub scenario: Scenario,
     /// From its creation to its end. `None` if it needs more tallies than a job may have.
     pub seconds: Option<f64>,
     /// What limited it.
     pub limit: &'static str,
-    /// How often a chunk went on in another invocation.
+    /// Number of chunks that went on in another invocation.
     pub continuations: u64,
-    /// All limits.
     pub limits: Vec<Limit>,
 }
 
-/// How much of a limit was used.
+/// Used share of a limit.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limit {
-    /// Its name.
     pub name: &'static str,
     /// The part of it that was used.
     pub utilization: f64,

@@ -7,7 +7,6 @@ use super::limits::{NETWORK_BYTES, PROCESSOR, TABLE_WRITES};
 /// The most tallies of a job, `TALLIES_MAX` of `split-job`.
 pub const TALLIES_MAX: u64 = 65_536;
 
-/// Chunks of a tally.
 pub const CHUNKS_PER_TALLY: u64 = 64;
 
 /// How many times as many chunks as run at once are sent ahead.
@@ -48,9 +47,7 @@ impl Work {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// As they were sent.
     Sent,
-    /// Any order.
     Shuffled,
 }
 
@@ -59,7 +56,6 @@ pub enum Order {
 pub struct Scenario {
     /// Rows of 60 bytes.
     pub rows: u64,
-    /// What is done with them.
     pub work: Work,
     /// `ItemsMaximumConcurrency`.
     pub workers: u64,
@@ -69,7 +65,7 @@ pub struct Scenario {
     pub chunk_min: u64,
     /// The most items of a chunk. A chunk grows while each worker has eight.
     pub chunk_max: u64,
-    /// How many chunks of one tally are committed by one write.
+    /// Number of chunks of one tally committed by one write.
     pub chunks_per_commit: u64,
     /// Over how many partition keys the tallies are spread.
     pub tally_keys: usize,
@@ -79,9 +75,8 @@ pub struct Scenario {
     pub warm_table: bool,
     /// The quota of the records table, in write units a second.
     pub table_writes: f64,
-    /// The order of the messages.
     pub order: Order,
-    /// What the shuffling begins from.
+    /// Seed of the shuffling.
     pub seed: u64,
     /// Bytes a second that the splitter cuts.
     pub split_bytes: f64,
@@ -108,22 +103,18 @@ impl Scenario {
         }
     }
 
-    /// Items of a chunk.
     pub fn chunk_items(&self) -> u64 {
         (self.rows / (self.workers.max(1) * 8)).clamp(self.chunk_min, self.chunk_max.max(self.chunk_min))
     }
 
-    /// Chunks of the job.
     pub fn chunks(&self) -> u64 {
         self.rows.div_ceil(self.chunk_items())
     }
 
-    /// Tallies of the job.
     pub fn tallies(&self) -> u64 {
         self.chunks().div_ceil(CHUNKS_PER_TALLY)
     }
 
-    /// How many tallies are sent ahead.
     pub fn tallies_ahead(&self) -> u64 {
         (self.workers * self.chunks_per_invocation * AHEAD).div_ceil(CHUNKS_PER_TALLY).max(2)
     }

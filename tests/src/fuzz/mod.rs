@@ -23,24 +23,18 @@ pub mod memory;
 /// What is fuzzed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoder {
-    /// Parquet files.
     Parquet,
-    /// Workbooks.
     Xlsx,
-    /// gzip files.
     Gzip,
-    /// zstd files.
     Zstd,
     /// CSV: head, cutter and reader.
     Csv,
     /// JSON lines: cutter and reader.
     Jsonl,
-    /// Charsets.
     Charset,
 }
 
 impl Decoder {
-    /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Parquet, Self::Xlsx, Self::Gzip, Self::Zstd, Self::Csv, Self::Jsonl, Self::Charset];
 
@@ -65,7 +59,6 @@ pub struct Corpus(Vec<(Decoder, Vec<CorpusFile>)>);
 pub type CorpusFile = (PathBuf, Vec<u8>);
 
 impl Corpus {
-    /// The folder of the corpus.
     pub fn folder() -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/fuzz")
     }
@@ -90,7 +83,6 @@ impl Corpus {
         self.0.iter().find(|(known, _)| *known == decoder).map_or(&[], |(_, files)| files)
     }
 
-    /// The input of a seed.
     pub fn input(&self, seed: u64) -> (Decoder, Vec<u8>) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let (decoder, files) = &self.0[rng.usize(..self.0.len())];

@@ -22,11 +22,9 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// An input that breaks a rule.
 #[derive(Debug)]
 pub struct Found {
-    /// Its seed.
     pub seed: u64,
     /// What does not hold.
     pub what: String,
-    /// Where it is saved.
     pub saved: String,
 }
 
@@ -53,7 +51,6 @@ fn found(decoder: Decoder, seed: u64, input: &[u8], what: String) -> io::Result<
     Ok(Found { seed, what: format!("{}: {what}", decoder.name()), saved })
 }
 
-/// How the watched worker ended.
 #[derive(Debug)]
 pub enum WorkerEnd {
     /// It ran all seeds up to this one.

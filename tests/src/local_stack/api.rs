@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::documented;
 
-/// A request to the API.
 #[must_use = "a request does nothing before it is sent"]
 pub struct ApiRequest {
     request: RequestBuilder,
@@ -19,11 +18,8 @@ pub struct ApiRequest {
 /// The API's answer, which the OpenAPI document lists.
 #[derive(Debug)]
 pub struct ApiAnswer {
-    /// Its HTTP status.
     pub status: StatusCode,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -34,22 +30,18 @@ impl ApiRequest {
         Self { request, method, path }
     }
 
-    /// With this header.
     pub fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         Self { request: self.request.header(name, value.as_ref()), ..self }
     }
 
-    /// With this token.
     pub fn token(self, token: &str) -> Self {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// With this body in JSON.
     pub fn json(self, body: &(impl Serialize + ?Sized)) -> Self {
         Self { request: self.request.json(body), ..self }
     }
 
-    /// With this body.
     pub fn body(self, body: impl Into<Body>) -> Self {
         Self { request: self.request.body(body), ..self }
     }
@@ -86,7 +78,6 @@ impl ApiAnswer {
         self.headers.get(name).map(|value| value.to_str().expect("ASCII"))
     }
 
-    /// The body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body).expect("JSON")
     }

@@ -12,7 +12,7 @@ impl LocalStack {
         answer.expect("the table answers").item.map(Row)
     }
 
-    /// How many slots are taken in a scope: `system`, `owner#local`, `type#import`.
+    /// Number of taken slots in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
         // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end meanwhile.
         let scopes = std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}")));

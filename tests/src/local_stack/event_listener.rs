@@ -21,7 +21,6 @@ pub struct EventListener<'a> {
 }
 
 impl LocalStack {
-    /// Listens to the bus.
     pub async fn listen(&self) -> EventListener<'_> {
         let name = format!("ears-{}", EARS.fetch_add(1, Ordering::Relaxed));
         let queue = self.sqs.create_queue().queue_name(&name).send().await.expect("a queue");

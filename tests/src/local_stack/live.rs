@@ -20,7 +20,6 @@ pub async fn ticket(request: ApiRequest) -> Value {
     ticket
 }
 
-/// An open live connection.
 pub struct LiveClient {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
@@ -68,12 +67,10 @@ impl LiveClient {
         Ok(Self { socket })
     }
 
-    /// Sends a message.
     pub async fn send(&mut self, message: Value) {
         self.socket.send(Message::text(message.to_string())).await.expect("the connection is open");
     }
 
-    /// Subscribes to a job.
     pub async fn subscribe(&mut self, job: &str) {
         self.send(json!({ "action": "subscribe", "jobGuid": job })).await;
     }

@@ -111,7 +111,7 @@ impl LocalStack {
         Some(serde_json::from_str(&message.body.expect("a body")).expect("JSON"))
     }
 
-    /// How many messages wait or are in flight in all queues, dead-letter queues among them.
+    /// Number of messages that wait or are in flight in all queues, dead-letter queues among them.
     pub async fn messages(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         for queue in QUEUES {

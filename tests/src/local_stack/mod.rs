@@ -46,9 +46,7 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 pub struct LocalStack {
     stack: Stack,
     logs: PathBuf,
-    /// The emulated tables.
     pub dynamodb: aws_sdk_dynamodb::Client,
-    /// The emulated queues.
     pub sqs: aws_sdk_sqs::Client,
     lambda: aws_sdk_lambda::Client,
     s3: aws_sdk_s3::Client,
@@ -58,7 +56,6 @@ pub struct LocalStack {
     gateway_url: OnceCell<String>,
 }
 
-/// The root of this workspace.
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lies in the workspace")
 }
@@ -126,7 +123,6 @@ impl LocalStack {
         ApiRequest::new(self.http.request(method.clone(), format!("{url}{path}")), method, path)
     }
 
-    /// The URL of that gateway.
     pub async fn gateway_url(&self) -> &str {
         self.gateway_url.get_or_init(|| serve_gateway(&self.stack)).await
     }
@@ -143,17 +139,14 @@ impl LocalStack {
 
     // -- The API --------------------------------------------------------------------------------------
 
-    /// A `GET` to the API.
     pub fn get(&self, path: &str) -> ApiRequest {
         self.call(Method::GET, path)
     }
 
-    /// A `POST` to the API.
     pub fn post(&self, path: &str) -> ApiRequest {
         self.call(Method::POST, path)
     }
 
-    /// Any request to the API.
     pub fn call(&self, method: Method, path: &str) -> ApiRequest {
         let url = format!("{}{path}", self.api_url());
         ApiRequest::new(self.http.request(method.clone(), url), method, path)
@@ -177,7 +170,6 @@ impl LocalStack {
         upload["fileGuid"].as_str().expect("a fileGuid").to_owned()
     }
 
-    /// Creates a job.
     pub async fn create(&self, job_type: &str, file_guid: &str, params: Value) -> String {
         self.create_from(&json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await
     }
@@ -189,7 +181,6 @@ impl LocalStack {
         job["jobGuid"].as_str().expect("a jobGuid").to_owned()
     }
 
-    /// The job as it stands.
     pub async fn job(&self, job: &str) -> Value {
         let (status, job) = answer(self.get(&format!("/api/jobs/{job}"))).await;
         assert_eq!(status, StatusCode::OK, "{job}");
@@ -258,7 +249,6 @@ impl LocalStack {
         }
     }
 
-    /// The dead letters of a job.
     pub async fn dead_letters(&self, job: &str) -> Vec<Value> {
         let (status, letters) = answer(self.get(&format!("/api/jobs/{job}/dead-letters"))).await;
         assert_eq!(status, StatusCode::OK, "{letters}");
@@ -267,7 +257,6 @@ impl LocalStack {
 
     // -- Tables and queues ----------------------------------------------------------------------------
 
-    /// One of the template's outputs.
     pub fn output(&self, name: &str) -> &str {
         self.stack.outputs().get(name).unwrap_or_else(|| panic!("the template has no output {name}"))
     }

@@ -50,7 +50,7 @@ impl LocalStack {
         self.processes_of(function).iter().filter(|pid| kill(pid)).count()
     }
 
-    /// How many invocations of a function have finished, by its log.
+    /// Number of finished invocations of a function, by its log.
     pub fn invocations_of(&self, function: &str) -> usize {
         let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
         log.lines().filter(|line| line.contains("invocation finished")).count()
@@ -62,7 +62,6 @@ impl LocalStack {
         log.lines().any(|line| texts.iter().all(|text| line.contains(text)))
     }
 
-    /// The lines that a function has logged.
     pub fn log_lines(&self, function: &str) -> Vec<serde_json::Value> {
         let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

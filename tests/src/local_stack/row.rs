@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 
-/// A row of a table.
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
 
 impl Row {
@@ -19,7 +18,7 @@ impl Row {
         self.0.get(name).is_some_and(|value| value.as_bool() == Ok(&true))
     }
 
-    /// How often its job was recovered in a row without a sign of life.
+    /// Number of recoveries of its job in a row without a sign of life.
     pub fn recoveries(&self) -> u64 {
         if self.has("recoveries") { self.number("recoveries") } else { 0 }
     }

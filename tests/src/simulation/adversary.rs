@@ -26,7 +26,6 @@ pub enum Fate {
 }
 
 impl Adversary {
-    /// An adversary that may inject these faults.
     pub const fn new(rng: fastrand::Rng, faults: Faults) -> Self {
         Self { rng, left: faults.budget, faults }
     }
@@ -43,7 +42,6 @@ impl Adversary {
         strikes
     }
 
-    /// The fate of a function's call.
     pub fn fate(&mut self, kind: CallKind, step: u64, function: Function) -> Fate {
         if kind == CallKind::Poison {
             // Most poison items kill their process, some hang.
@@ -97,7 +95,7 @@ impl Adversary {
         self.strikes(step, self.faults.zombies, 2)
     }
 
-    /// How long a zombie sleeps before it continues.
+    /// Sleep of a zombie before it continues.
     pub fn zombie_sleeps(&mut self) -> Duration {
         let most_ms = [1_000, 100_000, 1_000_000][self.rng.usize(0..3)];
         Duration::from_millis(self.rng.u64(0..=most_ms))
@@ -120,7 +118,6 @@ impl Adversary {
         late.then(|| Duration::from_millis(self.rng.u64(0..140_000)))
     }
 
-    /// Whether an acknowledgement is lost.
     pub fn loses_acknowledgement(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.deliveries, 30)
     }

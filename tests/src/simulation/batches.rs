@@ -12,7 +12,7 @@ use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch};
 
 use super::hub::Hub;
 
-/// How long an item may hold its thread.
+/// Maximum time an item may hold its thread.
 pub const ITEM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The invocations in which items hold their threads, each with the rows. Their processes end with them.
@@ -31,7 +31,6 @@ impl Holds {
     }
 }
 
-/// The batch runner of the simulation.
 pub struct SimulatedBatches {
     /// The clock, and the invocation that runs now.
     pub hub: Hub,

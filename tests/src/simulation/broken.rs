@@ -14,7 +14,6 @@ use super::gate_jobs::GatedJobs;
 /// The fault that is built in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Broken {
-    /// Nothing.
     #[default]
     Nothing,
     /// A commit is applied even if its chunk is already committed.

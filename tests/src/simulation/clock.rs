@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::hub::Hub;
 
-/// The simulated time.
 pub struct VirtualClock(pub Hub);
 
 #[async_trait]

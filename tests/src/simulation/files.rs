@@ -3,7 +3,7 @@
 use rowmill_core::model::ids::{FileGuid, Owner};
 use serde_json::{Value, json};
 
-/// How the item of a row behaves.
+/// Behaviour of the item of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It succeeds.
@@ -76,14 +76,10 @@ impl Kind {
     }
 }
 
-/// The file of a job.
 #[derive(Clone, Debug)]
 pub struct SimulatedFile {
-    /// Its upload.
     pub file_guid: FileGuid,
-    /// Its owner.
     pub owner: Owner,
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// The kind of each row, as the `csv` crate reads them, without a row whose quote is never closed.
     pub rows: Vec<Kind>,
@@ -91,25 +87,23 @@ pub struct SimulatedFile {
     pub unterminated: bool,
 }
 
-/// How many rows a file has, and of which kinds.
+/// Number and kinds of the rows of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileShape {
-    /// The maximum number of rows.
     pub rows_max: u64,
     /// The maximum duration of a slow row in milliseconds; 0 for no slow rows.
     pub slow_max_ms: u64,
-    /// How many rows in a thousand are poison.
+    /// Rows in a thousand that are poison.
     pub poison_permille: u32,
-    /// How many rows in a thousand hold their thread.
+    /// Rows in a thousand that hold their thread.
     pub holding_permille: u32,
-    /// How many rows in a thousand fail permanently or are malformed.
+    /// Rows in a thousand that fail permanently or are malformed.
     pub bad_permille: u32,
-    /// How many rows in a thousand fail with a transient error.
+    /// Rows in a thousand that fail with a transient error.
     pub transient_permille: u32,
 }
 
 impl SimulatedFile {
-    /// A file of this shape.
     pub fn of(rng: &mut fastrand::Rng, file_guid: FileGuid, owner: Owner, shape: FileShape) -> Self {
         let end = ["\n", "\r\n"][rng.usize(0..2)];
         let count = rng.u64(0..=shape.rows_max);

@@ -44,7 +44,6 @@ pub enum Function {
 }
 
 impl Function {
-    /// Every function.
     pub const ALL: [Self; 8] = [
         Self::Split,
         Self::Process,
@@ -76,17 +75,12 @@ impl Function {
     }
 }
 
-/// An invocation of a function.
 pub struct Invocation {
-    /// The invoked function.
     pub function: Function,
-    /// The reason for the invocation.
     pub work: Work,
-    /// When it times out.
     pub deadline: Timestamp,
     /// Whether it has timed out and still runs.
     pub zombie: bool,
-    /// It is stalled until then.
     pub stalled_until: Timestamp,
     /// The process of `process-items` that it runs in.
     pub process: Option<Arc<ChunkProcessor>>,
@@ -98,7 +92,6 @@ impl Invocation {
         self.deliveries().first().map(|delivery| delivery.queue)
     }
 
-    /// The chunks that it processes.
     pub fn chunks(&self) -> Vec<(JobGuid, ChunkAddress)> {
         self.deliveries().iter().filter_map(|delivery| chunk_of(&delivery.body)).collect()
     }
@@ -120,7 +113,7 @@ pub enum Work {
     Operation(Planned),
 }
 
-/// How an invocation ended.
+/// Result of an invocation.
 #[derive(Debug)]
 pub enum Reply {
     /// It succeeded: its message is acknowledged.

@@ -14,15 +14,12 @@ use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
 use super::trace::{Brief, job_name};
 
-/// The gate before the breakers.
 pub struct GatedBreakers {
-    /// The store behind the gate.
     pub store: Arc<InMemoryBreakers>,
     /// Decides about each call.
     pub hub: Hub,
     /// Checked after every write.
     pub invariants: Arc<Invariants>,
-    /// When breakers open.
     pub limits: BreakerLimits,
 }
 

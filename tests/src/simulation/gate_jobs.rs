@@ -27,9 +27,7 @@ use super::invariants::Invariants;
 use super::queues::Queues;
 use super::trace::{Brief, changes, chunk_name, job_name};
 
-/// The gate before the job store.
 pub struct GatedJobs {
-    /// The store behind the gate.
     pub store: Arc<InMemoryJobStore>,
     /// Decides about each call.
     pub hub: Hub,

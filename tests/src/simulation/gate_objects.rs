@@ -15,9 +15,7 @@ use super::gates;
 use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
 
-/// The gate before the bucket.
 pub struct GatedObjects {
-    /// The store behind the gate.
     pub store: Arc<InMemoryObjects>,
     /// Decides about each call.
     pub hub: Hub,
@@ -57,9 +55,7 @@ gates!(MultipartObjects for GatedObjects {
     Write abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>, ["…{}", short(key)];
 });
 
-/// The gate before the upload store.
 pub struct GatedUploads {
-    /// The store behind the gate.
     pub store: Arc<InMemoryUploadStore>,
     /// Decides about each call.
     pub hub: Hub,

@@ -39,7 +39,6 @@ pub enum CallKind {
 /// The adversary's decision about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The call is made.
     Proceed,
     /// It fails before it takes effect.
     Fail(&'static str),
@@ -53,14 +52,10 @@ pub enum Verdict {
     DieAfter,
 }
 
-/// A suspended call.
 #[derive(Clone, Copy, Debug)]
 pub struct Suspended {
-    /// Its number.
     pub id: u64,
-    /// The task that makes it.
     pub task: u64,
-    /// Its kind.
     pub kind: CallKind,
 }
 
@@ -116,7 +111,6 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.state().now
     }
@@ -211,7 +205,6 @@ impl Hub {
         state.trace.tell(now, task, line);
     }
 
-    /// Whether a trace is kept.
     pub fn is_traced(&self) -> bool {
         self.state().trace.is_kept()
     }
@@ -274,7 +267,6 @@ impl Hub {
         std::future::pending().await
     }
 
-    /// Sleeps for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         let until = self.now() + duration;
         Sleeping { hub: self, id: None, until }.await;

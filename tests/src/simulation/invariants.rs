@@ -76,7 +76,6 @@ impl Invariants {
         *self.known().reached.entry(place.into()).or_default() += 1;
     }
 
-    /// Takes the places that the run reached.
     pub fn take_reached(&self) -> Reached {
         std::mem::take(&mut self.known().reached)
     }
@@ -91,7 +90,7 @@ impl Invariants {
         self.known().processed.insert((job, row));
     }
 
-    /// How many rows were processed successfully.
+    /// Number of rows processed successfully.
     pub fn processed_rows(&self) -> usize {
         self.known().processed.len()
     }

@@ -33,16 +33,14 @@ pub struct Simulated {
     holds: Holds,
     /// When the target of all items is down.
     outage: Option<Range<Timestamp>>,
-    /// How many times each transient item has failed.
+    /// Number of failures of each transient item.
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
 }
 
 /// How items are handed to the job type.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemShape {
-    /// How many items run at once.
     pub concurrency: usize,
-    /// How many items a batch has.
     pub batch_items: usize,
     /// Whether its items count as fast, so that a batch of an isolated chunk runs together.
     pub fast: bool,

@@ -88,11 +88,8 @@ use gates;
 /// A seed that violates an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The seed.
     pub seed: u64,
-    /// The violated invariant.
     pub violation: String,
-    /// The trace of the run.
     pub trace: String,
 }
 
@@ -106,13 +103,9 @@ impl fmt::Display for Failure {
 /// Counts over many seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Seeds run.
     pub seeds: u64,
-    /// Steps taken.
     pub steps: u64,
-    /// Jobs created.
     pub jobs: u64,
-    /// Attempts made.
     pub attempts: u64,
     /// The largest number of sweeps that a seed needed after its last fault.
     pub calm_sweeps: u64,
@@ -122,7 +115,6 @@ pub struct Summary {
     pub reached: Reached,
 }
 
-/// Runs a seed.
 pub fn run(seed: u64, broken: Broken) -> Outcome {
     Run::new(seed, broken, false).run()
 }
@@ -132,7 +124,6 @@ pub fn fails(seed: u64, broken: Broken) -> Option<Failure> {
     run(seed, broken).violation.map(|_| explain(seed, broken))
 }
 
-/// The trace of a seed.
 pub fn trace(seed: u64, broken: Broken) -> String {
     let mut run = Run::new(seed, broken, true);
     run.run();

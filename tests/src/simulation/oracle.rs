@@ -15,20 +15,16 @@ use super::files::{Kind, SimulatedFile};
 /// The last outcome of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowEnd {
-    /// It succeeded.
     Succeeded,
     /// It failed with this code.
     Failed(String),
-    /// It was skipped.
     Skipped,
 }
 
-/// A row of a chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// Its number in the file.
     pub number: u64,
-    /// Its kind.
     pub kind: Kind,
     /// The code that it keeps, because the corrected file left it out.
     pub keeps: Option<String>,
@@ -40,7 +36,6 @@ pub type Committed = (Mark, Counts, Vec<(u64, String)>);
 /// A tally, from its chunk index and its commits.
 #[derive(Clone, Debug)]
 pub struct TallyRecord {
-    /// Its chunks.
     pub chunks: Vec<Chunk>,
     /// The rows of each chunk.
     pub rows: Vec<Vec<Row>>,
@@ -57,7 +52,6 @@ impl TallyRecord {
         Self { chunks: index.chunks, rows, committed, rest_skipped: false }
     }
 
-    /// How many items its chunks have.
     pub fn items(&self) -> u64 {
         self.chunks.iter().map(|chunk| u64::from(chunk.items)).sum()
     }
@@ -84,19 +78,16 @@ impl TallyRecord {
         self.done() * 2 >= self.chunks.len()
     }
 
-    /// Whether it is closed.
     pub fn is_closed(&self) -> bool {
         self.done() == self.chunks.len()
     }
 }
 
-/// A job.
 pub struct JobRecord {
-    /// Its file.
     pub file: Arc<SimulatedFile>,
     /// Its `maxConcurrency`: how many of its chunks may be in flight.
     pub width: Option<u32>,
-    /// How many of its tallies are sent ahead.
+    /// Number of its tallies sent ahead.
     pub ahead: Option<u32>,
     /// Its tallies, by attempt and number.
     pub tallies: BTreeMap<(u32, u32), TallyRecord>,
@@ -108,7 +99,7 @@ pub struct JobRecord {
     pub in_flight: BTreeSet<u64>,
     /// Chunks whose message was sent at least once.
     pub sent: BTreeSet<ChunkAddress>,
-    /// How many invocations failed or died while they processed a chunk.
+    /// Number of invocations that failed or died while they processed a chunk.
     pub deaths: BTreeMap<ChunkAddress, u32>,
     /// The last view that was shown.
     pub shown: Shown,
@@ -117,17 +108,13 @@ pub struct JobRecord {
 /// The progress in a view of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
-    /// The attempt.
     pub attempt: u32,
     /// Items accounted for.
     pub progress: u64,
-    /// Percent done.
     pub percent: u8,
-    /// The number of items.
     pub items: u64,
-    /// The version of the view.
     pub version: u64,
-    /// How often the job was paused or resumed.
+    /// Number of pauses and resumes.
     pub pauses: u32,
 }
 

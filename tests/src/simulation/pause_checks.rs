@@ -27,7 +27,6 @@ pub struct JobAtDelivery {
 }
 
 impl JobAtDelivery {
-    /// The job.
     pub const fn job(&self) -> JobGuid {
         self.job
     }

@@ -25,16 +25,15 @@ use super::queues::QueueName;
 /// The timeout of a function that a queue feeds.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long before its timeout a function hands over.
+/// Time before its timeout at which a function hands over.
 pub const MARGIN: Duration = Duration::from_secs(4);
 
 /// The timeout of a function behind the API.
 pub const API_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a lease lasts.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// How long after a stop running chunks may still commit.
+/// Time after a stop in which running chunks may still commit.
 pub const GRACE: Duration = Duration::from_secs(30);
 
 /// How long an isolated chunk is kept after the last move of its checkpoint, before it may be given up.
@@ -46,7 +45,6 @@ pub const SWEEP_TIME: Duration = Duration::from_secs(45);
 /// The longest time between two recoveries.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(1200);
 
-/// The time between two scheduled sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// The visibility timeout of a queue: six times the timeout of its function.
@@ -59,13 +57,10 @@ pub fn visibility(_: QueueName) -> Duration {
 pub enum Operation {
     /// Creates the job with this number in the plan.
     Create(usize),
-    /// Cancels it.
     Cancel(usize),
     /// Pauses it, and mostly resumes it later.
     Pause(usize),
-    /// Resumes this job.
     Resume(JobGuid),
-    /// Redrives it.
     Redrive(usize, Redrive),
     /// Replaces or deletes its file.
     ReplaceFile(usize),
@@ -87,24 +82,20 @@ pub struct Redrive {
 pub struct Planned {
     /// The first step at which it may start.
     pub step: u64,
-    /// The operation.
     pub operation: Operation,
-    /// How many times it is retried if it fails.
+    /// Number of retries if it fails.
     pub retries: u32,
 }
 
 /// A job that a client will request.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
-    /// Its file.
     pub file: Arc<SimulatedFile>,
-    /// The request.
     pub request: Value,
     /// The idempotency key of the request.
     pub key: Option<String>,
 }
 
-/// The faults of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     /// The maximum number of faults.
@@ -138,31 +129,29 @@ pub struct Faults {
 /// A seed's world.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The jobs.
     pub jobs: Vec<JobPlan>,
     /// The operations of clients, and the extra sweeps.
     pub operations: Vec<Planned>,
-    /// The ceilings of active jobs.
     pub ceilings: Ceilings,
     /// The limits that the job type `laned` has of its own.
     pub type_limits: JobTypeLimits,
     /// The maximum number of items in a chunk.
     pub chunk_items: u32,
-    /// How many tallies of a job are sent ahead.
+    /// Number of tallies of a job sent ahead.
     pub tallies_ahead: u32,
-    /// How many bytes the splitter reads at once.
+    /// Size of one read of the splitter.
     pub range_bytes: u64,
-    /// How many times a message is received before it becomes a dead letter.
+    /// Number of receives of a message before it becomes a dead letter.
     pub max_receives: u32,
-    /// How many invocations process chunks at once.
+    /// Number of invocations that process chunks at once.
     pub workers: usize,
-    /// How many chunks an invocation receives at once, at most.
+    /// Maximum number of chunks an invocation receives at once.
     pub chunks_per_invocation: usize,
-    /// How many times a transient item is retried in place.
+    /// Number of retries of a transient item in place.
     pub transient_retries: u32,
     /// The maximum number of poison items in a chunk; a chunk with more is given up.
     pub poison_max: u32,
-    /// How many tallies one recovery reads.
+    /// Maximum number of tallies one recovery reads.
     pub tallies_max: u32,
     /// The time without a sign of life after which a job is recovered. If it is shorter than the visibility timeout,
     /// many messages are sent again that are not lost, which must do no harm.
@@ -175,7 +164,6 @@ pub struct Plan {
     pub outage: Option<Range<Duration>>,
     /// How items are handed to the job type.
     pub items: ItemShape,
-    /// The faults.
     pub faults: Faults,
 }
 
@@ -195,7 +183,6 @@ impl Plan {
         self.outage.as_ref().map(|outage| began + outage.start..began + outage.end)
     }
 
-    /// The plan of a seed.
     pub fn of(rng: &mut fastrand::Rng) -> Self {
         let chunk_items = rng.u32(1..=3);
         let system = rng.u32(1..=4);

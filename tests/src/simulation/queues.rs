@@ -18,18 +18,14 @@ use super::hub::{CallKind, Hub, Verdict};
 use super::invariants::Invariants;
 use super::trace::{chunk_name, job_name};
 
-/// The name of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueName {
     /// The jobs queue of this priority. Low has none.
     Splits(Priority),
-    /// The items queue of this priority.
     Items(Priority),
-    /// The isolate queue.
     Isolate,
     /// The lanes queue, a FIFO queue.
     Lanes,
-    /// The completions queue.
     Completions,
     /// The dead-letter queue of the jobs queues.
     DeadSplits,
@@ -67,19 +63,14 @@ impl QueueName {
     }
 }
 
-/// The content of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// Split a job.
     Split(SplitMessage),
-    /// Process a chunk.
     Chunk(ChunkMessage),
-    /// Complete an attempt.
     Completion(CompletionMessage),
 }
 
 impl Body {
-    /// The job.
     pub const fn job_guid(&self) -> JobGuid {
         match self {
             Self::Split(message) => message.job_guid,
@@ -123,15 +114,11 @@ impl From<CompletionMessage> for Body {
 /// A message in a queue.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// Its message identifier.
     pub id: u64,
-    /// Its queue.
     pub queue: QueueName,
-    /// Its content.
     pub body: Body,
     /// When it may be received next.
     pub visible_at: Timestamp,
-    /// How often it was received.
     pub receives: u32,
     /// Its message group, in a FIFO queue.
     pub group: Option<String>,
@@ -153,25 +140,20 @@ impl Envelope {
     }
 }
 
-/// The settings of the queues.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// How often a message is received before it becomes a dead letter.
+    /// Number of receives of a message before it becomes a dead letter.
     pub max_receives: u32,
     /// The visibility timeout of each queue.
     pub visibility: fn(QueueName) -> Duration,
-    /// What is broken about them.
     pub broken: Broken,
 }
 
 /// A message given to a function.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its message identifier.
     pub id: u64,
-    /// Its queue.
     pub queue: QueueName,
-    /// Its content.
     pub body: Body,
     /// Its receive count, as the queue reports it.
     pub receives: u32,
@@ -190,7 +172,6 @@ fn receipt_of(id: u64, delivery: u64) -> String {
     format!("m{id}/{delivery}")
 }
 
-/// All queues.
 #[derive(Clone)]
 pub struct Queues {
     messages: Arc<Mutex<Vec<Envelope>>>,
@@ -199,7 +180,6 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Empty queues.
     pub fn new(limits: QueueLimits) -> Self {
         Self { messages: Arc::default(), next: Arc::new(Mutex::new(1)), limits }
     }
@@ -304,7 +284,6 @@ impl Queues {
     }
 }
 
-/// A port that sends to a queue.
 pub struct QueuePort {
     queues: Queues,
     queue: QueueName,

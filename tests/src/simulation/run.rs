@@ -23,7 +23,6 @@ const SWEEPS_MAX: u64 = 300;
 /// The most steps of a run; a run with more counts as endless.
 const STEPS_MAX: u64 = 400_000;
 
-/// A run of a seed.
 pub struct Run {
     pub(super) world: World,
     pub(super) plan: Plan,
@@ -51,17 +50,13 @@ pub struct Run {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The violated invariant, if there is one.
     pub violation: Option<String>,
-    /// Steps taken.
     pub steps: u64,
-    /// Jobs created.
     pub jobs: usize,
     /// Attempts of all jobs.
     pub attempts: u32,
     /// The most sweeps after the last fault in which no further row was processed.
     pub calm_sweeps: u64,
-    /// The places the run reached.
     pub reached: Reached,
 }
 
@@ -79,7 +74,6 @@ fn unneeded_recovery(reached: &Reached) -> Option<String> {
 }
 
 impl Run {
-    /// The run of this seed.
     pub fn new(seed: u64, broken: Broken, traced: bool) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let plan = Plan::of(&mut rng);
@@ -107,7 +101,6 @@ impl Run {
         run
     }
 
-    /// Runs to the end.
     pub fn run(&mut self) -> Outcome {
         let mut violation = None;
         while violation.is_none() && !self.is_over() {

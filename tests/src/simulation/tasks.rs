@@ -30,9 +30,7 @@ struct Task<T, A> {
     woken: Arc<Woken>,
 }
 
-/// How a task ended.
 pub enum Ended<T> {
-    /// It returned.
     Returned(T),
     /// It died at a call.
     Died,
@@ -57,7 +55,6 @@ impl<T, A> Tasks<T, A> {
         Self { hub, tasks: Vec::new(), next: 1, children }
     }
 
-    /// The number of the next task.
     pub const fn next_number(&self) -> u64 {
         self.next
     }
@@ -84,7 +81,6 @@ impl<T, A> Tasks<T, A> {
         self.tasks.iter_mut().find(|task| task.number == number).map(|task| &mut task.about)
     }
 
-    /// Whether no task is left.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }

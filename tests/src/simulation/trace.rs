@@ -33,7 +33,6 @@ impl Trace {
         Self { began: Some(began), lines: Vec::new() }
     }
 
-    /// Whether lines are kept.
     pub const fn is_kept(&self) -> bool {
         self.began.is_some()
     }
@@ -62,12 +61,10 @@ impl Trace {
         text
     }
 
-    /// The number of lines.
     pub const fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether it has no lines.
     pub const fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -86,7 +83,6 @@ pub fn chunk_name(chunk: ChunkAddress) -> String {
 
 /// The short form of an answer in a trace.
 pub trait Brief {
-    /// The short form.
     fn brief(&self) -> String;
 }
 

@@ -26,7 +26,6 @@ impl Run {
         }
     }
 
-    /// Stores the files of all jobs.
     pub(super) fn upload_files(&mut self) {
         for job in self.plan.jobs.clone() {
             self.store_upload(job.file.file_guid, job.file.owner.clone(), job.file.bytes.clone());

@@ -15,7 +15,7 @@ pub struct Owed {
     job: JobGuid,
     attempt: u32,
     tally: u32,
-    /// How often the job had been paused or resumed: after a pause somebody else may send it.
+    /// Number of pauses and resumes of the job: after a pause somebody else may send it.
     pauses: u32,
 }
 

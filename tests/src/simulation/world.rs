@@ -53,36 +53,25 @@ pub struct World {
     pub bucket: Arc<InMemoryObjects>,
     /// The uploads' rows, without a gate.
     pub upload_rows: Arc<InMemoryUploadStore>,
-    /// The queues.
     pub queues: Queues,
     /// The items that hold a thread.
     pub holds: Holds,
-    /// What must hold.
     pub invariants: Arc<Invariants>,
-    /// The gate before the jobs' rows.
     pub jobs: Arc<GatedJobs>,
-    /// `create-job`.
     pub creator: Arc<Creator>,
-    /// `cancel-job`.
     pub canceller: Arc<Canceller>,
     /// `cancel-job`, for pausing and resuming.
     pub pauser: Arc<Pauser>,
-    /// `redrive-job`.
     pub redriver: Arc<Redriver>,
-    /// `split-job`.
     pub splitter: Arc<Splitter>,
-    /// `complete-job`.
     pub completer: Arc<Completer>,
-    /// `dead-letter`.
     pub dead_letters: Arc<DeadLetters>,
-    /// `sweep`.
     pub sweeper: Arc<Sweeper>,
     /// Makes a use case for each new process of `process-items`.
     use_cases: UseCases,
 }
 
 impl World {
-    /// The world of this plan.
     pub fn new(plan: &Plan, seed: u64, broken: Broken, began: Timestamp, trace: Trace) -> Self {
         let hub = Hub::new(began, trace);
         let store = Arc::new(InMemoryJobStore::default());
@@ -162,13 +151,11 @@ impl World {
         }
     }
 
-    /// A new process of `process-items`.
     pub fn processor(&self) -> ChunkProcessor {
         self.use_cases.processor()
     }
 }
 
-/// Each owner may use every priority.
 fn every_priority() -> OwnerPriorities {
     OwnerPriorities::parse(r#"{"*": "high"}"#).expect("valid priorities")
 }

@@ -19,7 +19,7 @@ use crate::local_stack::{AUDIENCE, ApiRequest, Issuer, JobWatch, LocalStack, PAT
 use hostile::HostileInput;
 pub use report::{Beside, Report};
 
-/// How many jobs the good tenant runs alone at a time.
+/// Number of jobs the good tenant runs alone at a time.
 const JOBS_ALONE: usize = 5;
 
 /// The least time between two jobs of the good tenant, so that it keeps to its own quota.

@@ -11,20 +11,19 @@ pub struct Report {
     pub alone: Vec<Duration>,
     /// Its jobs while the other one sent hostile inputs.
     pub beside: Vec<Beside>,
-    /// How often each hostile input had each outcome, by the name of the input.
+    /// Number of answers of each hostile input by outcome, by the name of the input.
     pub answers: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
 /// A job beside hostile inputs.
 #[derive(Debug)]
 pub struct Beside {
-    /// How long it took.
     pub took: Duration,
     /// The names of the inputs that were sent meanwhile.
     pub inputs: Vec<String>,
 }
 
-/// How many of the slowest jobs are shown with the inputs beside them.
+/// Number of the slowest jobs that are shown with the inputs beside them.
 const SLOWEST_SHOWN: usize = 5;
 
 impl Report {

@@ -13,10 +13,10 @@ use sweep::sweep::Swept;
 
 use super::World;
 
-/// How often [`World::run_with_dead_letters`] delivers a message before it becomes a dead letter.
+/// Number of deliveries by [`World::run_with_dead_letters`] before a message becomes a dead letter.
 const MAX_RECEIVES: u32 = 3;
 
-/// How old a read job row may be in an invocation with many chunks.
+/// Maximum age of a read job row in an invocation with many chunks.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// What [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.

@@ -43,61 +43,38 @@ use crate::use_cases::{Limits, Ports, UseCases};
 
 /// The whole pipeline.
 pub struct World {
-    /// The jobs' rows.
     pub jobs: Arc<InMemoryJobStore>,
-    /// The breakers of the job types.
     pub breakers: Arc<InMemoryBreakers>,
-    /// The bucket.
     pub objects: Arc<InMemoryObjects>,
-    /// The records table.
     pub records: Arc<InMemoryRecordStore>,
     /// The jobs queue.
     pub splits: Arc<InMemoryQueue<SplitMessage>>,
     /// The items queue.
     pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
-    /// The isolate queue.
     pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
-    /// The lanes queue.
     pub lanes: Arc<InMemoryQueue<ChunkMessage>>,
-    /// The deliveries of the lanes queue.
     pub lane_deliveries: Arc<InMemoryDeliveries>,
-    /// The completions queue.
     pub completions: Arc<InMemoryQueue<CompletionMessage>>,
-    /// The clock.
     pub clock: Arc<ManualClock>,
-    /// When a function crashes.
     pub faults: Arc<Faults>,
-    /// The limits of the functions.
     pub limits: Limits,
-    /// `upload`.
     pub uploads: Uploads,
-    /// `create-job`.
     pub creator: Creator,
-    /// The same. It can crash.
+    /// Like `creator`, but it can crash.
     pub mortal_creator: Arc<Creator>,
-    /// `split-job`.
     pub splitter: Splitter,
-    /// `process-items`.
     pub processor: ChunkProcessor,
-    /// `complete-job`.
     pub completer: Completer,
-    /// `job-status`: jobs.
     pub status: JobReader,
     /// `job-status`: failed and skipped items.
     pub items: ItemPages,
-    /// `job-status`: results.
     pub results: JobResults,
-    /// `job-status`: audits.
     pub auditor: Auditor,
-    /// `cancel-job`.
     pub canceller: Canceller,
     /// `cancel-job`: pausing and resuming. It can crash.
     pub pauser: Pauser,
-    /// `redrive-job`.
     pub redriver: Redriver,
-    /// `dead-letter`.
     pub dead_letters: DeadLetters,
-    /// `sweep`.
     pub sweeper: Sweeper,
 }
 
@@ -264,17 +241,14 @@ impl World {
         change(&*self.jobs, job, |job| job.take(lease, now)).await;
     }
 
-    /// Cancels a job.
     pub async fn cancel(&self, job: JobGuid) -> Job {
         self.canceller.cancel(&Self::owner(), job).await.expect("the job is active")
     }
 
-    /// Pauses a job.
     pub async fn pause(&self, job: JobGuid) -> Job {
         self.pauser.pause(&Self::owner(), job).await.expect("the job is active")
     }
 
-    /// Resumes a job.
     pub async fn resume(&self, job: JobGuid) -> Job {
         self.pauser.resume(&Self::owner(), job).await.expect("the job is active")
     }

@@ -10,7 +10,7 @@ use rowmill_core::progress::job_view::JobView;
 
 use super::World;
 
-/// How many items a page holds at most: few, so that tests read several pages.
+/// Maximum number of items of a page: few, so that tests read several pages.
 const PAGE_ITEMS: usize = 3;
 
 impl World {

@@ -21,7 +21,7 @@ use crate::config;
 /// How long a request is on its way, and so is its answer.
 const WAY: Duration = Duration::from_millis(2);
 
-/// How long a transaction holds its items.
+/// Time a transaction holds its items.
 const HELD: Duration = Duration::from_millis(8);
 
 /// DynamoDB in this process, without a socket, so that its time is virtual. Where a write meets an item that a
@@ -43,9 +43,9 @@ struct Keys {
     writes_per_second: Option<f64>,
     /// When each has used up what it was granted.
     free_at: HashMap<String, Instant>,
-    /// How many writes were refused.
+    /// Number of refused writes.
     throttled: u32,
-    /// How many were not.
+    /// Number of accepted writes.
     written: u32,
 }
 
@@ -84,12 +84,12 @@ impl ContendedServer {
         Clients::new(config("http://127.0.0.1:9", http).await).dynamodb()
     }
 
-    /// How many writes were refused because a transaction held one of their items, by item.
+    /// Number of writes refused because a transaction held one of their items, by item.
     pub fn conflicts(&self) -> HashMap<String, u32> {
         self.conflicts.lock().unwrap().clone()
     }
 
-    /// How many transactions were sent.
+    /// Number of transactions sent.
     pub fn transactions(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ impl ContendedServer {
         *self.keys.lock().unwrap() = Keys { writes_per_second: Some(writes_per_second), ..Keys::default() };
     }
 
-    /// How many single writes were refused because their partition key had too many, and how many were not.
+    /// Number of single writes refused because their partition key had too many, and number of the others.
     pub fn throttled(&self) -> (u32, u32) {
         let keys = self.keys.lock().unwrap();
         (keys.throttled, keys.written)

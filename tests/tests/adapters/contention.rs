@@ -20,13 +20,13 @@ use crate::contended_server::ContendedServer;
 use crate::dynamodb_server::create_job_tables;
 use crate::lost_replies::{at, change, new_job};
 
-/// How many jobs end, and how many begin.
+/// Number of jobs that end, and of jobs that begin.
 const JOBS: u128 = 200;
 
-/// How many jobs end at once: the `MaximumConcurrency` of the completions queue in the template.
+/// Number of jobs that end at once: the `MaximumConcurrency` of the completions queue in the template.
 const ENDING: usize = 10;
 
-/// How long a request may take to be answered.
+/// Maximum time until a request is answered.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const ROOM: Ceilings = Ceilings { owner: 1000, job_type: 1000, system: 1000 };
@@ -58,7 +58,6 @@ fn job(number: u128, ceilings: Ceilings) -> NewJob {
 }
 
 impl World {
-    /// A job that runs.
     async fn running(&self, number: u128, ceilings: Ceilings) -> Job {
         let new = job(number, ceilings);
         assert_eq!(self.store.create(&new).await.unwrap(), Created::New);

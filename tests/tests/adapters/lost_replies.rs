@@ -94,7 +94,6 @@ fn named(number: u128) -> NewJob {
     NewJob { idempotency: None, ..new }
 }
 
-/// An ended job.
 async fn ended(store: &DynamoDbJobStore) -> Job {
     let new = new_job();
     assert_eq!(store.create(&new).await.unwrap(), Created::New);

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// How long anything on the page may take.
+/// Maximum time for anything on the page.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often the library looks for commands at least.
@@ -99,7 +99,6 @@ impl Drop for Chromium {
     }
 }
 
-/// A tab.
 pub struct Tab {
     page: Page,
 }

@@ -7,7 +7,6 @@ use crate::browser::{Chromium, Tab};
 use crate::new_job::figures;
 use crate::stack::{job_over, job_page, on_the_stack, page};
 
-/// A file with so many rows.
 fn rows(count: usize) -> String {
     "id,name\n".to_owned() + &(0..count).map(|id| format!("{id},name {id}\n")).collect::<String>()
 }

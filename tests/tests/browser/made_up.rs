@@ -30,7 +30,6 @@ async fn answer(tab: &Tab, request: &str, status: u16, body: &Value) {
     let _: Value = tab.value(&format!("answers[{}] = {made}, null", quoted(request))).await;
 }
 
-/// The time so many seconds ago.
 fn ago(seconds: i64) -> String {
     (jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds)).to_string()
 }

@@ -32,7 +32,6 @@ pub fn runtime() -> &'static tokio::runtime::Runtime {
     RUNTIME.get_or_init(|| tokio::runtime::Runtime::new().expect("a runtime"))
 }
 
-/// The folder of these tests.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser")
 }
@@ -52,7 +51,6 @@ pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
 }
 
-/// A job over this text.
 pub async fn job_over(stack: &LocalStack, text: String, name: &str, job_type: &str, params: Value) -> String {
     let file = stack.upload("text/csv", text).await;
     let body = json!({ "jobType": job_type, "fileGuid": file, "params": params, "metadata": { "fileName": name } });

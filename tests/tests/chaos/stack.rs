@@ -14,12 +14,10 @@ pub const CHUNK_MAX_ITEMS: u32 = 50;
 /// The ceiling of active jobs per owner. There is only one owner, so it holds for the whole system.
 pub const OWNER_JOB_CEILING: i64 = 10;
 
-/// The ceiling of active jobs per type.
 pub const TYPE_JOB_CEILING: i64 = 6;
 
 /// The stack, and the proxy between its functions and the emulator.
 pub struct ChaosStack {
-    /// The stack.
     pub stack: LocalStack,
     /// The proxy. It injects no faults unless a test sets some.
     pub proxy: Arc<FaultProxy>,

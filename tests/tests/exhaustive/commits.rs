@@ -96,7 +96,6 @@ impl Programs {
         }
     }
 
-    /// The tally of this message's chunk.
     fn tally_of(&self, message: Message) -> Option<u8> {
         match message.work {
             Work::Chunk(chunk) => Some(self.address(chunk).0),

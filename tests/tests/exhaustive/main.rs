@@ -63,7 +63,6 @@ const TWO_TALLIES: Programs = Programs { chunks: CHUNKS.split_at(2).0, chunks_pe
 /// Two chunks on one tally.
 const ONE_TALLY: Programs = Programs { chunks_per_tally: 2, ..TWO_TALLIES };
 
-/// One chunk.
 const ONE_CHUNK: Programs = Programs { chunks: CHUNKS.split_at(1).0, chunks_per_tally: 1, ..THREE_CHUNKS };
 
 /// No faults and no requests.

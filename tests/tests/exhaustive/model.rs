@@ -300,7 +300,6 @@ const fn is_at_tally_border(who: Who, step: Step) -> bool {
     matches!((who, step), (Who::Worker(_), Step::PutTally(1..) | Step::FinishSplit))
 }
 
-/// Whether the job has ended.
 pub const fn has_ended(state: &State) -> bool {
     matches!(state.rows.job.status, Status::Completed | Status::Cancelled)
 }

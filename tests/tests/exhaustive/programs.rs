@@ -22,7 +22,6 @@ pub enum Rules {
     FoldBeforeCommit,
     /// The messages of a tally are sent before the job row counts it.
     SendBeforeCount,
-    /// There is no sweep.
     NoSweep,
     /// A resume sends no chunk again.
     ForgetOnResume,
@@ -40,7 +39,6 @@ pub enum Rules {
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub rules: Rules,
-    /// The chunks of the file.
     pub chunks: &'static [Chunk],
     /// Instead of 64.
     pub chunks_per_tally: u8,
@@ -56,7 +54,6 @@ pub struct Programs {
 const REDRIVEN: &[Chunk] = &[Chunk { items: 1, failing: 0 }];
 
 impl Programs {
-    /// The chunks of an attempt.
     pub const fn chunks(&self, attempt: usize) -> &'static [Chunk] {
         if attempt == 0 { self.chunks } else { REDRIVEN }
     }

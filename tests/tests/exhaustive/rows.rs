@@ -86,7 +86,7 @@ pub struct Job {
     pub stop: bool,
     /// Whether it was paused before it ran.
     pub paused_from_waiting: bool,
-    /// How often it was paused or resumed.
+    /// Number of pauses and resumes.
     pub pauses: u8,
     /// The first tally whose chunks may not be sent again since it was resumed.
     pub resend_from: Option<u8>,
@@ -134,7 +134,7 @@ impl Tally {
 /// `totals#k`.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Totals {
-    /// How many times each tally was folded.
+    /// Number of times each tally was folded.
     pub closed: [u8; TALLIES],
     pub counts: Counts,
     pub final_tallies: Option<u8>,
@@ -147,7 +147,6 @@ impl Totals {
     }
 }
 
-/// The rows of one attempt.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct AttemptRows {
     pub tallies: [Option<Tally>; TALLIES],

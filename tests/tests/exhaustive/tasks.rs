@@ -105,7 +105,7 @@ pub enum After {
     NextTally { after: u8, closed: bool, again: bool },
 }
 
-/// How far a run has sent the missing chunks of a resumed job.
+/// Progress of sending the missing chunks of a resumed job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Resend {
     /// The next chunk.
@@ -169,14 +169,14 @@ impl Task {
     }
 }
 
-/// How many messages of one chunk wait in the items queue.
+/// Number of messages of one chunk in the items queue.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Waiting {
     pub fresh: u8,
     pub again: u8,
 }
 
-/// How many messages wait in the three queues. A queue has no order.
+/// Number of messages in the three queues. A queue has no order.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Queues {
     pub splits: [u8; ATTEMPTS],
@@ -229,7 +229,7 @@ impl Queues {
     }
 }
 
-/// How many faults and other events may still happen.
+/// Number of faults and other events that may still happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Budget {
     /// An invocation dies between any two steps.
@@ -244,9 +244,7 @@ pub struct Budget {
     pub zombies: u8,
     /// A split runs out of time at a tally border.
     pub hand_overs: u8,
-    /// The owner cancels.
     pub cancels: u8,
-    /// The owner redrives.
     pub redrives: u8,
     /// The owner pauses. A paused job can always be resumed.
     pub holds: u8,
@@ -256,7 +254,6 @@ pub struct Budget {
     pub sweeps: u8,
 }
 
-/// A state of the model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub rows: Rows,

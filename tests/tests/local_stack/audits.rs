@@ -14,7 +14,7 @@ async fn audit(stack: &LocalStack, job: &str) -> Value {
     proof
 }
 
-/// What the command prints of a job's audit, and its exit code.
+/// Output of the command for a job's audit, and its exit code.
 async fn audited(stack: &LocalStack, job: &str, more: &[&str]) -> (Option<i32>, String) {
     let mut command = rowmill();
     command.args(["audit", job, "--url", stack.api_url()]).args(more).kill_on_drop(true).env_remove("ROWMILL_TOKEN");

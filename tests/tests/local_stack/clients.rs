@@ -79,7 +79,7 @@ async fn install(npm: &Path, folder: &Path) {
     }
 }
 
-/// What a program prints in this folder.
+/// Output of a program in this folder.
 async fn run(mut command: Command, folder: &Path) -> String {
     command.current_dir(folder);
     let shown = format!("{:?}", command.as_std());

@@ -17,7 +17,6 @@ use crate::priorities;
 /// A key. The emulator encrypts nothing with it.
 const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/5f9ae8a1-5f0e-4f0c-9c0e-1f0d8f1a7a11";
 
-/// Items in a chunk.
 const CHUNK_ITEMS: u32 = 10;
 
 /// Active jobs of a type.

@@ -9,10 +9,10 @@ use reqwest::StatusCode;
 use serde_json::json;
 use tokio::process::Command;
 
-/// How many requests are made for each route in the phases that draw them by chance. Without it, few.
+/// Number of requests for each route in the phases that draw them by chance. Without it, few.
 const EXAMPLES: &str = "ROWMILL_SCHEMATHESIS_EXAMPLES";
 
-/// What the requests are drawn from. Without it, always the same.
+/// Seed of the requests. Without it, always the same.
 const SEED: &str = "ROWMILL_SCHEMATHESIS_SEED";
 
 #[tokio::test]

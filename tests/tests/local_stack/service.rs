@@ -22,13 +22,12 @@ use rowmill_targets::signature::{IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, Signe
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// How long the answers of the slow paths take.
+/// Time the answers of the slow paths take.
 const SLOWLY: Duration = Duration::from_millis(200);
 
 /// The service of this process. It runs on the runtime it was started on.
 pub static SERVICE: OnceLock<Service> = OnceLock::new();
 
-/// The service.
 pub struct Service {
     port: u16,
     state: Arc<State>,
@@ -104,7 +103,6 @@ impl Service {
         Self { port, state }
     }
 
-    /// A URL of it.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -114,17 +112,16 @@ impl Service {
         format!("http://localhost:{}{path}", self.port)
     }
 
-    /// How many calls a path has had.
     pub fn calls(&self, path: &str) -> usize {
         self.state.calls.lock().expect("no panic").get(path).copied().unwrap_or_default()
     }
 
-    /// How many calls of a path are being answered now.
+    /// Number of calls of a path being answered now.
     pub fn answering(&self, path: &str) -> usize {
         self.state.at_once.lock().expect("no panic").get(path).map_or(0, |at_once| at_once.now)
     }
 
-    /// How many calls of a path were answered at once, at most.
+    /// Maximum number of calls of a path answered at once.
     pub fn most_at_once(&self, path: &str) -> usize {
         self.state.at_once.lock().expect("no panic").get(path).map_or(0, |at_once| at_once.most)
     }

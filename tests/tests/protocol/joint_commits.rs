@@ -35,7 +35,7 @@ const fn is_committed(end: &Result<ChunkEnd, RunError>) -> bool {
     matches!(end, Ok(ChunkEnd::Committed(_)))
 }
 
-/// How many calls an invocation with these chunks makes, after another one has read the job and begun it.
+/// Number of calls of an invocation with these chunks, after another one has read the job and begun it.
 async fn calls(chunks: &[usize]) -> u64 {
     let (world, _, messages) = split(80).await;
     world.process(&messages[20], false).await;

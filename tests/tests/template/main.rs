@@ -63,7 +63,6 @@ fn numbers(template: &Template, value: &Value) -> Vec<u64> {
     value.as_u64().map_or_else(|| allowed(template, target(value)), |number| vec![number])
 }
 
-/// All allowed values of a parameter.
 fn allowed_values<'a>(template: &'a Template, parameter: &str) -> &'a [Value] {
     let values = template.document()["Parameters"][parameter]["AllowedValues"].as_array();
     values.unwrap_or_else(|| panic!("{parameter} has no allowed values"))

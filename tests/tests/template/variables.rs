@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::{properties, template};
 
-/// What Lambda allows for the names and values of all variables of a function.
+/// Maximum size of the names and values of all variables of a function in Lambda.
 const ALLOWED_BYTES: usize = 4096;
 
-/// What is left at least for [`WRITTEN`]. `docs/limits.md` says so.
+/// Minimum left for [`WRITTEN`]. `docs/limits.md` says so.
 const LEFT_BYTES: usize = 1800;
 
 /// The parameters in which operators write as much as they need.

@@ -12,11 +12,9 @@ use rowmill_core::progress::update::update_job;
 
 /// The use case and the ports it works through.
 pub struct Canceller {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How long a job is kept after its end.
+    /// Retention of a job after its end.
     pub retention: Duration,
 }
 
@@ -26,10 +24,8 @@ pub enum CancelError {
     /// The caller has no such job.
     #[error("There is no job {0}, or it has expired.")]
     Unknown(JobGuid),
-    /// It has ended.
     #[error("The job has ended with status `{}`, so it cannot be cancelled.", .0.as_str())]
     Ended(Status),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -11,11 +11,8 @@ use rowmill_core::progress::job_view;
 use crate::cancel::{CancelError, Canceller};
 use crate::pause::{PauseError, Pauser};
 
-/// The use cases of this function.
 pub struct UseCases {
-    /// Cancels.
     pub canceller: Canceller,
-    /// Pauses and resumes.
     pub pauser: Pauser,
 }
 

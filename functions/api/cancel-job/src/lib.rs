@@ -3,8 +3,6 @@
 //! Behind `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`. [`cancel`] and [`pause`] are the use cases,
 //! [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod cancel;
 pub mod handler;
 pub mod pause;

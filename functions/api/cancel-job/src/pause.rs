@@ -12,11 +12,9 @@ use rowmill_core::progress::update::update_job;
 
 /// The use case and the ports it works through.
 pub struct Pauser {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The jobs queue, which has `split-job` continue a resumed job.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -26,21 +24,17 @@ pub enum PauseError {
     /// The caller has no such job.
     #[error("There is no job {0}, or it has expired.")]
     Unknown(JobGuid),
-    /// It has ended.
     #[error("The job has ended with status `{}`, so it can be neither paused nor resumed.", .0.as_str())]
     Ended(Status),
-    /// It is stopped.
     #[error("The job is being stopped, so it can be neither paused nor resumed. Wait until it has ended.")]
     Stopping(Status),
-    /// All its items are accounted for.
     #[error("All items of the job are processed and it is about to complete, so it cannot be paused.")]
     Completing(Status),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
-/// How often a write is tried again because the job moved on to another attempt.
+/// Maximum number of tries of a write if the job moves on to another attempt.
 const TRIES: usize = 3;
 
 impl Pauser {

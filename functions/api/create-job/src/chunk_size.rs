@@ -10,7 +10,7 @@ use rowmill_core::text::ChunkLimits;
 use crate::limits::CreateLimits;
 use crate::source::FirstText;
 
-/// How many chunks each worker has at least, if the job has so many items: the last ones to end should be short.
+/// Minimum number of chunks of each worker, if the job has enough items: the last ones to end should be short.
 const CHUNKS_PER_WORKER: u64 = 8;
 
 /// The fewest items of a chunk that is made smaller for the sake of all workers: with fewer, a chunk costs more than its items.
@@ -25,9 +25,8 @@ const FAST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What decides about the chunks of a job, beside its file.
 #[derive(Clone, Copy)]
 pub struct Items {
-    /// What an item costs.
     pub cost: CostClass,
-    /// How many are processed together.
+    /// Items processed together.
     pub batch: usize,
     /// Whether they have outputs. Those of a chunk are held in memory, so it does not grow then.
     pub have_outputs: bool,

@@ -40,13 +40,10 @@ use crate::tallies_ahead;
 
 /// The use case and the ports it works through.
 pub struct Creator {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The uploads.
     pub uploads: Arc<dyn UploadStore>,
     /// The uploads' objects, to detect their formats.
     pub objects: Arc<dyn Objects>,
-    /// The announced uploads that are not completed.
     pub outstanding: Arc<dyn OutstandingUploads>,
     /// The datasets, to see which ones exist.
     pub records: Arc<dyn RecordStore>,
@@ -54,11 +51,9 @@ pub struct Creator {
     pub splits: Arc<dyn Queue<SplitMessage>>,
     /// All job types, to check params with.
     pub job_types: JobTypes,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Generates the names of jobs.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: CreateLimits,
     /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
@@ -69,7 +64,6 @@ pub struct Creator {
 /// The answer to a request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Accepted {
-    /// The job.
     pub job: Job,
     /// Whether it is a job of another request that does the same.
     pub is_same: bool,
@@ -81,7 +75,7 @@ impl Accepted {
     }
 }
 
-/// How often a job with a dedupe key is tried to be created.
+/// Maximum number of tries to create a job with a dedupe key.
 const DEDUPE_TRIES: usize = 3;
 
 /// The media type of items that came with a request.
@@ -100,7 +94,7 @@ pub(crate) struct Specified {
     pub spec: Spec,
     /// The text that the head of its input was read from.
     pub first: FirstText,
-    /// What the owner should know about it, apart from the names of the columns.
+    /// Warnings for the owner, apart from those about the names of the columns.
     pub warnings: Vec<JobWarning>,
 }
 

@@ -12,17 +12,10 @@ use crate::request::InvalidField;
 /// Why no job was created. Nothing is written then. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateJobError {
-    /// A field of the request is wrong.
     #[error(transparent)]
     Field(#[from] InvalidField),
-    /// There is no such job type.
     #[error("There is no job type `{name}`. The job types are {}.", known.join(", "))]
-    UnknownJobType {
-        /// The name in the request.
-        name: String,
-        /// The known names.
-        known: Vec<String>,
-    },
+    UnknownJobType { name: String, known: Vec<String> },
     /// The caller has no such upload.
     #[error("There is no upload {0}, or it has expired. Upload the file again.")]
     UnknownUpload(FileGuid),
@@ -32,7 +25,6 @@ pub enum CreateJobError {
     /// The stored length is not the announced one.
     #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
     UploadSize {
-        /// The upload.
         file: FileGuid,
         /// The announced length, in bytes.
         announced: u64,
@@ -48,13 +40,10 @@ pub enum CreateJobError {
     /// The file is not packed as declared, or in an unknown way.
     #[error(transparent)]
     Packing(#[from] FormatError),
-    /// The packed file cannot be decoded.
     #[error(transparent)]
     Packed(#[from] DecodeError),
-    /// The job type rejects the params.
     #[error(transparent)]
     Params(#[from] ParamsError),
-    /// The owner may not use this priority.
     #[error(
         "The owner of the job may use priority `{}` at most, but `priority` is `{}`. Send a lower one or none, or ask the \
          operator of this service.",
@@ -62,7 +51,6 @@ pub enum CreateJobError {
         asked.as_str()
     )]
     Priority {
-        /// The priority in the request.
         asked: Priority,
         /// The highest one that the owner may use.
         highest: Priority,
@@ -73,7 +61,6 @@ pub enum CreateJobError {
     /// The idempotency key was used for another request.
     #[error("The `Idempotency-Key` was used for another request. Use a new key for a new job.")]
     KeyReused,
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

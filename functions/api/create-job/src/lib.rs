@@ -4,8 +4,6 @@
 //! [`items`] is the text of items in the request, [`dedupe`] the key of a job that must not be created twice, [`params`] the names of params, [`preview`] shows the beginning of a file, [`request`] is the body of a request, [`handler`] maps the HTTP request to the use case and its result to the
 //! response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod chunk_size;
 pub mod create;
 pub mod dedupe;

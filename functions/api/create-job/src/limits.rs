@@ -7,31 +7,27 @@ use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
 
 rowmill_aws::settings! {
-    /// The limits of a new job.
     #[derive(Clone, Copy, Debug)]
     pub struct CreateLimits {
-        /// The limits of a chunk.
         pub chunks: ChunkLimits;
-        /// How many workers process chunks at the same time.
+        /// Number of workers that process chunks at the same time.
         pub workers: u32 = 50, "ItemsMaximumConcurrency";
-        /// How many workers process chunks of jobs with low priority at the same time.
+        /// Number of workers that process chunks of jobs with low priority at the same time.
         pub low_workers: u32 = 10, "ItemsLowMaximumConcurrency";
-        /// How many chunks a worker processes side by side.
+        /// Number of chunks a worker processes side by side.
         pub chunks_per_invocation: u32 = 10, "ChunksPerInvocation";
         /// The fewest tallies of a job that are sent ahead.
         pub tallies_ahead_min: u32 = 2;
-        /// How many times the usual number of items a chunk may have if items take microseconds.
+        /// Factor on the usual number of items of a chunk if items take microseconds.
         pub fast_factor: u32 = 20, "FastChunkFactor";
         /// How many partitions a dataset gets that the job is the first to write to. DynamoDB takes 1,000 records of a KB a
         /// second in each, and an export reads each.
         pub new_dataset_partitions: u32 = 256;
-        /// How many jobs may be active at once.
         pub ceilings: Ceilings;
-        /// How long the job may take.
         pub deadlines: Deadlines;
         /// When the sweep first looks at the job.
         pub recovery: Recovery;
-        /// How long a job is kept, and so for how long its dedupe key is known.
+        /// Retention of a job, and so of its dedupe key.
         pub jobs: JobRetention;
         /// The longest header, in bytes. At most so much of the file is read before the job is created.
         pub header_max_bytes: u64 = 64 * 1024;

@@ -11,7 +11,7 @@ pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 /// The largest `metadata`, in bytes of its JSON: it is kept in the job row, which must stay small.
 pub const METADATA_MAX_BYTES: usize = 1024;
 
-/// How deep `params` and `metadata` may be nested: they are stored inside of other JSON, which has a limit too.
+/// Maximum nesting of `params` and `metadata`: they are stored inside of other JSON, which has a limit too.
 pub const NESTING_MAX: usize = 64;
 
 /// A digest that is the same for two requests with the same values.
@@ -85,14 +85,13 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{field}` {message}")]
 pub struct InvalidField {
-    /// Which field or header.
+    /// The field or header.
     pub field: String,
     /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
     pub message: String,
 }
 
 impl InvalidField {
-    /// Rejects this field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }

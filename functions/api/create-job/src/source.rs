@@ -21,13 +21,11 @@ use serde_json::{Map, Value};
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
 
-/// The source of a job.
 pub struct DetectedSource {
-    /// The input.
     pub source: Source,
     /// How its text is read.
     pub head: Head,
-    /// What the owner should know about its first bytes, apart from the names of the columns.
+    /// Warnings for the owner about its first bytes, apart from those about the names of the columns.
     pub warnings: Vec<JobWarning>,
     /// The text that the head was read from.
     pub first: FirstText,
@@ -35,26 +33,20 @@ pub struct DetectedSource {
     pub params: TextParams,
 }
 
-/// The beginning of a text.
 #[derive(Clone, Debug, Default)]
 pub struct FirstText {
-    /// Its bytes.
     pub bytes: Bytes,
-    /// Whether that is all of it.
     pub whole: bool,
 }
 
 /// Detects the source of jobs over uploads.
 pub struct SourceDetector<'a> {
-    /// The uploads' rows.
     pub uploads: &'a Arc<dyn UploadStore>,
-    /// The uploads' objects.
     pub objects: &'a Arc<dyn Objects>,
-    /// The announced uploads that are not completed.
     pub outstanding: &'a Arc<dyn OutstandingUploads>,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
-    /// How many bytes of an upload are read at most.
+    /// Maximum number of bytes of an upload that are read.
     pub header_max_bytes: u64,
 }
 
@@ -196,7 +188,7 @@ fn utf8_warning(text: &[u8], whole: bool) -> Vec<JobWarning> {
     watch.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
 }
 
-/// How many bytes of unpacked text are read. A short packed file may expand, hence the minimum of 64 KiB.
+/// Number of bytes of unpacked text to read. A short packed file may expand, hence the minimum of 64 KiB.
 fn prefix_max(length: u64) -> usize {
     usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
 }

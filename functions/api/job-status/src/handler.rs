@@ -25,7 +25,6 @@ use crate::results::{JobResults, ResultsError};
 /// The OpenAPI document. A test of `rowmill-api` compares it with the types.
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 
-/// The document's ETag.
 static DOCUMENT_ETAG: LazyLock<String> = LazyLock::new(|| etag_of(DOCUMENT.as_bytes()));
 
 /// The default `limit` of a page of jobs.
@@ -39,17 +38,12 @@ const DEAD_LETTERS_MAX: usize = 1000;
 
 /// The use cases and the limits of a page.
 pub struct JobPages {
-    /// Jobs.
     pub jobs: JobReader,
     /// Failed and skipped items.
     pub items: ItemPages,
-    /// Results.
     pub results: JobResults,
-    /// Audits.
     pub audits: Auditor,
-    /// The most jobs of a page.
     pub jobs_page_max: usize,
-    /// The most items of a page.
     pub items_page_max: usize,
 }
 

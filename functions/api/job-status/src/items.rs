@@ -22,13 +22,11 @@ const OBJECTS_READ: usize = 200;
 
 /// The use case and the ports it works through.
 pub struct ItemPages {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The objects with the failed items.
     pub objects: Arc<dyn Objects>,
 }
 
-/// A page of items.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ItemsPage<T> {
     /// The items in row order.

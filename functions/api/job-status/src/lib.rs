@@ -4,8 +4,6 @@
 //! lists jobs, [`items`] lists failed and skipped items, [`results`] links to the results, the [`Auditor`](rowmill_core::items::audit::Auditor) audits a job, [`handler`] maps the HTTP request
 //! to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod items;
 pub mod limits;

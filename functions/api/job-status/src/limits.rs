@@ -7,7 +7,6 @@ use rowmill_core::items::audit::AuditLimits;
 /// The most jobs in a page. Each costs a read of its tallies.
 pub const JOBS_PAGE_MAX: usize = 100;
 
-/// The most items in a page.
 pub const ITEMS_PAGE_MAX: usize = 1000;
 
 /// When a page of an audit ends. One tally is always read whole: up to 64 run outputs, each with the failed rows of a chunk and

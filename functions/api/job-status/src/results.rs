@@ -19,22 +19,18 @@ pub struct JobResults {
     pub objects: Arc<dyn Objects>,
     /// Creates the links.
     pub transfers: Arc<dyn DirectTransfers>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How long a link is valid.
     pub link_expiry: Duration,
 }
 
 /// Why no results are shown. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// The job has not ended.
     #[error("The job has not ended. Ask for its results when it has ended.")]
     Active,
     /// The job ended without results, or they have expired.
     #[error("The job has no results: they could not be composed before the job ended, or they have expired.")]
     None,
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -17,7 +17,6 @@ use rowmill_core::text::{ChunkCutter, Format, Position, unescape_formula};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Why a corrected file cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CorrectedError {

@@ -4,8 +4,6 @@
 //! failed ones, [`handler`] maps the HTTP request to the use case and its result to the response, [`limits`] has the
 //! limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod corrected;
 pub mod handler;
 pub mod limits;

@@ -6,12 +6,9 @@ use rowmill_aws::settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
 use rowmill_core::ports::Ceilings;
 
 rowmill_aws::settings! {
-    /// The limits of a redrive.
     #[derive(Clone, Copy, Debug)]
     pub struct RedriveLimits {
-        /// How many jobs may be active at once.
         pub ceilings: Ceilings;
-        /// How long the attempt may take.
         pub deadlines: Deadlines;
         /// When the sweep first looks at the attempt.
         pub recovery: Recovery;

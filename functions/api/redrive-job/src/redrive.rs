@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use rowmill_api::request::RedriveRequest;
 use jiff::Timestamp;
+pub use rowmill_api::request::RedriveRequest;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
@@ -28,12 +28,11 @@ pub use crate::limits::RedriveLimits;
 /// If the gap to the next corrected row has more rows than this, the walk through the failed items restarts after it.
 const GAP_ROWS: u64 = 50_000;
 
-/// How many rows an error message names.
+/// Maximum number of rows an error message names.
 const ROWS_NAMED: usize = 10;
 
 /// The use case and the ports it works through.
 pub struct Redriver {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The uploads, which may hold a corrected file.
     pub uploads: Arc<dyn UploadStore>,
@@ -41,11 +40,9 @@ pub struct Redriver {
     pub objects: Arc<dyn Objects>,
     /// The jobs queue, which invokes the splitter.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Generates the names of attempts.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: RedriveLimits,
     /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
@@ -57,10 +54,8 @@ pub enum RedriveJobError {
     /// The caller has no such job.
     #[error("There is no job {0}, or it has expired.")]
     UnknownJob(JobGuid),
-    /// It has not ended.
     #[error("The job has not ended. Wait until it has, or cancel it first.")]
     Active,
-    /// It has no failed items.
     #[error("The job has no failed items to process again.")]
     NothingFailed,
     /// What the attempt would read expires before it has ended and its results have expired.
@@ -69,13 +64,11 @@ pub enum RedriveJobError {
          results must be kept longer. Download its failed rows and create a new job from them."
     )]
     TooOld(Timestamp),
-    /// The deadline is out of bounds.
     #[error("`deadlineSeconds` must be from 1 to {0}.")]
     Deadline(u64),
     /// The caller has no such upload.
     #[error("There is no upload {0}, it has expired, or its bytes were never sent. Upload the file again.")]
     UnknownUpload(FileGuid),
-    /// The corrected file is too big.
     #[error("The corrected file has {size} bytes, more than the maximum of {max}. Correct fewer rows at a time.")]
     TooBig {
         /// Its length, in bytes.
@@ -86,7 +79,6 @@ pub enum RedriveJobError {
     /// The corrected file was replaced after its upload was complete, or while it was read.
     #[error("Upload {0} was replaced after it was complete. Upload the file again.")]
     UploadChanged(FileGuid),
-    /// The corrected file cannot be used.
     #[error("The corrected file cannot be used: {0}. Correct it and upload it again.")]
     Corrected(#[from] CorrectedError),
     /// The corrected file has rows that did not fail.
@@ -95,7 +87,6 @@ pub enum RedriveJobError {
     /// A limit of active jobs is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

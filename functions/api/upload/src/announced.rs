@@ -3,7 +3,7 @@
 use crate::error::UploadError;
 use crate::request::{CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES};
 
-/// What a token of RFC 9110 may have beside letters and digits.
+/// Characters of a token of RFC 9110 beside letters and digits.
 const TOKEN_MARKS: &str = "!#$%&'*+-.^_`|~";
 
 /// Checks the name and the media type of a file.

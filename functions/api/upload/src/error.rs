@@ -7,10 +7,8 @@ use rowmill_core::ports::{OutstandingError, PortError};
 /// Why a request for an upload fails. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// A field of the request is wrong.
     #[error("`{field}` {message}")]
     Field {
-        /// Which field.
         field: &'static str,
         /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
         message: String,
@@ -34,7 +32,6 @@ pub enum UploadError {
     TooMany {
         /// What is outstanding, and until when.
         full: OutstandingFull,
-        /// The limits.
         limits: OutstandingLimits,
     },
     /// The caller has no such upload.
@@ -43,10 +40,8 @@ pub enum UploadError {
     /// It was aborted, and its row is gone or about to go.
     #[error("Upload {0} was aborted, and its bytes are deleted. Upload the file again.")]
     Aborted(FileGuid),
-    /// Some of its bytes are missing.
     #[error("Upload {file} is incomplete: {stored} of {announced} bytes are stored. Send the rest first.")]
     Incomplete {
-        /// The upload.
         file: FileGuid,
         /// The stored length, in bytes.
         stored: u64,
@@ -56,17 +51,14 @@ pub enum UploadError {
     /// The stored length is not the announced one.
     #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
     OtherSize {
-        /// The upload.
         file: FileGuid,
         /// The stored length, in bytes.
         stored: u64,
         /// The announced length, in bytes.
         announced: u64,
     },
-    /// All of its bytes are stored.
     #[error("Upload {0} is ready: all its bytes are stored. Create jobs with it, or leave it; it expires by itself.")]
     Ready(FileGuid),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -4,8 +4,6 @@
 //! [`error`] has the errors, [`request`] the bodies of requests, [`handler`] maps the HTTP request to the use case and its result
 //! to the response, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 mod announced;
 pub mod error;
 pub mod handler;

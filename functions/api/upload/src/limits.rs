@@ -6,7 +6,6 @@ use rowmill_core::model::outstanding::OutstandingLimits;
 const MIB: u64 = 1024 * 1024;
 
 rowmill_aws::settings! {
-    /// The limits of an upload.
     #[derive(Clone, Copy, Debug)]
     pub struct UploadLimits {
         /// The largest file that can be the body of the request, in bytes. A Lambda payload has at most 6 MB, and
@@ -19,9 +18,8 @@ rowmill_aws::settings! {
         pub part_bytes: u64 = 16 * MIB;
         /// Size and retention of any file.
         pub files: FileLimits;
-        /// How much an owner may have announced and not completed.
         pub outstanding: OutstandingLimits;
-        /// How long presigned requests are valid.
+        /// Validity of presigned requests.
         pub links: Links;
     }
 }

@@ -20,16 +20,16 @@ use crate::error::UploadError;
 use crate::request::{PartRange, SignPartsRequest, UploadView, request_view};
 use crate::upload::Uploads;
 
-/// How many parts an answer signs at most. A part takes about 2 KB of an answer that may have 6 MB.
+/// Maximum number of parts an answer signs. A part takes about 2 KB of an answer that may have 6 MB.
 const SIGNED_AT_ONCE: usize = 1000;
 
 /// The highest number of a part in S3.
 const PART_NUMBER_MAX: u32 = 10_000;
 
-/// How often a multipart upload is aborted in one request. Each further time follows a part that arrived meanwhile.
+/// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that arrived meanwhile.
 const ABORTS: usize = 5;
 
-/// What the bucket has of an upload.
+/// State of an upload in the bucket.
 enum Stored {
     /// The whole file. The upload is marked as ready now.
     Ready,
@@ -137,7 +137,7 @@ impl Uploads {
         Err(PortError::unavailable("aborting an upload in parts", "parts are still arriving"))
     }
 
-    /// What the bucket has of an upload.
+    /// State of an upload in the bucket.
     async fn stored(&self, upload: &mut Upload) -> Result<Stored, UploadError> {
         let multipart = match &upload.state {
             UploadState::Ready { .. } => return Ok(Stored::Ready),

@@ -31,26 +31,20 @@ use crate::request::{AnnounceRequest, PartView, UploadView, request_view};
 /// presigned requests must stay well below the 6 MB of a Lambda response.
 const PARTS_MAX: u64 = 1000;
 
-/// How many presigned requests are created at once.
 const PRESIGN_CONCURRENCY: usize = 16;
 
 /// The use case and the ports it works through.
 pub struct Uploads {
-    /// The uploads' rows.
     pub uploads: Arc<dyn UploadStore>,
-    /// Their objects.
     pub objects: Arc<dyn Objects>,
     /// Creates the presigned requests.
     pub transfers: Arc<dyn DirectTransfers>,
     /// Joins the parts of a file.
     pub multipart: Arc<dyn MultipartObjects>,
-    /// The announced uploads that are not completed.
     pub outstanding: Arc<dyn OutstandingUploads>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Generates the names of uploads.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: UploadLimits,
 }
 

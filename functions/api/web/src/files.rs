@@ -5,15 +5,12 @@
 pub struct File {
     /// Its name, such as `app.js`.
     pub name: &'static str,
-    /// Its bytes.
     pub plain: &'static [u8],
-    /// Its bytes, compressed with gzip.
     pub gzip: &'static [u8],
 }
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The page.
 const PAGE: &str = "index.html";
 
 impl File {
@@ -31,7 +28,6 @@ impl File {
         FILES.iter().find(|file| file.name == name && file.name != PAGE)
     }
 
-    /// Its media type.
     pub fn content_type(&self) -> &'static str {
         match self.name.rsplit('.').next() {
             Some("html") => "text/html; charset=utf-8",

@@ -5,8 +5,6 @@
 //! must know of the stack, [`policy`] says what the page may do in a browser, [`handler`] maps the requests to these,
 //! [`limits`] has the settings, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod config;
 pub mod files;
 pub mod handler;

@@ -8,11 +8,10 @@ use rowmill_core::ports::{Events, PortError};
 
 /// The use case and the port it works through.
 pub struct Announcer {
-    /// The event bus.
     pub events: Arc<dyn Events>,
 }
 
-/// How announcing a change ended.
+/// Result of announcing a change.
 #[derive(Debug)]
 pub enum Announced {
     /// The change is no event.

@@ -4,8 +4,6 @@
 //! the function that stored it dies. [`announce`] is the use case, [`handler`] maps the stream's event to it and its
 //! result to the response, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod announce;
 pub mod handler;
 pub mod start;

@@ -23,7 +23,6 @@ const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 
 /// The parts of the function.
 pub struct Inbox {
-    /// The use case.
     pub receiver: Receiver,
     /// Postpones messages of the inbox queue.
     pub deliveries: Arc<dyn Deliveries>,

@@ -4,7 +4,6 @@ pub use rowmill_aws::settings::FileLimits;
 use rowmill_core::model::ids::Owner;
 
 rowmill_aws::settings! {
-    /// The settings of the inbox.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct InboxSettings {
         /// The owner of a dropped file that names none.

@@ -17,7 +17,6 @@ pub const OWNER_NOTE: &str = "rowmill-owner";
 /// The note that holds a request: `x-amz-meta-rowmill-request`.
 pub const REQUEST_NOTE: &str = "rowmill-request";
 
-/// The suffix of a sidecar's name.
 pub const SIDECAR_SUFFIX: &str = ".job.json";
 
 /// The largest sidecar, in bytes: the same as the body of a request.
@@ -26,7 +25,6 @@ pub const SIDECAR_MAX_BYTES: u64 = 256 * 1024;
 /// The request of an object.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobNotes {
-    /// The owner of the job.
     pub owner: Owner,
     /// The request, without job type and file.
     pub request: Map<String, Value>,
@@ -37,45 +35,25 @@ pub struct JobNotes {
 /// Why the notes of a job cannot be used. The texts are details of the problem report.
 #[derive(Debug, thiserror::Error)]
 pub enum JobNotesError {
-    /// It is not JSON.
     #[error("The job request in {place} is not JSON: {source}. Correct it and drop the file again.")]
-    Syntax {
-        /// Its place.
-        place: String,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
-    /// It is JSON of the wrong shape.
+    Syntax { place: String, source: serde_json::Error },
     #[error("The job request in {place} is wrong at `{field}`: {message}. Correct it and drop the file again.")]
-    Shape {
-        /// Its place.
-        place: String,
-        /// Which field.
-        field: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// A sidecar is too long.
+    Shape { place: String, field: String, message: String },
     #[error(
         "The job request in {place} has {size} bytes, more than the maximum of {SIDECAR_MAX_BYTES}. Shorten it and drop \
          the file again."
     )]
     TooLong {
-        /// Which sidecar.
         place: String,
         /// Its length in bytes.
         size: u64,
     },
-    /// The name is not a valid owner.
     #[error(
         "The owner in {place} is not valid. It must have 1 to {} bytes, no control characters and no `#`; a name that \
          is not ASCII must be in a sidecar. Correct it and drop the file again.",
         Owner::MAX_BYTES
     )]
-    Owner {
-        /// Its place.
-        place: String,
-    },
+    Owner { place: String },
     /// The sidecar could not be read: a port failed.
     #[error(transparent)]
     Port(#[from] PortError),

@@ -59,18 +59,15 @@ struct ObjectEntity {
 /// A dropped object, as it was at that time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dropped {
-    /// Its key.
     pub key: String,
     /// Its entity tag, with its quotes.
     pub etag: String,
     /// Distinguishes this drop from others of the same bytes on the same key.
     pub sequence: String,
-    /// When it was dropped.
     pub at: Timestamp,
 }
 
 impl Record {
-    /// The bucket of the object.
     pub fn bucket(&self) -> &str {
         &self.s3.bucket.name
     }

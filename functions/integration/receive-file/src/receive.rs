@@ -24,19 +24,16 @@ const NAME_MAX_BYTES: usize = 255;
 /// The content type of an object that has none.
 const UNKNOWN_CONTENT: &str = "application/octet-stream";
 
-/// The use case.
 pub struct Receiver {
     /// Creates the jobs, and holds the ports of this use case.
     pub creator: Creator,
-    /// Whether an owner is blocked.
     pub blocked: BlockCheck,
-    /// The limits.
     pub limits: FileLimits,
     /// The owner of a file that names none.
     pub default_owner: Owner,
 }
 
-/// How receiving a drop ended.
+/// Result of receiving a drop.
 #[derive(Debug)]
 pub enum Received {
     /// The job, created now or before.
@@ -63,10 +60,8 @@ pub enum Reason {
 /// Why a file could not become a job. The texts are details of the problem report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// Its key names no job type.
     #[error("The key of the file names no job type. Drop the file under `{INBOX}<jobType>/`.")]
     NoJobType,
-    /// It is too big.
     #[error("The file has {size} bytes, more than the maximum of {limit}. Split it into several files.")]
     TooLarge {
         /// Its length, in bytes.
@@ -74,7 +69,6 @@ pub enum ReceiveError {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// Its owner is blocked.
     #[error(
         "The operator of this service has blocked the owner of the file. Ask the operator, then drop the file again."
     )]
@@ -82,13 +76,10 @@ pub enum ReceiveError {
     /// It expired before a slot was free.
     #[error("The file expired before it could become a job. Drop it again.")]
     Expired,
-    /// Its request cannot be read.
     #[error(transparent)]
     JobNotes(#[from] JobNotesError),
-    /// Its request cannot be carried out.
     #[error(transparent)]
     Create(CreateJobError),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -83,7 +83,6 @@ impl TestInbox {
         Dropped { key: key.to_owned(), etag, sequence: sequence.to_string(), at: self.clock.now() }
     }
 
-    /// The message of a drop.
     pub fn notification(&self, dropped: &Dropped) -> Notification {
         let object = json!({
             "key": dropped.key, "size": 1, "eTag": dropped.etag.trim_matches('"'), "sequencer": dropped.sequence,

@@ -7,20 +7,16 @@ use rowmill_core::ports::{Clock, Connections, PortError, Tickets, expiry};
 
 /// The use case and the ports it works through.
 pub struct Doorkeeper {
-    /// The tickets.
     pub tickets: Arc<dyn Tickets>,
-    /// The connections.
     pub connections: Arc<dyn Connections>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How many connections an owner may have.
+    /// Maximum number of connections.
     pub per_owner: usize,
 }
 
-/// What became of a connection that asks to be opened.
+/// Result of a request to open a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opened {
-    /// It is open.
     Yes,
     /// The ticket is unknown, used or expired.
     NoTicket,

@@ -3,8 +3,6 @@
 //! Behind the routes `$connect` and `$disconnect` of the WebSocket API. [`connect`] is the use case, [`handler`] maps the
 //! event to it and its result to the answer, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod connect;
 pub mod handler;
 pub mod start;

@@ -3,8 +3,6 @@
 //! Behind the route `$default` of the WebSocket API, so that a message that asks for nothing known gets an answer, too.
 //! [`subscribe`] is the use case, [`handler`] maps the event to it, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod start;
 pub mod subscribe;

@@ -16,25 +16,19 @@ use rowmill_core::progress::live_sender::LiveSender;
 use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde_json::{Map, Value};
 
-/// How many jobs a subscription to all jobs shows at its beginning: the newest ones.
+/// Number of jobs a subscription to all jobs shows at its beginning: the newest ones.
 const SNAPSHOTS: usize = 20;
 
-/// How many snapshots are sent at once.
 const SNAPSHOTS_AT_ONCE: usize = 4;
 
 /// The use case and the ports it works through.
 pub struct Subscriber {
-    /// The jobs.
     pub reader: JobReader,
-    /// The connections.
     pub connections: Arc<dyn Connections>,
-    /// The subscriptions.
     pub subscriptions: Arc<dyn Subscriptions>,
-    /// What sends the answers.
     pub sender: LiveSender,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How many subscriptions a connection may have.
+    /// Maximum number of subscriptions.
     pub per_connection: usize,
 }
 
@@ -145,7 +139,6 @@ impl Subscriber {
     }
 }
 
-/// What a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Request {
     Subscribe(Topic),

@@ -9,27 +9,22 @@ use rowmill_core::ports::{Clock, Connections, Entropy, PortError, Tickets, expir
 
 /// The use case and the ports it works through.
 pub struct TicketOffice {
-    /// Where the tickets are.
     pub tickets: Arc<dyn Tickets>,
-    /// The open connections.
     pub connections: Arc<dyn Connections>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// The randomness of the tickets.
     pub entropy: Arc<dyn Entropy>,
-    /// Where connections are opened.
+    /// Address for opening connections.
     pub url: String,
-    /// How many connections an owner may have.
+    /// Maximum number of connections.
     pub per_owner: usize,
 }
 
 /// Why there is no ticket. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// The owner has too many connections.
     #[error("You have {0} live connections or more, which is the limit. Close some of them, then try again.")]
     TooManyConnections(usize),
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

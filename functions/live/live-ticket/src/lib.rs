@@ -4,8 +4,6 @@
 //! [`issue`] is the use case, [`handler`] maps the HTTP request to it and its result to the response, [`mod@start`] builds
 //! the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod issue;
 pub mod start;

@@ -4,8 +4,6 @@
 //! case, [`movement`] says what a change of a row means for the watchers, [`handler`] maps the stream's event to it,
 //! [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod limits;
 pub mod movement;

@@ -5,7 +5,6 @@ use std::time::Duration;
 /// The shortest time between two `progress` messages of a job.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// How many messages are sent at once.
 pub const SENDS_AT_ONCE: usize = 16;
 
 /// How many jobs the process remembers: whose they are, and when they were last told of.

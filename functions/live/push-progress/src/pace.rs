@@ -38,7 +38,7 @@ impl Memory {
         self.jobs().owners.insert(job, owner);
     }
 
-    /// How long to wait before the next `progress` of a job.
+    /// Wait before the next `progress` of a job.
     pub fn wait(&self, job: JobGuid, now: Timestamp) -> Duration {
         let Some(told) = self.jobs().told.get(&job).copied() else { return Duration::ZERO };
         // A clock that was set back must not make anybody wait longer.

@@ -33,7 +33,6 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// The use case over these ports.
     pub fn new(reader: JobReader, subscriptions: Arc<dyn Subscriptions>, sender: LiveSender) -> Self {
         Self { reader, subscriptions, sender, memory: Memory::default(), slots: Semaphore::new(SENDS_AT_ONCE) }
     }

@@ -23,10 +23,10 @@ use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_le
 use crate::compose::{Composer, Composition};
 use crate::slot::InvocationSlot;
 
-/// How many tallies the audit reads at once.
+/// Number of tallies the audit reads at once.
 const AUDIT_TALLIES: u32 = 1000;
 
-/// How often a run asks for the lease while another run holds it. The other run is probably about to end the job.
+/// Maximum number of requests for the lease while another run holds it. The other run is probably about to end the job.
 const LEASE_TRIES: u32 = 20;
 
 /// The wait after each refusal, see [`LEASE_TRIES`].
@@ -48,21 +48,18 @@ const TRIES: usize = 3;
 
 /// The use case and the ports it works through.
 pub struct Completer {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
-    /// Composes the results.
     pub composer: Composer,
     /// The queue that starts the next invocation of a composition that is handed over.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
     /// How long before the invocation's deadline a composition is handed over to the next invocation.
     pub margin: Duration,
-    /// How long the lease is held for; longer than an invocation can last.
+    /// Duration of the lease; longer than an invocation can last.
     pub lease: Duration,
-    /// How long a job is kept after its end.
+    /// Retention of a job after its end.
     pub retention: Duration,
 }
 
@@ -87,7 +84,7 @@ impl Retries<'_> {
     }
 }
 
-/// How a delivery ended.
+/// Result of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletionEnd {
     /// The job has ended now, with this status.

@@ -4,8 +4,6 @@
 //! that an invocation has, [`handler`] maps the queue's
 //! event to it, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod complete;
 pub mod compose;
 pub mod handler;

@@ -10,16 +10,14 @@ use rowmill_core::model::packing::PackedLimits;
 const MARGIN_SHARE: u32 = 4;
 
 rowmill_aws::settings! {
-    /// The limits of a completion.
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteLimits {
         /// The time limit of an invocation.
         pub times: CompleteTimes;
-        /// How long the job is kept.
         pub jobs: JobRetention;
-        /// How much text may come out of a packed upload.
+        /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
-        /// How many bytes of an upload are copied because they were never dispatched.
+        /// Maximum number of bytes of an upload that are copied because they were never dispatched.
         pub unprocessed_max_bytes: u64 = 1024 * 1024 * 1024;
     }
 }
@@ -30,7 +28,6 @@ impl CompleteLimits {
         self.times.timeout / MARGIN_SHARE
     }
 
-    /// How long a lease is held.
     pub fn lease(&self) -> Duration {
         self.times.timeout + LEASE_MARGIN
     }

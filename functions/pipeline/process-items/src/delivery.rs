@@ -14,7 +14,6 @@ use crate::watch::JobWatch;
 /// One run at a chunk: its message, and its time.
 pub(crate) struct Delivery<'a> {
     pub message: &'a ChunkMessage,
-    /// Whether the message was delivered before.
     pub redelivered: bool,
     pub run: RunId,
     pub began: Timestamp,

@@ -17,7 +17,7 @@ impl GoodRuns {
         }
     }
 
-    /// How many there were since the last call.
+    /// Number of good runs since the last call.
     pub fn take(&self, job_type: &str) -> u32 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(job_type).unwrap_or(0)
     }

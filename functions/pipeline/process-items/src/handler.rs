@@ -11,7 +11,7 @@ use crate::invocation::Invocation;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
 
-/// How old a read job row may be while items are processed. It bounds how late a stop is noticed.
+/// Maximum age of a read job row while items are processed. It bounds how late a stop is noticed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
 /// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.

@@ -10,7 +10,6 @@ use crate::neighbours::Neighbours;
 use crate::process::ChunkProcessor;
 use crate::watch::JobWatch;
 
-/// One invocation of the function.
 pub struct Invocation {
     /// What is known about the jobs.
     pub watch: JobWatch,

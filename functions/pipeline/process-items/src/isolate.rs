@@ -53,7 +53,7 @@ impl ChunkProcessor {
     }
 }
 
-/// How many items a run output lists.
+/// Number of items a run output lists.
 const fn lines(progress: &Progress) -> usize {
     progress.run_output.failed.len() + progress.run_output.outputs.len()
 }
@@ -68,7 +68,7 @@ struct Isolated<'a> {
     suspects: Option<Suspects>,
     /// The checkpoint as this run moved it last.
     checkpoint: Checkpoint,
-    /// How many items are listed in the run output that the checkpoint names.
+    /// Number of items listed in the run output that the checkpoint names.
     stored_lines: usize,
     /// A move that may or may not have been applied: the store did not answer.
     unanswered: Option<Checkpoint>,
@@ -155,7 +155,6 @@ impl Isolated<'_> {
         self.suspects.filter(|suspects| suspects.concern(self.progress.done))
     }
 
-    /// The items that run next.
     fn next(&self, run: &ChunkRun<'_>) -> Vec<InputItem> {
         let rest = &self.items[self.progress.done as usize..];
         let together = self.suspects().and_then(|suspects| suspects.together(self.progress.done));

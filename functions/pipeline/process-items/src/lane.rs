@@ -15,7 +15,7 @@ use crate::invocation::Invocation;
 use crate::process::{ChunkEnd, ChunkProcessor};
 use crate::run::RunError;
 
-/// How long after its time limit an invocation has certainly ended.
+/// Time after its time limit at which an invocation has certainly ended.
 const ENDED_AFTER: Duration = Duration::from_secs(5);
 
 impl ChunkProcessor {

@@ -6,8 +6,6 @@
 //! the chunks of an invocation share: [`watch`] is what is known about their jobs, [`neighbours`] reads them together.
 //! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod good_runs;
 pub mod handler;
 pub mod invocation;

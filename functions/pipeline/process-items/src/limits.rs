@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 rowmill_aws::settings! {
-    /// The limits of a run.
     #[derive(Clone, Copy, Debug)]
     pub struct RunLimits {
-        /// How often an item with a transient error is tried again before the chunk returns to its queue.
+        /// Maximum number of retries of an item with a transient error before the chunk returns to its queue.
         pub transient_retries: u32 = 4;
         /// The first wait before such a retry. Each further one is twice as long.
         pub backoff: Duration = Duration::from_millis(200);
@@ -15,9 +14,9 @@ rowmill_aws::settings! {
         /// How long the processor of an item may hold its thread. Longer, and the item's job is stopped. Shorter than the
         /// time of an invocation, so that the job is stopped before the invocation is killed.
         pub item_timeout: Duration = Duration::from_secs(20), "ItemTimeoutSeconds";
-        /// How many poison items of a chunk are skipped. With one more the rest of the chunk is given up.
+        /// Maximum number of poison items of a chunk that are skipped. With one more the rest of the chunk is given up.
         pub poison_max: u32 = 10;
-        /// How many bytes the outputs of a chunk's items may take together. They are held in memory.
+        /// Maximum size of the outputs of a chunk's items together. They are held in memory.
         pub output_max_bytes: u64 = 4 * 1024 * 1024, "ChunkOutputMaxBytes";
     }
 }

@@ -26,7 +26,7 @@ struct Bucket {
     reads: Mutex<Vec<Range<u64>>>,
     /// How the next reads fail.
     failures: Mutex<VecDeque<PortError>>,
-    /// How many reads may end.
+    /// Number of reads that may end.
     may_end: Semaphore,
 }
 

@@ -10,27 +10,24 @@ use rowmill_core::ports::processor::ItemProcessor;
 use rowmill_core::ports::{BatchRunner, JobStore, PortError};
 use tokio::sync::OnceCell;
 
-/// How many jobs are kept; the least recently used one is dropped first.
+/// Maximum number of jobs kept; the least recently used one is dropped first.
 const JOBS_KEPT: usize = 32;
 
-/// How many bytes the kept jobs take, by their own estimate. The job used last is kept even if it takes more.
+/// Maximum size of the kept jobs, by their own estimate. The job used last is kept even if it takes more.
 const BYTES_KEPT: usize = 128 * 1024 * 1024;
 
-/// What a processor takes in memory for each byte of the job's params.
+/// Bytes of memory of a processor for each byte of the job's params.
 const HELD_PER_BYTE: usize = 4;
 
 /// A job that is ready for its items: its spec, columns and processor.
 pub struct Prepared {
-    /// The job's spec.
     pub spec: Arc<Spec>,
-    /// The columns of its file.
     pub columns: Arc<[String]>,
-    /// The processor of its job type.
     pub processor: Arc<dyn ItemProcessor>,
 }
 
 impl Prepared {
-    /// What it takes in memory, in bytes. An estimate.
+    /// Its memory, in bytes. An estimate.
     fn held_bytes(&self) -> usize {
         let params = serde_json::to_vec(&self.spec.params).map_or(0, |json| json.len());
         let columns: usize = self.columns.iter().map(|column| column.len() + size_of::<String>()).sum();
@@ -50,7 +47,6 @@ struct Ready {
     bytes: usize,
 }
 
-/// The jobs this process has prepared.
 pub struct PreparedJobs {
     jobs: Arc<dyn JobStore>,
     job_types: JobTypes,

@@ -34,37 +34,30 @@ use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
 
 /// The use case and the ports it works through.
 pub struct ChunkProcessor {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The files and the run outputs.
     pub objects: Arc<dyn Objects>,
     /// The items queue, for a chunk whose run ran out of time.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// The isolate queue.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// The deliveries of the lanes queue.
     pub lane_deliveries: Arc<dyn Deliveries>,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
-    /// Runs the items.
     pub batches: Arc<dyn BatchRunner>,
     /// Pauses a job whose target is down.
     pub breaker: BreakerSteps,
     /// The runs of this process that went well.
     pub good_runs: GoodRuns,
-    /// The specs and processors of the jobs.
     pub prepared: PreparedJobs,
-    /// The limits of a run.
     pub limits: RunLimits,
     /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
 }
 
-/// How a delivery ended.
+/// Result of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkEnd {
     /// This run's commit counts.

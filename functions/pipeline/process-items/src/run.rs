@@ -23,7 +23,6 @@ use crate::watch::JobWatch;
 /// The outcomes of a chunk's items, in their order. The items in front are done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// How many are done.
     pub done: u32,
     /// The done items by outcome.
     pub counts: Counts,
@@ -82,27 +81,23 @@ impl Progress {
     }
 }
 
-/// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEnd {
     /// Every item has an outcome.
     Done,
-    /// Time was up first.
     OutOfTime,
     /// The job has ended, or is in another attempt: nothing of this run counts any more.
     Past,
 }
 
-/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The chunk's items cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
     /// Items kept failing with transient errors: the chunk returns to its queue, unless the breaker holds its job back.
     #[error("the chunk returns to its queue: {open} items still fail: {error}")]
     StillFailing {
-        /// How many items of the batch.
+        /// Number of items of the batch.
         open: usize,
         /// The error of the last of them.
         error: ItemError,
@@ -112,36 +107,25 @@ pub enum RunError {
     TryAgain(String),
     /// The processor of an item holds its thread.
     #[error("the item of row {row} holds its thread")]
-    Held {
-        /// The row of the item.
-        row: u64,
-    },
-    /// A port is unavailable.
+    Held { row: u64 },
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
-/// A run over one chunk.
 pub struct ChunkRun<'a> {
-    /// The job.
     pub job_guid: JobGuid,
-    /// The attempt of the chunk.
     pub attempt: u32,
-    /// The job's spec and processor.
     pub prepared: &'a Prepared,
     /// The invocation's time limit, less the margin.
     pub time_limit: Timestamp,
-    /// Runs the batches.
     pub batches: &'a dyn BatchRunner,
     /// Tells whether the job has been stopped.
     pub watch: &'a JobWatch,
-    /// The time.
     pub clock: &'a dyn Clock,
     /// Chance, for jitter.
     pub entropy: &'a dyn Entropy,
-    /// The bounds.
     pub limits: RunLimits,
-    /// How many items are handed to the processor together, at most, if the job type has such a limit.
+    /// Maximum number of items handed to the processor together, if the job type has such a limit.
     pub items_at_once: Option<u32>,
 }
 
@@ -179,7 +163,7 @@ impl ChunkRun<'_> {
         Ok(RunEnd::Done)
     }
 
-    /// How many items are handed to the processor together.
+    /// Number of items handed to the processor together.
     pub(crate) fn batch_items(&self) -> usize {
         let at_once = self.items_at_once.map_or(usize::MAX, |items| items as usize);
         self.prepared.processor.batch_items().min(at_once).max(1)

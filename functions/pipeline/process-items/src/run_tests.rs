@@ -35,7 +35,6 @@ struct Scripted {
     end_at: Option<(u64, Arc<InMemoryJobStore>)>,
     /// The time that each row takes.
     slow: Option<(Arc<ManualClock>, Duration)>,
-    /// Hangs at this row.
     hangs_at: Option<u64>,
 }
 

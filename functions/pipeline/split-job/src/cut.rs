@@ -45,7 +45,6 @@ pub enum CutError {
     Stopped(Stop),
     /// The next border is too far away for this invocation.
     OutOfTime,
-    /// A port is unavailable.
     Port(PortError),
 }
 
@@ -115,7 +114,7 @@ impl FileCut {
         Ok(CutTally { chunks: std::mem::replace(&mut self.ready, rest), ..CutTally::default() })
     }
 
-    /// What the owner of the job should know about the text so far.
+    /// Warnings for the owner of the job about the text so far.
     pub fn warnings(&self) -> Vec<JobWarning> {
         self.utf8.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
     }

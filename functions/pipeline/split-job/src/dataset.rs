@@ -16,18 +16,17 @@ use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
 
-/// How many records are requested at once. A page of DynamoDB has at most 1 MB anyway.
+/// Number of records requested at once. A page of DynamoDB has at most 1 MB anyway.
 const PAGE_RECORDS: usize = 1000;
 
-/// A dataset, being cut.
 pub struct DatasetCut {
     records: Arc<dyn RecordStore>,
     clock: Arc<dyn Clock>,
     dataset: Dataset,
-    /// What all its partitions weigh together.
+    /// Total weight of its partitions.
     weight: u64,
     limits: ChunkLimits,
-    /// Where the next chunk begins.
+    /// Start of the next chunk.
     start: Position,
     /// After the last record of the last chunk.
     at: RecordPosition,
@@ -37,11 +36,10 @@ pub struct DatasetCut {
     read: VecDeque<ReadRecord>,
     /// The bytes of their lines.
     read_bytes: u64,
-    /// How many partitions end before or in the last chunk.
+    /// Number of partitions that end before or in the last chunk.
     partitions_weighed: u32,
 }
 
-/// A record that was read.
 struct ReadRecord {
     partition: u32,
     key: String,
@@ -155,7 +153,7 @@ impl DatasetCut {
         self.partitions_weighed = done;
     }
 
-    /// What the first partitions weigh.
+    /// Weight of the first `partitions` partitions.
     fn weight_of(&self, partitions: u32) -> u64 {
         u64::from(partitions).saturating_mul(self.weight) / u64::from(self.dataset.partitions.max(1))
     }

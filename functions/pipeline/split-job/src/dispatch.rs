@@ -17,12 +17,11 @@ use rowmill_core::text::Position;
 
 use crate::cut::CutTally;
 
-/// How many objects are put at once.
+/// Number of objects put at once.
 const OBJECTS_PUT: usize = 8;
 
 /// Dispatches the tallies of a job, in a run that holds the job's lease.
 pub struct TallyDispatcher<'a> {
-    /// The jobs' rows.
     pub jobs: &'a dyn JobStore,
     /// Stores the chunk indexes, and the text of chunks that are not a range of the upload.
     pub objects: &'a dyn Objects,
@@ -30,7 +29,6 @@ pub struct TallyDispatcher<'a> {
     pub chunks: &'a dyn Queue<ChunkMessage>,
     /// Bounds how many chunks of the job have messages.
     pub window: &'a ConcurrencyWindow,
-    /// The time.
     pub clock: &'a dyn Clock,
     /// The run that holds the lease.
     pub run: RunId,
@@ -38,9 +36,7 @@ pub struct TallyDispatcher<'a> {
 
 /// The next tally to dispatch: its number, and the border where it begins.
 pub struct TallyPoint {
-    /// The tally's number.
     pub number: u32,
-    /// The border where it begins.
     pub start: Position,
     /// Its row, if the job row counts it already. Only its messages may be missing then.
     pub counted: Option<Box<Tally>>,
@@ -74,7 +70,7 @@ impl TallyPoint {
     }
 }
 
-/// How dispatching a tally ended.
+/// Result of dispatching a tally.
 pub enum Dispatched {
     /// Its messages are sent. Holds the job that counts it, and the index of the tally that counts: another run may have put
     /// the tally first.

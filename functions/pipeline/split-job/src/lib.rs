@@ -4,8 +4,6 @@
 //! [`packed`] the text of a packed file, [`dataset`] the records of a dataset, [`redrive`] the items that had failed;
 //! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod cut;
 pub mod dataset;
 pub mod dispatch;

@@ -20,7 +20,6 @@ use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
 
-/// A packed upload, being cut.
 pub struct PackedCut {
     clock: Arc<dyn Clock>,
     text: TextStream,
@@ -28,7 +27,7 @@ pub struct PackedCut {
     /// Watches text that is compressed only.
     utf8: Option<Utf8Watch>,
     max_record_bytes: u64,
-    /// How many bytes of the text have been read.
+    /// Number of bytes of the text that have been read.
     read_to: u64,
     /// Where cutting begins. Another run cut the text before it.
     start: u64,
@@ -38,7 +37,7 @@ pub struct PackedCut {
     ready: VecDeque<(Chunk, Bytes, u64)>,
     /// The bytes of their text.
     ready_bytes: usize,
-    /// How many bytes of the upload are counted for the chunks so far.
+    /// Number of bytes of the upload that are counted for the chunks so far.
     weighed: u64,
     /// Why the text ended: its end, or a reason to stop that applies once the chunks before it are returned.
     ended: Option<Option<Stop>>,
@@ -132,7 +131,7 @@ impl PackedCut {
         });
     }
 
-    /// What the owner of the job should know about the file, as far as it is read.
+    /// Warnings for the owner of the job about the file, as far as it is read.
     pub fn warnings(&self) -> Vec<JobWarning> {
         let found = self.utf8.as_ref().and_then(Utf8Watch::found);
         let not_utf8 = found.map(|(byte, likely)| warnings::not_utf8(byte, likely));

@@ -26,7 +26,7 @@ pub struct RedriveCut {
     read: VecDeque<(u64, FailedItem)>,
     /// Their bytes.
     read_bytes: u64,
-    /// How many source chunks have been read.
+    /// Number of source chunks read.
     sources_read: u64,
     /// The source chunks of the tally that is being cut.
     sources: Sources,

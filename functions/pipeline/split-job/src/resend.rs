@@ -11,7 +11,7 @@ use rowmill_core::progress::update::update_job;
 
 use crate::split::Splitter;
 
-/// How sending the missing chunks of a resumed job ended.
+/// Result of sending the missing chunks of a resumed job.
 pub enum ResendEnd {
     /// All are sent.
     Whole,

@@ -39,11 +39,8 @@ pub const TALLIES_MAX: u32 = 65_536;
 
 /// The use case and the ports it works through.
 pub struct Splitter {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The files.
     pub objects: Arc<dyn Objects>,
-    /// The datasets.
     pub records: Arc<dyn RecordStore>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
@@ -53,15 +50,13 @@ pub struct Splitter {
     pub resender: ChunkResender,
     /// The shared steps: the concurrency window, closing a tally, ending the split.
     pub steps: JobSteps,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: SplitLimits,
 }
 
-/// How an invocation ended.
+/// Result of an invocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SplitEnd {
     /// The file is split to its end, or the job was stopped.
@@ -339,7 +334,6 @@ fn too_long() -> String {
     )
 }
 
-/// The cut of a job's input.
 enum Cut {
     /// The upload, in the first attempt.
     File(Box<FileCut>),
@@ -361,7 +355,7 @@ impl Cut {
         }
     }
 
-    /// What the owner of the job should know about the input so far.
+    /// Warnings for the owner of the job about the input so far.
     fn warnings(&self) -> Vec<JobWarning> {
         match self {
             Self::File(cut) => cut.warnings(),

@@ -3,8 +3,6 @@
 //! Reads the three dead-letter queues of jobs. [`settle`] is the use case, [`handler`] maps the queue's event to it,
 //! [`limits`] has the limits, [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod limits;
 pub mod settle;

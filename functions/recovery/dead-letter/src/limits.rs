@@ -6,16 +6,13 @@ use rowmill_aws::settings::{CompleteTimes, JobRetention, Recovery};
 use rowmill_core::model::job::LEASE_MARGIN;
 
 rowmill_aws::settings! {
-    /// The limits of settling a dead letter.
     #[derive(Clone, Copy, Debug)]
     pub struct DeadLetterLimits {
-        /// The time limit of an invocation.
         pub timeout: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
         /// The time limit of `complete-job`.
         pub completions: CompleteTimes;
         /// How long an isolated chunk may stand still before it is given up.
         pub recovery: Recovery;
-        /// How long a job is kept.
         pub jobs: JobRetention;
     }
 }
@@ -27,7 +24,6 @@ impl DeadLetterLimits {
         self.completions.visibility() + self.completions.timeout + LEASE_MARGIN
     }
 
-    /// How long a lease is held.
     pub fn lease(&self) -> Duration {
         self.timeout + LEASE_MARGIN
     }

@@ -26,7 +26,6 @@ use serde::Deserialize;
 
 /// The use case and the ports it works through.
 pub struct DeadLetters {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The files and the run outputs.
     pub objects: Arc<dyn Objects>,
@@ -34,7 +33,6 @@ pub struct DeadLetters {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
@@ -45,9 +43,9 @@ pub struct DeadLetters {
     /// run died may come again. Longer than the completions queue hides a message until its next delivery, and than the
     /// lease of that run.
     pub completion_patience: Duration,
-    /// How long the lease is held for; longer than an invocation can last.
+    /// Duration of the lease; longer than an invocation can last.
     pub lease: Duration,
-    /// How long a job is kept after its end.
+    /// Retention of a job after its end.
     pub retention: Duration,
 }
 
@@ -64,7 +62,6 @@ pub enum DeadMessage {
 }
 
 impl DeadMessage {
-    /// The job it is about.
     pub const fn job_guid(&self) -> JobGuid {
         match self {
             Self::Chunk(ChunkMessage { job_guid, .. })
@@ -90,7 +87,6 @@ impl DeadMessage {
     }
 }
 
-/// How a dead letter ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeadLetterEnd {
     /// Another run has done the work, or it is no longer needed.

@@ -3,8 +3,6 @@
 //! Called by a schedule. [`sweep`] is the use case, [`handler`] maps the tick to it, [`limits`] has the limits,
 //! [`mod@start`] builds the adapters.
 
-#![warn(missing_docs)]
-
 pub mod handler;
 pub mod limits;
 pub mod start;

@@ -8,21 +8,18 @@ use rowmill_aws::settings::{JobRetention, Recovery};
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 rowmill_aws::settings! {
-    /// The limits of a sweep.
     #[derive(Clone, Copy, Debug)]
     pub struct SweepLimits {
-        /// When a job is recovered.
         pub recovery: Recovery;
-        /// How long a job is kept that ends before anybody took it up.
+        /// Retention of a job that ends before anybody took it up.
         pub jobs: JobRetention;
         /// How long after its stop the running chunks of a job may still be committed. Longer than an invocation of
         /// `process-items` can last: what is open after that is closed as skipped.
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
-        /// How many jobs a sweep looks at.
         pub jobs_max: usize = 100;
         /// How long a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));
-        /// How many open tallies of a job a recovery sends again, 64 chunks each, beside those that other tallies wait for.
+        /// Maximum number of open tallies a recovery sends again, 64 chunks each, beside those that other tallies wait for.
         pub tallies_max: u32 = 4;
         /// The longest time between two recoveries of a job. It doubles with each that brings no sign of life.
         pub backoff_max: Duration = Duration::from_secs(4 * 60 * 60), "SweepBackoffMaxSeconds";

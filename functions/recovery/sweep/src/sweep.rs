@@ -25,12 +25,11 @@ pub use crate::limits::SweepLimits;
 /// anyway.
 const QUEUED_LOOKS: u32 = 2;
 
-/// How many tallies of a stopped job one sweep closes, so that other jobs get their turn.
+/// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
 const TALLIES_CLOSED_MAX: usize = 500;
 
 /// The use case and the ports it works through.
 pub struct Sweeper {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The jobs queue.
     pub splits: Arc<dyn Queue<SplitMessage>>,
@@ -38,17 +37,14 @@ pub struct Sweeper {
     pub chunks: Arc<PriorityRouter<ChunkMessage>>,
     /// The isolate queue, for lost chunks that are isolated.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// Sends missing chunks again.
     pub resender: ChunkResender,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
     /// Resumes the jobs whose target was down.
     pub breaker: BreakerSteps,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs, and jitter.
     pub entropy: Arc<dyn Entropy>,
-    /// The limits.
     pub limits: SweepLimits,
 }
 

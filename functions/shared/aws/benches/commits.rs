@@ -59,7 +59,7 @@ async fn store() -> DynamoDbJobStore {
     DynamoDbJobStore::new(Clients::new(config).dynamodb(), "jobs".to_owned(), None)
 }
 
-/// What each chunk counts.
+/// Counts of each chunk.
 const CHUNK: Chunk = Chunk { offset: 0, length: 600_000, first_row: 1, items: 10_000, mode: ChunkMode::Items };
 
 fn commit_of(index: u8) -> Commit {

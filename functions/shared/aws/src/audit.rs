@@ -18,7 +18,7 @@ pub struct Change<'a> {
     pub owner: &'a str,
     /// Where the request came from, if the gateway told it.
     pub address: Option<IpAddr>,
-    /// What was asked for: the route's `operationId`, or `receiveFile` for a dropped file.
+    /// The requested action: the route's `operationId`, or `receiveFile` for a dropped file.
     pub action: &'a str,
     /// The job that it is about, or that it created.
     pub job: Option<&'a str>,
@@ -29,7 +29,6 @@ pub struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Writes the line.
     pub fn log(&self) {
         tracing::info!(
             target: TARGET,

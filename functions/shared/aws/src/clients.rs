@@ -13,7 +13,7 @@ use crate::api_gateway;
 use crate::meter::{Meter, Service};
 use crate::patience::Patience;
 
-/// How long a connection may take to open.
+/// Timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 
 /// How long one attempt of a request may take until its response begins. S3 takes the longest: 64 MiB within a region.
@@ -54,7 +54,6 @@ impl Clients {
         Self::new(config)
     }
 
-    /// Clients of this configuration.
     pub const fn new(config: SdkConfig) -> Self {
         Self {
             config,
@@ -82,7 +81,6 @@ impl Clients {
         self.api_gateway.get_or_init(build).clone()
     }
 
-    /// DynamoDB.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let build = || {
             let config = aws_sdk_dynamodb::config::Builder::from(&self.config);
@@ -93,7 +91,6 @@ impl Clients {
         self.dynamodb.get_or_init(build).clone()
     }
 
-    /// EventBridge.
     pub fn eventbridge(&self) -> aws_sdk_eventbridge::Client {
         let build = || {
             let config = aws_sdk_eventbridge::config::Builder::from(&self.config);
@@ -107,7 +104,6 @@ impl Clients {
         self.lambda.get_or_init(|| aws_sdk_lambda::Client::new(&self.config)).clone()
     }
 
-    /// S3.
     pub fn s3(&self) -> aws_sdk_s3::Client {
         let build = || {
             // An endpoint other than AWS's own is an emulator, which has no host name for the bucket.
@@ -124,7 +120,6 @@ impl Clients {
         self.secrets_manager.get_or_init(|| aws_sdk_secretsmanager::Client::new(&self.config)).clone()
     }
 
-    /// SQS.
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
         let build = || {
             let config = aws_sdk_sqs::config::Builder::from(&self.config);

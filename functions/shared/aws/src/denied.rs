@@ -26,7 +26,6 @@ pub fn denied(doing: &'static str, reason: Option<&str>, source: impl Into<BoxEr
     PortError::denied(doing, source)
 }
 
-/// Reports a denied call.
 pub fn report(doing: &str, reason: Option<&str>) {
     tracing::error!(call = doing, reason = reason.unwrap_or("no reason given"), "missing permission");
     // At once: a function that is denied a call at its start never finishes an invocation.

@@ -11,7 +11,6 @@ use crate::telemetry;
 use crate::trace::{self, TraceId};
 use crate::usage_shares;
 
-/// An invocation in progress.
 #[derive(Debug)]
 pub struct Invocation {
     function: &'static str,
@@ -20,7 +19,6 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// An invocation that starts now.
     pub fn begin(function: &'static str, request_id: Option<String>) -> Self {
         usage_shares::begin_invocation();
         Self { function, request_id, begun: Instant::now() }

@@ -28,8 +28,6 @@
 //! | [`trace`] | the trace of each job, in the log and in messages |
 //! | [`denied`] | missing permissions, reported |
 
-#![warn(missing_docs)]
-
 pub mod api_gateway;
 pub mod audit;
 pub mod batch_threads;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::invocation::Invocation;
 use crate::serve::{Handler, Served};
 
-/// What happens on a connection of a WebSocket API.
+/// An event on a connection of a WebSocket API.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveEvent {
@@ -30,7 +30,6 @@ struct LiveContext {
     event_type: LiveEventType,
 }
 
-/// The kind of a [`LiveEvent`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LiveEventType {
@@ -43,12 +42,10 @@ pub enum LiveEventType {
 }
 
 impl LiveEvent {
-    /// What has happened.
     pub const fn event_type(&self) -> LiveEventType {
         self.request_context.event_type
     }
 
-    /// The connection.
     pub fn connection(&self) -> ConnectionId {
         ConnectionId(self.request_context.connection_id.clone())
     }
@@ -58,7 +55,6 @@ impl LiveEvent {
         self.query_string_parameters.as_ref()?.get(name).map(String::as_str)
     }
 
-    /// The text of a message.
     pub fn text(&self) -> &str {
         self.body.as_deref().unwrap_or_default()
     }

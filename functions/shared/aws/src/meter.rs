@@ -29,26 +29,18 @@ use serde::Serialize;
 /// A service of AWS that the functions use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Service {
-    /// DynamoDB.
     DynamoDb,
-    /// EventBridge.
     EventBridge,
-    /// S3.
     S3,
-    /// SQS.
     Sqs,
 }
 
 /// Requests sent, every attempt of each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct Requests {
-    /// To DynamoDB.
     pub dynamodb: u64,
-    /// To EventBridge.
     pub eventbridge: u64,
-    /// To S3.
     pub s3: u64,
-    /// To SQS.
     pub sqs: u64,
 }
 
@@ -61,14 +53,11 @@ pub struct Capacity {
     pub write: f64,
 }
 
-/// The sums.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct Used {
-    /// Requests sent.
     pub requests: Requests,
     /// Requests to S3 that are charged like PUT.
     pub s3_writes: u64,
-    /// Capacity charged.
     pub capacity: Capacity,
 }
 

@@ -9,7 +9,7 @@ pub struct Backoff {
     tries_left: u32,
     limit: Duration,
     longest: Duration,
-    /// How long the delays to come may last together.
+    /// Maximum duration of the delays to come together.
     budget: Duration,
 }
 

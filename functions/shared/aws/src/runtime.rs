@@ -72,7 +72,6 @@ impl Runtime {
         Ok(Arc::new(store.metered(&usage_shares::OF_PROCESS)))
     }
 
-    /// The uploads table.
     pub fn upload_store(&self) -> Result<Arc<dyn UploadStore>, StartError> {
         Ok(Arc::new(DynamoDbUploadStore::new(self.clients.dynamodb(), settings::UPLOADS_TABLE.read()?)))
     }
@@ -108,7 +107,6 @@ impl Runtime {
         Ok(Some(Guard { blocked, counts, clock, entropy, limits }))
     }
 
-    /// The records table.
     pub fn record_store(&self) -> Result<Arc<dyn RecordStore>, StartError> {
         Ok(Arc::new(DynamoDbRecordStore::new(self.clients.dynamodb(), settings::RECORDS_TABLE.read()?)))
     }
@@ -147,7 +145,6 @@ impl Runtime {
         self.with_lanes(settings::ISOLATE_QUEUE)
     }
 
-    /// The deliveries of the lanes queue.
     pub fn lane_deliveries(&self) -> Result<Arc<dyn Deliveries>, StartError> {
         Ok(Arc::new(SqsDeliveries::new(self.clients.sqs(), settings::LANES_QUEUE.read()?)))
     }
@@ -177,7 +174,6 @@ impl Runtime {
         settings::LIVE_URL.read().ok()
     }
 
-    /// What sends messages to live connections.
     pub fn connection_sender(&self) -> Result<Arc<dyn ConnectionSender>, StartError> {
         let client = self.clients.connections(&settings::LIVE_URL.read()?);
         Ok(Arc::new(ApiGatewayConnections::new(client)))
@@ -199,7 +195,7 @@ impl Runtime {
         Ok(JobSteps::new(self.job_store()?, self.objects()?, chunks, completions, self.clock()))
     }
 
-    /// What sends missing chunks again, to the items queues and the isolate queue.
+    /// Resends missing chunks to the items queues and the isolate queue.
     pub fn resender(&self) -> Result<ChunkResender, StartError> {
         let JobSteps { committer, window, .. } = self.job_steps()?;
         let (chunks, isolated) = (self.items_queues()?, self.isolate_queue()?);
@@ -218,7 +214,6 @@ impl Runtime {
         Arc::new(BatchThreads::new(item_timeout))
     }
 
-    /// The system's clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::new(SystemClock)
     }

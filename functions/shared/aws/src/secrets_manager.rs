@@ -31,7 +31,6 @@ pub struct SecretValues {
     pub previous: Option<Secret>,
 }
 
-/// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The request failed: the secret is missing, or the function has no permission.
@@ -40,18 +39,12 @@ pub enum SecretError {
          permission secretsmanager:GetSecretValue on it"
     )]
     Read {
-        /// Its ARN.
         arn: String,
-        /// The error of the SDK.
         #[source]
         source: Box<GetSecretValueError>,
     },
-    /// Its value is bytes.
     #[error("the secret {arn} is binary; it must be a text")]
-    Binary {
-        /// Its ARN.
-        arn: String,
-    },
+    Binary { arn: String },
 }
 
 /// A secret, to be read at start.
@@ -62,7 +55,6 @@ pub struct StoredSecret {
 }
 
 impl StoredSecret {
-    /// The secret with this ARN.
     pub const fn new(client: Client, arn: String) -> Self {
         Self { client, arn }
     }

@@ -23,23 +23,18 @@ use crate::metrics::{self, Metric};
 use crate::patience;
 use crate::trace::{self, TraceId};
 
-/// Messages delivered together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch<M> {
-    /// The messages.
     pub deliveries: Vec<Delivery<M>>,
     /// When Lambda kills the invocation.
     pub deadline: Timestamp,
 }
 
-/// One message, as delivered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery<M> {
-    /// The queue's id of the message.
     pub message_id: String,
-    /// Its content.
     pub message: M,
-    /// How often it was delivered, this delivery included.
+    /// Number of deliveries, this one included.
     pub receive_count: u32,
     /// The queue's handle of this delivery.
     pub receipt: String,
@@ -272,7 +267,6 @@ impl StreamResponse {
 /// The event of a queue, parsed.
 struct Received<M> {
     batch: Batch<M>,
-    /// The ids of all messages.
     message_ids: HashSet<String>,
     /// The ids of messages that cannot be parsed.
     unreadable: Vec<String>,

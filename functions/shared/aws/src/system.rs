@@ -8,7 +8,6 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, RunId};
 use rowmill_core::ports::{Clock, Entropy};
 use uuid::{Builder, Uuid};
 
-/// The system's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -51,7 +51,6 @@ pub fn function_name() -> &'static str {
     FUNCTION_NAME.get().copied().unwrap_or_default()
 }
 
-/// Writes a line of the log.
 pub fn write_line(line: &impl Serialize) {
     if let Ok(mut text) = serde_json::to_string(line) {
         text.push('\n');
@@ -65,7 +64,6 @@ struct JsonLines {
     function_name: &'static str,
 }
 
-/// The fields of a span.
 struct SpanFields(Map<String, Value>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
@@ -107,7 +105,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
     }
 }
 
-/// Fields by name.
 #[derive(Default)]
 struct Fields(Map<String, Value>);
 

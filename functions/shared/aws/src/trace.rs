@@ -14,10 +14,10 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::progress::bounded_map::BoundedMap;
 use tokio::task::futures::TaskLocalFuture;
 
-/// How many jobs a process remembers the traces of.
+/// Number of jobs whose traces a process remembers.
 const JOBS_REMEMBERED: usize = 1000;
 
-/// How many traces the line at the end of an invocation names.
+/// Maximum number of traces named in the line at the end of an invocation.
 const TOUCHED_MAX: usize = 20;
 
 /// The name of a trace: 16 bytes, not all zero, as 32 hexadecimal digits in lower case.
@@ -25,7 +25,6 @@ const TOUCHED_MAX: usize = 20;
 pub struct TraceId(String);
 
 impl TraceId {
-    /// The id of these digits.
     pub fn of_digits(digits: &str) -> Option<Self> {
         let is_hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let is_id = digits.len() == 32 && is_hexadecimal && digits.bytes().any(|byte| byte != b'0');

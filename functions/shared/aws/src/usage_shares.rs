@@ -31,7 +31,6 @@ struct Open {
     ahead: Usage,
 }
 
-/// The shares of this process.
 pub static OF_PROCESS: UsageShares = UsageShares::of(of_process);
 
 impl UsageShares {
@@ -120,12 +119,10 @@ impl Invocations {
     }
 }
 
-/// Notes that an invocation begins.
 pub(crate) fn begin_invocation() {
     lock_invocations().begin(Instant::now());
 }
 
-/// Notes that an invocation ends.
 pub(crate) fn end_invocation() {
     lock_invocations().end(Instant::now());
 }

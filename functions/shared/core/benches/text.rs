@@ -27,7 +27,6 @@ enum Rows {
     Stray,
     /// One cell has a thousand bytes.
     Long,
-    /// JSON Lines.
     Json,
 }
 

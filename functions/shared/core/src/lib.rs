@@ -18,8 +18,6 @@
 //! crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
 //! how to write a job type.
 
-#![warn(missing_docs)]
-
 pub mod guide;
 pub mod items;
 pub mod job_types;

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// Maximum size of a [`Block`], in bytes.
 pub const BLOCK_MAX_BYTES: usize = 256 * 1024;
 
 /// A piece of the decoded text. It can end anywhere, even inside a record or a character.
@@ -23,7 +22,6 @@ pub struct Block<'a> {
 pub(crate) enum Stopped {
     /// The caller needs no more text.
     Enough,
-    /// Decoding failed.
     Failed(DecodeError),
 }
 

@@ -11,7 +11,7 @@ use crate::error::shortened;
 use crate::format_error::FormatError;
 use crate::stream::decode_prefix;
 
-/// How many bytes of a compressed file's content are examined: enough to find the magic number of a tar archive.
+/// Number of bytes of a compressed file's content that are examined: enough to find the magic number of a tar archive.
 const INNER_BYTES: usize = 512;
 
 /// What the user says about a file.
@@ -25,11 +25,10 @@ pub struct Hints<'a> {
     pub encoding: Option<&'a str>,
     /// The param `sheet`: the name of a sheet in a workbook.
     pub sheet: Option<&'a str>,
-    /// How many rows of a sheet stand before its header.
+    /// Number of rows of a sheet before its header.
     pub title_rows: u32,
     /// The media type of the upload. Its `charset` is used if there is no `encoding`.
     pub content_type: Option<&'a str>,
-    /// The file name.
     pub file_name: Option<&'a str>,
 }
 

@@ -17,7 +17,6 @@ pub enum DecodeError {
     /// The bytes of the file could not be read. This says nothing about the file itself.
     #[error("reading the file failed")]
     Source(#[source] io::Error),
-    /// The file is damaged.
     #[error(
         "The {format} is damaged {at}: {problem}. Check that the original file opens without errors, export it again, and \
          upload the new file."
@@ -25,15 +24,12 @@ pub enum DecodeError {
     Corrupt {
         /// The kind of file, such as "gzip file".
         format: &'static str,
-        /// The position of the problem.
         at: Place,
-        /// The problem.
         problem: &'static str,
         /// The error of the parser. It may quote the content of the file.
         #[source]
         source: Option<Cause>,
     },
-    /// The file expands to too much text.
     #[error("The file expands to more than the maximum of {limit} bytes. Split it into smaller files.")]
     ExpandsTooFar {
         /// [`Limits::expanded_max_bytes`](crate::Limits::expanded_max_bytes).
@@ -68,7 +64,6 @@ pub enum DecodeError {
         /// [`Limits::zstd_window_max_bytes`](crate::Limits::zstd_window_max_bytes).
         limit: u64,
     },
-    /// The workbook has no such sheet.
     #[error("The workbook has no sheet `{sheet}`; it has {}. Set the param `sheet` to one of these.", listed(sheets))]
     NoSuchSheet {
         /// The requested name, shortened.
@@ -90,7 +85,6 @@ pub enum DecodeError {
     SheetTooLarge {
         /// The unit of the limit.
         what: &'static str,
-        /// The limit.
         limit: u64,
     },
     /// A part of a record is too long to hold in memory.
@@ -100,18 +94,14 @@ pub enum DecodeError {
         what: &'static str,
         /// The 1-based row, as the format counts it.
         row: u64,
-        /// The limit.
         limit: u64,
-        /// The unit of the limit.
         unit: &'static str,
     },
-    /// The workbook has an unsupported feature.
     #[error("The workbook {what}, which is not supported. Save it as an ordinary .xlsx workbook or as CSV.")]
     UnsupportedXlsx {
         /// The feature, as a predicate of the sentence.
         what: &'static str,
     },
-    /// The Parquet file has an unsupported feature.
     #[error("The Parquet file {what}, which is not supported. {advice}")]
     UnsupportedParquet {
         /// The feature, as a predicate of the sentence.
@@ -165,7 +155,6 @@ pub enum Place {
         /// The 1-based row group.
         row_group: usize,
     },
-    /// An unknown position.
     Somewhere,
 }
 

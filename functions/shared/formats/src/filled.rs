@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Length of a block, in bytes.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Reads a source in blocks of the same length; only the last one is shorter.
@@ -18,7 +17,6 @@ pub struct Filled<R> {
 }
 
 impl<R: Read> Filled<R> {
-    /// The blocks of this source.
     pub const fn new(source: R) -> Self {
         Self { source, block: Vec::new(), position: 0, error: None }
     }

@@ -33,7 +33,6 @@ pub enum FormatError {
     /// A param contradicts the bytes of the file.
     #[error("The param `{param}` is `{said}`, but the file is {found}. Correct or remove the param.")]
     Mismatch {
-        /// The param.
         param: &'static str,
         /// Its value.
         said: String,
@@ -43,7 +42,6 @@ pub enum FormatError {
     /// A param does not apply to this kind of file.
     #[error("The param `{param}` is only for {only}, but the file is {found}. Remove the param.")]
     MeaninglessParam {
-        /// The param.
         param: &'static str,
         /// The kind of file that it is for.
         only: &'static str,
@@ -55,21 +53,12 @@ pub enum FormatError {
         "The file is an old Excel workbook (.xls) or is protected with a password. Save it as .xlsx without a password."
     )]
     OldExcel,
-    /// A spreadsheet in an unsupported format.
     #[error("The file is {found}, which is not supported. Save it as .xlsx or as CSV.")]
-    OtherSpreadsheet {
-        /// What it is.
-        found: &'static str,
-    },
-    /// An archive of files.
+    OtherSpreadsheet { found: &'static str },
     #[error(
         "The file is {found}, which can contain many files. Upload the file inside it, compressed with gzip if necessary."
     )]
-    Archive {
-        /// What it is.
-        found: &'static str,
-    },
-    /// An unsupported compression.
+    Archive { found: &'static str },
     #[error("The file is compressed with {found}, which is not supported. Use gzip or zstd.")]
     UnsupportedCompression {
         /// The compression.
@@ -85,7 +74,6 @@ pub enum FormatError {
         /// The content.
         inner: &'static str,
     },
-    /// The Parquet file is encrypted.
     #[error("The Parquet file is encrypted, which is not supported. Write it without encryption.")]
     EncryptedParquet,
 }

@@ -13,7 +13,7 @@ const MAGIC: [u8; 2] = [0x1F, 0x8B];
 /// The text of all members of a gzip file, one after the other.
 pub(crate) struct Members<R> {
     state: State<R>,
-    /// How many bytes were looked at behind the last member, if they do not begin another one.
+    /// Number of bytes looked at behind the last member, if they do not begin another one.
     ignored: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl<R: BufRead> Members<R> {
         Self { state: State::Member(Box::new(GzDecoder::new(Ahead::new(file)))), ignored: None }
     }
 
-    /// How many bytes were read behind the last member, if bytes follow it that gzip ignores. Known at the end of the text.
+    /// Number of bytes read behind the last member, if bytes follow it that gzip ignores. Known at the end of the text.
     pub(crate) const fn ignored(&self) -> Option<u64> {
         self.ignored
     }

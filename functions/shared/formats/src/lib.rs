@@ -14,8 +14,6 @@
 //! The text is passed on in [`Block`]s. The same file always gives the same text: after a crash it is cut into chunks
 //! again, and the chunks must be the same.
 
-#![warn(missing_docs)]
-
 mod blocks;
 mod charset;
 mod detect;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file, decode_stream};
 
-/// How many bytes of a file one read asks for.
+/// Size of one read of a file.
 pub const RANGE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Capacity of the channel, in blocks.
@@ -39,7 +39,7 @@ enum Piece {
 pub struct TextBlock {
     /// The text. It can end anywhere, even inside a record or a character.
     pub bytes: Bytes,
-    /// How many bytes of the upload are consumed, see [`Block`](crate::Block).
+    /// Number of consumed bytes of the upload, see [`Block`](crate::Block).
     pub consumed: u64,
 }
 

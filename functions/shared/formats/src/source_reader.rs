@@ -9,12 +9,11 @@ use rowmill_core::model::spec::SourceFile;
 use rowmill_core::ports::{Objects, PortError};
 use tokio::task::JoinHandle;
 
-/// How far ahead a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAhead {
     /// Size of a range, in bytes; 0 counts as 1.
     pub range_bytes: u64,
-    /// How many ranges are in flight at once; 0 counts as 1.
+    /// Number of ranges in flight; 0 counts as 1.
     pub reads: usize,
 }
 

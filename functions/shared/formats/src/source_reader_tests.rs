@@ -67,7 +67,7 @@ impl Bucket {
         SourceFile { file_guid: None, key: "k".to_owned(), etag: "e".to_owned(), size: self.text.len() as u64 }
     }
 
-    /// Where the reads in flight begin.
+    /// Offsets of the reads in flight.
     fn waiting(&self) -> Vec<u64> {
         self.waiting.lock().unwrap().keys().copied().collect()
     }

@@ -11,7 +11,6 @@ use AddressKind::{Forbidden, Private, Public};
 /// The class of an IP address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressKind {
-    /// A public internet address.
     Public,
     /// This machine or a private network: loopback, RFC 1918, RFC 6598 (carrier-grade NAT), IPv6 unique local.
     Private,

@@ -50,7 +50,7 @@ impl CallGate {
         Self { clock, target_permits, process, circuit: Mutex::default() }
     }
 
-    /// How many more calls the gate's own limit would admit now.
+    /// Number of further calls the gate's own limit would admit now.
     pub fn free_permits(&self) -> usize {
         self.target_permits.available_permits()
     }
@@ -104,14 +104,12 @@ impl Drop for CallPermit<'_> {
     }
 }
 
-/// A target behind its gate.
 pub struct GatedTarget {
     gate: Arc<CallGate>,
     target: Arc<dyn Target>,
 }
 
 impl GatedTarget {
-    /// Puts the target behind the gate.
     pub const fn new(gate: Arc<CallGate>, target: Arc<dyn Target>) -> Self {
         Self { gate, target }
     }

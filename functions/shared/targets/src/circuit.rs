@@ -7,10 +7,8 @@ use jiff::Timestamp;
 /// Number of unanswered calls in a row that opens the circuit.
 pub const UNANSWERED_MAX: u32 = 5;
 
-/// How long the circuit stays open.
 pub const OPEN_FOR: Duration = Duration::from_secs(30);
 
-/// The longest `Retry-After` that is honoured.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The state of a target, derived from its last calls.
@@ -22,7 +20,6 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 pub struct Circuit {
     unanswered: u32,
     open_until: Option<Timestamp>,
-    /// Whether a probe call is in flight.
     probing: bool,
     retry_after: Option<Timestamp>,
 }
@@ -68,7 +65,6 @@ impl Circuit {
         (self.unanswered, self.open_until, self.probing) = (0, None, false);
     }
 
-    /// The target did not answer.
     pub fn not_answered(&mut self, now: Timestamp) {
         self.unanswered = self.unanswered.saturating_add(1);
         self.probing = false;

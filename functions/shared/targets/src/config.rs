@@ -36,7 +36,6 @@ use serde::Deserialize;
 use crate::call_gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
-/// Maximum number of `redirectHosts` of a target.
 const REDIRECT_HOSTS_MAX: usize = 16;
 
 /// The configuration of one job type and its target.
@@ -48,9 +47,7 @@ pub struct TargetConfig {
     pub calls: TargetCalls,
     /// Where the items come from.
     pub input: InputKind,
-    /// The timeout of a call.
     pub timeout: Duration,
-    /// The function or web service to call.
     pub kind: TargetKind,
 }
 
@@ -59,27 +56,21 @@ pub struct TargetConfig {
 pub enum TargetKind {
     /// The Lambda function with this ARN.
     Function(String),
-    /// A web service.
     Webhook {
-        /// Its URL.
         endpoint: Endpoint,
         /// Maximum concurrent calls from one process to its host.
         host_concurrency: usize,
     },
 }
 
-/// Why the setting is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It is not a JSON object.
     #[error("ROWMILL_JOB_TARGETS is not a JSON object from job type to target: {0}")]
     NotJson(serde_json::Error),
-    /// One of the targets is invalid.
     #[error("ROWMILL_JOB_TARGETS: `{name}` {problem}")]
     Target {
         /// The job type.
         name: String,
-        /// What is wrong with it.
         problem: Problem,
     },
 }
@@ -90,43 +81,28 @@ pub enum Problem {
     /// The name is not a valid job type name.
     #[error("must be a name of 1 to 64 lowercase letters, digits and `-`, starting with a letter")]
     Name,
-    /// A built-in job type has this name.
     #[error("is the name of a built-in job type; choose another name")]
     BuiltIn,
-    /// The name appears twice.
     #[error("appears twice; give each target a unique name")]
     Repeated,
     /// A field is unknown or has the wrong type.
     #[error("is invalid: {0}")]
     Field(serde_json::Error),
-    /// Neither `invoke` nor `webhook` is set.
     #[error("must have `invoke` (the ARN of a Lambda function) or `webhook` (a URL)")]
     NoTarget,
-    /// Both `invoke` and `webhook` are set.
     #[error("has both `invoke` and `webhook`; configure two job types")]
     TwoTargets,
     /// `invoke` is not the ARN of a function.
     #[error("has an `invoke` that is not the ARN of a Lambda function (`arn:aws:lambda:REGION:ACCOUNT:function:NAME`)")]
     NotFunctionArn,
-    /// The URL is not allowed.
     #[error("has a `webhook` that is not allowed: {0}")]
     Url(UrlRefused),
-    /// An entry of `redirectHosts` is not allowed.
     #[error("must have `redirectHosts` that are public hosts, each as `host` or `host:port`: {0}")]
     RedirectHost(UrlRefused),
-    /// `redirectHosts` is too long.
     #[error("has more than {REDIRECT_HOSTS_MAX} `redirectHosts`")]
     ManyRedirectHosts,
-    /// A number is out of range.
     #[error("must have a `{field}` from {min} to {max}")]
-    OutOfBounds {
-        /// The field.
-        field: &'static str,
-        /// Its lowest value.
-        min: u64,
-        /// Its highest value.
-        max: u64,
-    },
+    OutOfBounds { field: &'static str, min: u64, max: u64 },
     /// A field does not apply to a function.
     #[error("has `{0}`, which is only valid with `webhook`")]
     WebhookOnly(&'static str),

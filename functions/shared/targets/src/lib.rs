@@ -12,8 +12,6 @@
 //! | [`addresses`], [`lookup`] | the addresses that Rowmill may connect to |
 //! | [`signature`] | the signature by which a web service recognises Rowmill |
 
-#![warn(missing_docs)]
-
 pub mod addresses;
 pub mod call_gate;
 pub mod config;

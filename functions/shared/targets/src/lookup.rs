@@ -24,7 +24,6 @@ pub trait Lookup: Send + Sync {
     async fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemLookup;
 

@@ -109,7 +109,6 @@ pub struct SignedCall<'a> {
     pub path: &'a str,
     /// The value of [`IDEMPOTENCY_KEY_HEADER`].
     pub idempotency_key: &'a str,
-    /// The body.
     pub body: &'a [u8],
 }
 

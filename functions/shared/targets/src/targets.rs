@@ -18,7 +18,6 @@ use crate::webhook::{WebhookClient, WebhookTarget};
 /// limits of the function.
 const FUNCTION_CONCURRENCY: usize = CALLS_MAX;
 
-/// The configured targets.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Targets(Vec<TargetConfig>);
 
@@ -28,9 +27,7 @@ pub struct Connections<'a> {
     pub function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
     /// The secrets that sign the calls of webhooks; `None` will do if [`Targets::have_webhooks`] is false.
     pub webhook_secrets: Option<WebhookSecrets>,
-    /// Resolves host names.
     pub lookup: Arc<dyn Lookup>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -45,7 +42,6 @@ impl<'a> Connections<'a> {
     }
 }
 
-/// Why targets cannot be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// There is a webhook, but no secret to sign its calls.

@@ -19,7 +19,6 @@ pub enum ApiError {
     Address {
         /// The address as given.
         base: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// No HTTP client could be made, for want of certificates for instance.
@@ -28,51 +27,40 @@ pub enum ApiError {
     /// No connection, or it broke before the answer was complete.
     #[error("cannot reach the API at {origin} ({call}): {}", innermost(.source))]
     Unreachable {
-        /// What was called.
         call: &'static str,
         /// Scheme, host and port of the API.
         origin: String,
-        /// The transport's error.
         #[source]
         source: reqwest::Error,
     },
     /// A connection, but no complete answer in time.
     #[error("the API at {origin} gave no answer within {} s ({call})", .within.as_secs_f32())]
     TimedOut {
-        /// What was called.
         call: &'static str,
         /// Scheme, host and port of the API.
         origin: String,
-        /// How long was waited.
         within: Duration,
     },
     /// No function answered.
     #[error("{call}: {source}")]
     Invoke {
-        /// What was called.
         call: &'static str,
-        /// Why not.
         #[source]
         source: Box<InvokeError>,
     },
     /// The request cannot be sent, because of a content type with a line break for instance.
     #[error("the request cannot be sent ({call}): {source}")]
     Unsendable {
-        /// What was called.
         call: &'static str,
-        /// What is wrong with it.
         #[source]
         source: hyper::http::Error,
     },
-    /// The API said no.
     #[error("{0}")]
     Refused(Box<Refusal>),
     /// The API said yes in a form this command does not know.
     #[error("the API's answer cannot be read ({call}): {source}; is this the address of Rowmill?")]
     Unreadable {
-        /// What was called.
         call: &'static str,
-        /// What is wrong with the JSON.
         #[source]
         source: serde_json::Error,
     },
@@ -95,7 +83,7 @@ impl ApiError {
         matches!(self, Self::Refused(refusal) if refusal.code.as_ref().is_some_and(|found| *found == code))
     }
 
-    /// How long the API asked to wait before another try.
+    /// Wait before another try that the API asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after,
@@ -107,15 +95,12 @@ impl ApiError {
 /// An answer with an error status, read from `application/problem+json` where it is that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// What was called.
     pub call: &'static str,
-    /// The HTTP status.
     pub status: StatusCode,
     /// The stable code, such as `unknown_upload`, if the answer named one.
     pub code: Option<Open<ProblemCode>>,
     /// What is wrong, in the API's words.
     pub detail: String,
-    /// `Retry-After` of the answer.
     pub retry_after: Option<Duration>,
 }
 

@@ -53,20 +53,15 @@ pub type Upload = Shown<UploadView>;
 /// A dead letter as the API sent it.
 pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 
-/// The audit of a job.
 pub type Audit = Shown<AuditView>;
 
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Which jobs to list.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
-    /// Only jobs of this status.
     pub status: Option<Status>,
-    /// Only jobs that completed with this outcome.
     pub outcome: Option<JobOutcome>,
-    /// Only jobs of this type.
     pub job_type: Option<String>,
 }
 
@@ -80,11 +75,8 @@ pub struct ApiClient {
 /// An answer with the wait the API asks for before the next look.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// The answer's status.
     pub status: StatusCode,
-    /// The answer's content.
     pub body: T,
-    /// `Retry-After`, if the answer had one.
     pub retry_after: Option<Duration>,
 }
 
@@ -206,7 +198,7 @@ impl ApiClient {
         Ok((answer.body, answer.status == StatusCode::OK))
     }
 
-    /// What a job would cost and take. Creates none.
+    /// Expected cost and duration of a job. Creates none.
     pub async fn estimate_job(&self, job: &CreateJobRequest) -> Result<Shown<EstimateView>, ApiError> {
         self.answer(self.call("estimate job", Operation::EstimateJob, "").json(job)).await
     }
@@ -218,7 +210,6 @@ impl ApiClient {
         Ok(answer.status == StatusCode::NO_CONTENT)
     }
 
-    /// The job as it is now.
     pub async fn job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
         self.answer(self.call("look up job", Operation::ShowJob, &job_guid.to_string())).await
     }

@@ -29,7 +29,6 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// A policy that never tries again.
     pub fn once() -> Self {
         Self { tries: 1, ..Self::default() }
     }

@@ -12,7 +12,6 @@ use super::ApiError;
 use crate::address::{self, is_http};
 use crate::gateway::Gateway;
 
-/// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The origin of requests that go through a gateway. It is never resolved.
@@ -22,16 +21,13 @@ const GATEWAY_ORIGIN: &str = "http://localhost/";
 pub enum Transport {
     /// The stack's HTTP API.
     Http {
-        /// The HTTP client.
         http: reqwest::Client,
-        /// The API's address.
         base: Url,
         /// `Authorization` of every request.
         token: Option<HeaderValue>,
     },
     /// The functions themselves.
     Gateway {
-        /// The gateway to them.
         gateway: Gateway,
         /// The address below which it takes requests. It stands for no host.
         base: Url,
@@ -65,7 +61,6 @@ impl Transport {
         Ok(Self::Http { http: http_client(&url)?, base: url, token })
     }
 
-    /// The functions behind `gateway`.
     pub fn gateway(gateway: Gateway) -> Self {
         Self::Gateway { gateway, base: Url::parse(GATEWAY_ORIGIN).expect("a URL") }
     }

@@ -13,7 +13,7 @@ const QUEUE_FUNCTIONS: [&str; 5] = ["split-job", "process-items", "complete-job"
 /// Runs every minute with or without jobs, so it does not count towards the cost of a job.
 const SWEEP: &str = "sweep";
 
-/// What the functions used for a job.
+/// Usage of the functions for a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionUsage {
@@ -126,12 +126,10 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All services together.
     pub fn total(&self) -> f64 {
         self.dynamodb + self.sqs + self.sqs_mappings + self.s3 + self.lambda
     }
 
-    /// The cost multiplied by `times`.
     pub fn times(self, times: f64) -> Self {
         Self {
             dynamodb: self.dynamodb * times,

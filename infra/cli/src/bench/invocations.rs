@@ -17,12 +17,10 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 /// The logs are complete when nothing was added for this long.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
 
-/// One invocation of a function.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Invocation {
     /// The function's name, for example `process-items`.
     pub function: String,
-    /// How long it took.
     #[serde(default)]
     pub duration_ms: f64,
     /// Requests it sent, by service.

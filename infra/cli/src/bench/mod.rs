@@ -26,7 +26,6 @@ use cost::FunctionUsage;
 use invocations::LogPosition;
 use memory::MemorySizes;
 
-/// Error of a benchmark run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A file of the benchmark cannot be written or read.
@@ -34,14 +33,11 @@ pub enum BenchError {
     File {
         /// The file.
         what: &'static str,
-        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The rows could not be stored.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// The API refused the job.
     #[error(transparent)]
     Api(#[from] ApiError),
     /// The job was not followed to its end.
@@ -66,15 +62,13 @@ pub enum BenchType {
 /// What a benchmark does.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// The job type.
     pub bench_type: BenchType,
-    /// How many rows the file has.
     pub rows: u64,
     /// Whether each of its cells is quoted.
     pub quoted: bool,
     /// The schema of the rows; `None` if they are not checked.
     pub schema: Option<Value>,
-    /// How many live connections watch the job. Without any it is polled.
+    /// Number of live connections that watch the job. Without any it is polled.
     pub watchers: u32,
 }
 
@@ -110,13 +104,12 @@ impl BenchType {
 /// The measurement of one run.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// Duration of the upload.
     pub upload: Duration,
     /// From the job's creation to its end, by the API's clock.
     pub job: Duration,
     /// What the API expected the job to use, and what the job says that it has used.
     pub said: Said,
-    /// What the functions used. `None` without access to their logs.
+    /// Usage of the functions. `None` without access to their logs.
     pub usage: Option<FunctionUsage>,
 }
 
@@ -131,9 +124,7 @@ pub struct Said {
 
 /// Logs and memory sizes of the functions.
 pub struct FunctionLogs<'a> {
-    /// Folder of the logs.
     pub logs: &'a Path,
-    /// Memory by function.
     pub memory: MemorySizes,
 }
 

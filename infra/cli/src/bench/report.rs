@@ -13,9 +13,7 @@ use crate::terminal::{bytes, count, span, table};
 /// The runs of a benchmark, summarized by medians.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// What each run does.
     pub workload: &'a Workload,
-    /// Bytes of the file.
     pub file_bytes: u64,
     /// The runs, at least one.
     pub runs: &'a [Measurement],
@@ -50,7 +48,6 @@ impl Report<'_> {
         1e6 / self.workload.rows as f64
     }
 
-    /// The result as text.
     pub fn to_text(&self) -> String {
         let rate = format!("{} rows/s end to end", count(self.rows_per_second() as u64));
         let of_runs = match self.runs.len() {

@@ -90,13 +90,11 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// The admission table of a stack.
 struct AdmissionTable {
     dynamodb: aws_sdk_dynamodb::Client,
     name: String,
 }
 
-/// A block as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct ListedBlock {
     principal: String,
@@ -123,7 +121,7 @@ impl AdmissionTable {
         Ok(())
     }
 
-    /// Whether there was a block.
+    /// Returns whether there was a block.
     async fn delete(&self, principal: &Principal) -> Result<bool, CommandError> {
         let request = self.dynamodb.delete_item().table_name(&self.name);
         let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));

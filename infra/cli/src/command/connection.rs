@@ -143,7 +143,6 @@ impl TargetArgs {
 /// It owns a local stack that it has started, and stops that stack when dropped, except after
 /// [`Connection::leave_stack_running`].
 pub(super) struct Connection {
-    /// The client.
     pub api: ApiClient,
     /// The arguments that make another `rowmill` command use the same API.
     api_arguments: String,

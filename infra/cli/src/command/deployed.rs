@@ -15,16 +15,13 @@ pub struct StackArgs {
     pub functions: FunctionsArgs,
 }
 
-/// A deployed stack.
 pub(super) struct DeployedStack {
-    /// The clients of its account.
     pub aws: Aws,
     name: String,
     described: Stack,
 }
 
 impl StackArgs {
-    /// Finds the stack.
     pub(super) async fn deployed(&self) -> Result<DeployedStack, CommandError> {
         let (target, name) = match self.functions.given() {
             Some((target, name)) => (target, name.to_owned()),
@@ -47,7 +44,6 @@ async fn local_target() -> Result<Target, CommandError> {
 }
 
 impl DeployedStack {
-    /// The name of the stack.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -60,7 +56,6 @@ impl DeployedStack {
         })
     }
 
-    /// All outputs.
     pub fn outputs(&self) -> Vec<(String, String)> {
         let text = |text: Option<&str>| text.map(str::to_owned);
         let outputs = self.described.outputs().iter();

@@ -48,7 +48,6 @@ pub struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// The `params` member of the job.
     fn params(&self) -> Result<Map<String, Value>, CommandError> {
         let mut params = Map::from_iter([("dataset".to_owned(), self.dataset.as_str().into())]);
         if let Some(format) = self.format {

@@ -20,7 +20,6 @@ pub async fn interrupted() {
     }
 }
 
-/// The exit code of an interrupted command.
 pub fn exit_code() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }

@@ -79,13 +79,11 @@ async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec
     Ok(jobs)
 }
 
-/// The words of a status.
 fn status_parser() -> impl TypedValueParser<Value = Status> {
     PossibleValuesParser::new(Status::ALL.map(Status::as_str))
         .map(|word| Status::parse(&word).expect("one of the possible values"))
 }
 
-/// The words of an outcome.
 fn outcome_parser() -> impl TypedValueParser<Value = JobOutcome> {
     PossibleValuesParser::new(JobOutcome::ALL.map(JobOutcome::as_str))
         .map(|word| JobOutcome::parse(&word).expect("one of the possible values"))

@@ -18,7 +18,7 @@ use crate::download::Folder;
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
 
-/// How far a command is with its job.
+/// Progress of a command with its job.
 #[derive(Default)]
 pub(super) struct Stage {
     /// The request to create the job was sent: the job may exist.
@@ -84,13 +84,9 @@ impl LifecycleArgs {
 
 /// What all steps need.
 pub(super) struct JobRun<'a> {
-    /// Where the job is.
     pub connection: &'a Connection,
-    /// When to give up.
     pub patience: &'a PatienceArgs,
-    /// Whether the output is JSON.
     pub json: bool,
-    /// How far the command is.
     pub stage: &'a Stage,
 }
 

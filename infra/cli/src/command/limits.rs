@@ -66,7 +66,6 @@ pub struct PriorityArgs {
     pub priority: Option<Priority>,
 }
 
-/// The words of a priority.
 fn priority_parser() -> impl TypedValueParser<Value = Priority> {
     PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
         .map(|word| Priority::parse(&word).expect("one of the possible values"))

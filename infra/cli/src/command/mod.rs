@@ -60,10 +60,8 @@ use crate::upload::UploadError;
 
 use connection::Connection;
 
-/// Failed rows shown after a job.
 const FAILED_ROWS_SHOWN: usize = 10;
 
-/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The arguments contradict each other. clap does not detect these cases.
@@ -72,25 +70,19 @@ pub enum CommandError {
     /// A file named in the arguments cannot be used.
     #[error("cannot use `{}`: {reason}", .path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// The reason.
         #[source]
         reason: Box<dyn Error + Send + Sync>,
     },
-    /// A call of the API failed.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The file could not be stored.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// A result could not be fetched.
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// A job that has not ended has no results.
     #[error("{source}\nTo follow it to its end: {watch_command}")]
     NotEnded {
-        /// The API's refusal.
         #[source]
         source: ApiError,
         /// The command that follows the job.
@@ -99,30 +91,22 @@ pub enum CommandError {
     /// The job was not followed to its end.
     #[error("{source}\nLook at it again: {watch_command}")]
     Follow {
-        /// Why not.
         #[source]
         source: FollowError,
         /// The command that shows the job.
         watch_command: String,
     },
-    /// The local stack could not be used.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// There is no login.
     #[error(transparent)]
     Login(#[from] LoginError),
-    /// A benchmark has no result.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// A call of AWS failed.
     #[error(transparent)]
     Aws(#[from] CallFailed),
-    /// The port cannot be served.
     #[error("cannot serve port {port} of 127.0.0.1: {source}; --port chooses another one, 0 any free one")]
     Port {
-        /// The port.
         port: u16,
-        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -195,7 +179,6 @@ fn print(text: &str) -> Result<(), CommandError> {
     terminal::print(text).map_err(CommandError::Output)
 }
 
-/// Writes a line of JSON.
 fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
     let line = serde_json::to_string(value).expect("the API's types are JSON");
     print(&(line + "\n"))

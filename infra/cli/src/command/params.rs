@@ -21,7 +21,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// The media type of such a file.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Csv => CSV,

@@ -116,7 +116,6 @@ pub(super) struct Fetched {
     files: Vec<FetchedFile>,
 }
 
-/// A fetched result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FetchedFile {

@@ -97,7 +97,6 @@ enum Source {
     Upload(FileGuid),
     /// Rows that are sent with the request.
     Items(Vec<Map<String, Value>>),
-    /// Nothing.
     None,
 }
 

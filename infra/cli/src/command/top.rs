@@ -37,7 +37,6 @@ pub struct TopArgs {
 enum News {
     /// A key was pressed, or the terminal has another size.
     Terminal(Event),
-    /// A look at the stack.
     Look(Box<Result<Snapshot, String>>),
     /// No key can be read any more.
     Deaf(std::io::Error),

@@ -12,12 +12,10 @@ use crate::progress::Progress;
 use crate::template::Template;
 use crate::terminal;
 
-/// Parallel package uploads.
 const PARALLEL_UPLOADS: usize = 3;
 
 /// The bucket of a deployment's artifacts.
 pub(super) struct Bucket {
-    /// Its name.
     pub(super) name: String,
     /// The account that must own it. Bucket names are global, so another account may own this name.
     owner: String,

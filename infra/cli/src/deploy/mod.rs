@@ -28,14 +28,11 @@ const AWS_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The same for an emulator. The embedded one needs a second, LocalStack up to some minutes.
 const EMULATOR_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// A deployment.
 #[derive(Debug)]
 pub struct Deployment<'a> {
     /// The name of the stack. The names of its functions begin with it.
     pub stack_name: &'a str,
-    /// The template of the repository.
     pub template: Template,
-    /// The functions' packages.
     pub packages: Vec<Package>,
     /// Parameters to set. The others keep the value of the stack or get the template's default.
     pub parameters: BTreeMap<String, String>,
@@ -43,14 +40,11 @@ pub struct Deployment<'a> {
     pub artifacts_bucket: Option<String>,
 }
 
-/// A deployed stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployed {
-    /// The template's outputs.
     pub outputs: BTreeMap<String, String>,
     /// The current values of all parameters.
     pub parameters: BTreeMap<String, String>,
-    /// Whether anything had to be changed.
     pub changed: bool,
 }
 
@@ -70,22 +64,16 @@ impl Deployed {
     }
 }
 
-/// Error of a deployment.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// The template cannot be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The template has no such parameter.
     #[error("the template has no parameter {0}")]
     UnknownParameter(String),
-    /// The parameter `JobTypes` is invalid.
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
-    /// The parameter `OwnerPriorities` is invalid.
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
-    /// No AWS region is configured.
     #[error(transparent)]
     NoRegion(#[from] NoRegion),
     /// A call failed after all retries.
@@ -93,20 +81,14 @@ pub enum DeployError {
     Call(#[from] CallFailed),
     /// CloudFormation refused the template or the parameters. Nothing was changed.
     #[error("CloudFormation refuses the template: {reason}")]
-    Refused {
-        /// The reason given by CloudFormation.
-        reason: String,
-    },
+    Refused { reason: String },
     /// A resource could not be created or changed. Everything was rolled back.
     #[error("{resource} ({kind}) failed: {reason}; the stack {stack} is now {status}")]
     ResourceFailed {
-        /// The stack.
         stack: String,
         /// The resource's name in the template.
         resource: String,
-        /// Its type.
         kind: String,
-        /// The reason given by CloudFormation.
         reason: String,
         /// The final status of the stack.
         status: String,
@@ -114,11 +96,9 @@ pub enum DeployError {
     /// The stack failed, and no resource event gives the reason.
     #[error("the stack {stack} ended as {status}: {reason}")]
     StackFailed {
-        /// The stack.
         stack: String,
         /// The final status.
         status: String,
-        /// The reason given by CloudFormation.
         reason: String,
     },
     /// The stack is deployed, but the HTTP API of the template is not there.
@@ -137,20 +117,13 @@ pub enum DeployError {
     Unhealthy(#[source] ApiError),
     /// Another change of the stack is in progress.
     #[error("the stack {stack} is being changed ({status}); try again when that is done")]
-    Busy {
-        /// The stack.
-        stack: String,
-        /// Its status.
-        status: String,
-    },
+    Busy { stack: String, status: String },
     /// The timeout has passed. The change may still finish; the stack's events show it.
     #[error("the stack {stack} is still {status} after {} s", .after.as_secs())]
     TooSlow {
-        /// The stack.
         stack: String,
-        /// Its status.
         status: String,
-        /// How long this command waited.
+        /// Time this command waited.
         after: Duration,
     },
 }

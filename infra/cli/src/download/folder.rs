@@ -22,7 +22,6 @@ pub struct Folder {
 /// The destination of one result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// The file.
     pub path: PathBuf,
     /// Whether an existing file is replaced.
     pub replace: bool,
@@ -34,7 +33,6 @@ impl Destination {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Its folder.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }

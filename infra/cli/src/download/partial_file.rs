@@ -44,7 +44,6 @@ impl PartialFile {
         self.checksum.finalize()
     }
 
-    /// Adds bytes at the end.
     pub async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await?;
         self.checksum.update(bytes);

@@ -24,7 +24,6 @@ pub struct ResultSource<'a> {
     stall_limit: Duration,
 }
 
-/// A failed attempt.
 struct Failure {
     error: DownloadError,
     remedy: Remedy,
@@ -51,12 +50,10 @@ impl Failure {
 }
 
 impl<'a> ResultSource<'a> {
-    /// The results of a job of `api`.
     pub fn new(api: &'a ApiClient, job_guid: JobGuid) -> Self {
         Self { api, job_guid, stall_limit: STALL_LIMIT }
     }
 
-    /// The same source with another stall timeout.
     pub fn with_stall_limit(self, stall_limit: Duration) -> Self {
         Self { stall_limit, ..self }
     }

@@ -28,7 +28,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait, whatever the API asks for: a person is watching.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a live connection may be silent before the API is asked, too: nothing depends on the messages alone.
+/// Maximum silence of a live connection before the API is asked, too: nothing depends on the messages alone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// A job without progress for this long is reported once.
@@ -57,9 +57,7 @@ pub enum FollowError {
     /// The API has not answered for too long.
     #[error("no answer about job {job_guid} for {}: {source}", span(*.unanswered))]
     Unanswered {
-        /// The job.
         job_guid: JobGuid,
-        /// How long.
         unanswered: Duration,
         /// The latest failure.
         #[source]
@@ -68,9 +66,7 @@ pub enum FollowError {
     /// The API refuses to show the job.
     #[error("cannot follow job {job_guid}: {source}")]
     Refused {
-        /// The job.
         job_guid: JobGuid,
-        /// The refusal.
         #[source]
         source: ApiError,
     },
@@ -79,14 +75,7 @@ pub enum FollowError {
         "job {job_guid} is {} and has not moved for {}: its functions may be gone",
         .status.as_str(), span(*.unchanged)
     )]
-    Unchanged {
-        /// The job.
-        job_guid: JobGuid,
-        /// Its status.
-        status: Status,
-        /// How long.
-        unchanged: Duration,
-    },
+    Unchanged { job_guid: JobGuid, status: Status, unchanged: Duration },
 }
 
 /// Receives the observed states of a job.

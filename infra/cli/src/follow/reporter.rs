@@ -16,7 +16,6 @@ use crate::upload::SourceFile;
 /// Shortest time between two lines, except for a new status.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The form of the output.
 enum Form {
     /// A bar on standard error, which is a terminal.
     Bar(ProgressBar),
@@ -164,7 +163,6 @@ impl Observer for Reporter {
     }
 }
 
-/// The direction of a transfer.
 #[derive(Clone, Copy)]
 enum Direction {
     Up,
@@ -195,7 +193,7 @@ impl Direction {
     }
 }
 
-/// How fast bytes are stored, from what the storage has confirmed in this run.
+/// Speed at which bytes are stored, from what the storage has confirmed in this run.
 struct Pace {
     size: u64,
     begun: Option<(Instant, u64)>,

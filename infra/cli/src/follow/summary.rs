@@ -23,7 +23,6 @@ const RAW_MIN_WIDTH: usize = 8;
 /// The result of an ended job, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every item succeeded.
     AllSucceeded,
     /// The job completed; some items did not succeed.
     SomeFailed,
@@ -83,7 +82,6 @@ pub fn status_word(job: &JobView) -> String {
 pub struct Details<'a> {
     /// The file's name at its upload, for a job that does not have it in its metadata.
     pub uploaded_as: Option<&'a str>,
-    /// The job's params.
     pub params: Option<&'a Map<String, Value>>,
 }
 

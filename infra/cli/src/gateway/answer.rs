@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const CONNECTION_HEADERS: [HeaderName; 7] =
     [CONNECTION, CONTENT_LENGTH, HeaderName::from_static("keep-alive"), TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// What a function returns to an HTTP API.
+/// Answer of a function to an HTTP API.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FunctionAnswer {

@@ -35,7 +35,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest body, as API Gateway allows an HTTP API. Lambda's limit of 6 MB for an event may be reached before.
 pub const BODY_MAX_BYTES: usize = 10 * 1024 * 1024;
 
-/// How long the claims made for an owner are valid: longer than a request.
+/// Validity of the claims made for an owner: longer than a request.
 const CLAIMS_SECONDS: i64 = 300;
 
 /// Invokes the functions of a stack for requests to its API.
@@ -55,53 +55,36 @@ pub struct Gateway {
 )]
 pub struct BadToken;
 
-/// Error of an invocation.
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
-    /// The stack has no such function.
     #[error("there is no function {function} at {place}: check --stack-name, and that the stack is deployed")]
     NoFunction {
-        /// The function's name.
         function: String,
         /// The endpoint, or `AWS`.
         place: String,
     },
-    /// Too many invocations at the same time.
     #[error("{function} is throttled: too many requests at the same time")]
-    Throttled {
-        /// The function's name.
-        function: String,
-    },
-    /// The event is longer than Lambda accepts.
+    Throttled { function: String },
     #[error("the request is longer than Lambda accepts (6 MB): announce the file instead of sending it in the body")]
     TooLarge,
-    /// No answer in time.
     #[error("{function} gave no answer within {} s", ANSWER_TIMEOUT.as_secs())]
-    TimedOut {
-        /// The function's name.
-        function: String,
-    },
+    TimedOut { function: String },
     /// The function threw an error or died.
     #[error("{function} failed: {reason}; its log has the cause")]
     Failed {
-        /// The function's name.
         function: String,
-        /// What Lambda reports.
+        /// Lambda's report.
         reason: String,
     },
     /// The function's answer is not an HTTP response.
     #[error("{function} gave an answer that is not an HTTP response: {source}")]
     NoResponse {
-        /// The function's name.
         function: String,
-        /// What is wrong with it.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Lambda cannot be called.
     #[error("cannot invoke {function} at {place}: {reason}")]
     Call {
-        /// The function's name.
         function: String,
         /// The endpoint, or `AWS`.
         place: String,

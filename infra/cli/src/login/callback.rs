@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 /// The path of the redirect.
 const PATH: &str = "/callback";
 
-/// How long a browser may take to send its request.
+/// Maximum time for a browser to send its request.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for the redirect.
@@ -34,7 +34,6 @@ pub struct Callback {
 /// Why the provider's redirect has no code.
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// The provider refused.
     #[error("the issuer refused the login: {0}")]
     Refused(String),
     /// No connection can be accepted any more.
@@ -54,7 +53,7 @@ impl Callback {
         Ok(Self { listener, url: url.parse().expect("a URL") })
     }
 
-    /// Where the provider is to redirect to.
+    /// Address the provider redirects to.
     pub const fn url(&self) -> &Url {
         &self.url
     }

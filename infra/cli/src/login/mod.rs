@@ -17,10 +17,9 @@ pub use tokens::{Login, Logins};
 use callback::{Callback, CallbackError};
 use provider::{Answered, Provider, ProviderError, client, send};
 
-/// How long a person may take to log in.
+/// Maximum time for a person to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Where and as what to log in.
 #[derive(Debug, Clone)]
 pub struct LoginRequest {
     /// The issuer's URL, as in the template parameter `JwtIssuer`.
@@ -35,42 +34,31 @@ pub struct LoginRequest {
     pub port: u16,
 }
 
-/// Why there is no login.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// The provider cannot be used.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The redirect cannot be received.
     #[error("cannot receive the redirect on port {port} of 127.0.0.1: {source}; --port chooses another one")]
     Port {
-        /// The port.
         port: u16,
-        /// The operating system's error.
         #[source]
         source: io::Error,
     },
     /// The provider sent the person back without a code.
     #[error(transparent)]
     Callback(#[from] CallbackError),
-    /// Nobody logged in.
     #[error("nobody logged in within {} minutes", LOGIN_TIMEOUT.as_secs() / 60)]
     TimedOut,
     /// The tokens cannot be kept.
     #[error("cannot use `{}`: {source}", .path.display())]
     Store {
-        /// The file.
         path: std::path::PathBuf,
-        /// The operating system's error.
         #[source]
         source: io::Error,
     },
     /// The token has expired, and the provider gave nothing to renew it with.
     #[error("the login for {api} has expired; log in again: rowmill login --url {api}")]
-    Expired {
-        /// The API.
-        api: String,
-    },
+    Expired { api: String },
 }
 
 /// Logs in. `open` shows the provider's page to the person.

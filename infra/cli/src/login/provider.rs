@@ -17,10 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::address::{is_http, is_loopback};
 use crate::api::{ApiError, http_client};
 
-/// The longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest answer, in bytes.
 const ANSWER_MAX_BYTES: usize = 1024 * 1024;
 
 /// What a provider says of itself: the parts of its discovery document that matter here.
@@ -34,7 +32,6 @@ pub struct Provider {
     pub token_endpoint: Url,
 }
 
-/// Why a provider cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// It is not at a usable address.
@@ -42,18 +39,11 @@ pub enum ProviderError {
     Address {
         /// The issuer, or an endpoint of it.
         issuer: String,
-        /// Why.
         reason: String,
     },
     /// It did not answer as a provider does.
     #[error("the issuer {issuer} did not answer as an OpenID provider: {reason}")]
-    Answer {
-        /// The issuer.
-        issuer: String,
-        /// Why.
-        reason: String,
-    },
-    /// It could not be reached.
+    Answer { issuer: String, reason: String },
     #[error("the issuer cannot be reached")]
     Unreachable(#[source] SendError),
 }
@@ -128,9 +118,8 @@ pub type TokenAnswer = StandardTokenResponse<IdToken, BasicTokenType>;
 pub struct Answered {
     /// The token for the API.
     pub token: String,
-    /// How long it is valid, if the provider said so.
+    /// Its lifetime, if the provider said so.
     pub lifetime: Option<Duration>,
-    /// The token that gets the next one.
     pub refresh_token: Option<String>,
 }
 
@@ -172,16 +161,13 @@ pub fn client(id: &str) -> OidcClient {
 /// Why a request to a provider has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The address cannot be called.
     #[error("not an address: {0}")]
     Address(String),
     /// There is no HTTP client for it.
     #[error(transparent)]
     Client(#[from] ApiError),
-    /// It did not answer.
     #[error("no answer")]
     Lost(#[source] reqwest::Error),
-    /// The answer is too long.
     #[error("its answer has more than {ANSWER_MAX_BYTES} bytes")]
     TooLong,
 }

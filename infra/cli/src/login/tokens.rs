@@ -18,14 +18,12 @@ use super::{LoginError, renew};
 /// The file below the user's configuration folder.
 const FILE: &str = "rowmill/logins.json";
 
-/// How long before its end a token is renewed, so that it does not expire on its way.
+/// Time before its end at which a token is renewed, so that it does not expire on its way.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
-/// A login at a provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Login {
-    /// The provider.
     pub issuer: String,
     /// The client that it knows this command as.
     pub client_id: String,
@@ -34,7 +32,6 @@ pub struct Login {
     /// When the token expires, if the provider said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What gets the next token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
 }
@@ -63,7 +60,6 @@ impl Login {
     }
 }
 
-/// The stored logins.
 #[derive(Debug, Clone)]
 pub struct Logins {
     path: PathBuf,

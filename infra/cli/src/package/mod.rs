@@ -65,7 +65,6 @@ pub enum Compiler {
 pub struct Binary {
     /// Name of the package and of its binary.
     pub package: String,
-    /// The executable.
     pub path: PathBuf,
 }
 
@@ -79,13 +78,10 @@ pub struct Package {
     executable: Vec<u8>,
 }
 
-/// Why the functions could not be packaged.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// cargo cannot be started.
     #[error("cannot start cargo")]
     NoCargo(#[source] std::io::Error),
-    /// cargo-lambda is not installed.
     #[error(
         "cargo-lambda is not installed; deploying to AWS needs it to build for Lambda's image\n\
          install it with one of\n  pip3 install cargo-lambda\n  brew install cargo-lambda/tap/cargo-lambda\n  \
@@ -98,12 +94,9 @@ pub enum PackageError {
     /// cargo succeeded, but did not report the binary.
     #[error("cargo built no binary `{0}`")]
     Missing(String),
-    /// An executable cannot be read.
     #[error("cannot read {}", .path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },

@@ -10,7 +10,6 @@ use tokio::process::Command;
 use super::FileLock;
 use crate::progress::Progress;
 
-/// The oldest supported Python version.
 const PYTHON_MIN: (u32, u32) = (3, 10);
 
 /// Timeout of an installation step, for slow networks.
@@ -19,34 +18,24 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 /// Error of the installation.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
-    /// Python is not installed.
     #[error("the local stack needs Python 3.10 or newer, and there is no python3 on the PATH")]
     NoPython,
-    /// Python is too old.
     #[error("the local stack needs Python 3.10 or newer, and python3 is {0}")]
     OldPython(String),
-    /// A step of the installation failed.
     #[error("cannot {step}:\n{output}{hint}")]
     Step {
         /// The step, as a verb with its object.
         step: &'static str,
-        /// The output of the program.
         output: String,
-        /// A hint for the user.
         hint: &'static str,
     },
     /// A step of the installation exceeded its timeout.
     #[error("cannot {step}: not finished after {} s", INSTALL_LIMIT.as_secs())]
-    TooSlow {
-        /// The step.
-        step: &'static str,
-    },
+    TooSlow { step: &'static str },
     /// A file of the environment cannot be used.
     #[error("cannot use {}", .path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },

@@ -48,7 +48,6 @@ pub enum StackError {
     /// The current folder is not in a checkout of Rowmill.
     #[error("no template.yaml with infra/local beside it here or in a folder above: run this inside the repository")]
     NoWorkspace,
-    /// Lambda does not support this machine's architecture.
     #[error("the local stack runs on arm64 and x86_64, and this machine is {0}")]
     UnknownArchitecture(&'static str),
     /// An executable is given for an unknown function.
@@ -59,26 +58,20 @@ pub enum StackError {
     State {
         /// The file or folder.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
-    /// `stack.json` cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The emulator cannot be installed.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
     /// The emulator does not start or does not stop.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The template cannot be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The functions do not build.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// The template does not deploy.
     #[error(transparent)]
     Deploy(#[from] DeployError),
     /// Everything is deployed, but the API does not work.
@@ -87,7 +80,6 @@ pub enum StackError {
         /// Its answer, or the error.
         #[source]
         error: ApiError,
-        /// Folder of the functions' logs.
         logs: PathBuf,
     },
     /// No stack of this state folder is running.
@@ -172,7 +164,6 @@ pub fn job_page_url(api_url: &str, job: JobGuid) -> String {
     format!("{}#/jobs/{job}", page_url(api_url))
 }
 
-/// A gateway to the stack's functions.
 pub async fn gateway(record: &Record) -> Gateway {
     let target = Target::Emulator { endpoint_url: record.endpoint.clone() };
     Gateway::connect(&target, STACK_NAME).await

@@ -68,7 +68,6 @@ impl StackOptions {
         Ok(Self::for_workspace(workspace))
     }
 
-    /// The options for a workspace.
     pub fn for_workspace(workspace: &Path) -> Self {
         Self {
             workspace: workspace.to_owned(),

@@ -28,18 +28,14 @@ const LOG_TAIL_LINES: usize = 8;
 /// Error of starting or stopping the emulator.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It cannot be started.
     #[error("cannot start the emulator")]
     Start(#[source] std::io::Error),
-    /// It ended immediately.
     #[error("the emulator ended during its start ({status}):\n{log}")]
     Ended {
-        /// Its exit status.
         status: String,
         /// The end of its log.
         log: String,
     },
-    /// It runs, but does not answer.
     #[error("the emulator does not answer after {} s:\n{log}", START_LIMIT.as_secs())]
     Silent {
         /// The end of its log.
@@ -53,7 +49,6 @@ pub enum ProcessError {
 /// The health of a recorded emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It runs and answers.
     Answering,
     /// It runs, but does not answer.
     Silent,
@@ -74,11 +69,9 @@ pub struct EmulatorProcess {
 pub(super) struct Launch<'a> {
     /// The Python of its environment.
     pub(super) python: &'a Path,
-    /// The launcher script.
     pub(super) launcher: &'a Path,
     /// Folder of its logs and scratch files.
     pub(super) state_dir: &'a Path,
-    /// Name of the stack with its functions.
     pub(super) stack_name: &'a str,
     /// The AWS endpoint of the functions, if not the emulator itself.
     pub(super) functions_endpoint: Option<&'a FunctionsEndpoint>,

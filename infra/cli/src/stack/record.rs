@@ -18,28 +18,21 @@ pub struct Record {
     pub arguments: Vec<String>,
     /// The API's base URL. `None` before the first deployment, and if the stack has no HTTP API.
     pub api_url: Option<String>,
-    /// The template's outputs.
     pub outputs: BTreeMap<String, String>,
 }
 
-/// Error of reading or writing the record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file cannot be read or written.
     #[error("cannot use {}", .path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
     /// The file is not a valid record, for example that of another version.
     #[error("{} is damaged; remove it and stop its emulator", .path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// The reason.
         #[source]
         source: serde_json::Error,
     },

@@ -20,7 +20,6 @@ const JOBS_LEAST: u16 = 4;
 /// The border and the heading of the queues.
 const QUEUES_FRAME: u16 = 3;
 
-/// What the screen shows.
 #[derive(Debug, Default)]
 pub struct Screen {
     snapshot: Option<Snapshot>,
@@ -67,7 +66,6 @@ impl Screen {
         true
     }
 
-    /// Draws the screen.
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let Some(snapshot) = &self.snapshot else {
             let reason = self.failure.as_deref().unwrap_or("Reading the stack...");

@@ -17,23 +17,21 @@ use jiff::Timestamp;
 use rowmill_api::ids::{JobGuid, Owner};
 use rowmill_api::job::JobView;
 
-/// How many jobs are shown: the newest of the active ones.
+/// Number of jobs shown: the newest of the active ones.
 pub const JOBS_SHOWN: usize = 20;
 
 /// A stack at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// The stack's name.
     pub stack: String,
-    /// When it was taken.
     pub at: Timestamp,
     /// The queues, those with readers first.
     pub queues: Vec<Queue>,
-    /// How many jobs are active, of all owners.
+    /// Number of active jobs, of all owners.
     pub active: usize,
     /// The newest active jobs, at most [`JOBS_SHOWN`].
     pub jobs: Vec<ActiveJob>,
-    /// What CloudWatch has counted; none if the stack has no metrics, as a local one.
+    /// Counts of CloudWatch; `None` if the stack has no metrics, as a local one.
     pub counted: Option<Counted>,
 }
 
@@ -42,29 +40,23 @@ pub struct Snapshot {
 pub struct Queue {
     /// Its name in the template, without the word queue.
     pub name: String,
-    /// Messages that wait.
     pub waiting: u64,
-    /// Messages in flight.
     pub in_flight: u64,
     /// The age of the oldest message, where it is known.
     pub oldest: Option<Duration>,
 }
 
 impl Queue {
-    /// Whether it holds dead letters.
     pub fn is_dead_letter_queue(&self) -> bool {
         self.name.ends_with("DeadLetter")
     }
 }
 
-/// An active job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActiveJob {
-    /// Its name.
     pub job_guid: JobGuid,
-    /// Its owner.
     pub owner: Owner,
-    /// What the API says of it; none if it could not be asked.
+    /// Its view in the API; `None` if the API could not be asked.
     pub view: Option<JobView>,
 }
 

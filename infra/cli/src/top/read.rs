@@ -17,13 +17,12 @@ use crate::api::ApiClient;
 use crate::aws::{Aws, CallFailed, failed};
 use crate::gateway::Gateway;
 
-/// How often CloudWatch is asked: its metrics have a value a minute, and each value that is read costs.
+/// Interval of the requests to CloudWatch: its metrics have a value a minute, and each value that is read costs.
 const CLOUDWATCH_EVERY: Duration = Duration::from_secs(60);
 
-/// How long CloudWatch may take to answer.
 const CLOUDWATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one job may take to answer: the queues must be seen also when the API is down.
+/// Timeout of the request for one job: the queues must be seen also when the API is down.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time over which metrics are summed up.
@@ -36,13 +35,10 @@ pub const DIMENSION: &str = "stack";
 
 /// Where a stack is, and how to look at it.
 pub struct Reader {
-    /// The clients of its account.
     pub aws: Aws,
-    /// The stack's name.
     pub stack: String,
     /// The URL of each queue by its name, those with readers first.
     pub queues: Vec<(String, String)>,
-    /// The jobs table.
     pub jobs_table: String,
     /// Invokes `job-status` in the name of the owners.
     pub gateway: Gateway,
@@ -51,7 +47,6 @@ pub struct Reader {
     cached: Option<(Instant, Option<FromCloudWatch>)>,
 }
 
-/// What CloudWatch knows.
 #[derive(Debug, Clone)]
 struct FromCloudWatch {
     counted: Counted,

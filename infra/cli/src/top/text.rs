@@ -8,22 +8,18 @@ use jiff::Timestamp;
 use super::{ActiveJob, Queue, REFUSALS, Rates, Snapshot};
 use crate::terminal::{count, cut, span, table};
 
-/// What stands for something that is not known.
+/// Stands for something that is not known.
 const UNKNOWN: &str = "–";
 
-/// The heading of the queues.
 pub const QUEUE_COLUMNS: [&str; 4] = ["queue", "waiting", "in flight", "oldest"];
 
-/// The heading of the jobs.
 pub const JOB_COLUMNS: [&str; 9] = ["job", "owner", "type", "priority", "status", "done", "items", "failed", "age"];
 
-/// The cells of a queue.
 pub fn queue_cells(queue: &Queue) -> [String; 4] {
     let oldest = queue.oldest.map_or_else(|| UNKNOWN.to_owned(), span);
     [queue.name.clone(), count(queue.waiting), count(queue.in_flight), oldest]
 }
 
-/// The cells of a job.
 pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 9] {
     let (guid, owner) = (job.job_guid.to_string(), cut(&job.owner.0, 20));
     let Some(view) = &job.view else {
@@ -48,13 +44,11 @@ pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 9] {
     ]
 }
 
-/// The rates in one line.
 pub fn rates_line(rates: Rates) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
     format!("{} items/s, {} jobs ended/s", rate(rates.items), rate(rates.jobs))
 }
 
-/// The refusals in one line.
 pub fn refusals_line(snapshot: &Snapshot) -> String {
     let Some(counted) = &snapshot.counted else { return UNKNOWN.to_owned() };
     let of = |(metric, name): (&str, &str)| format!("{name} {:.0}", counted.sum(metric));

@@ -19,7 +19,6 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// A regular, readable file, as it was when the upload began.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its name without folders.
     pub name: String,
@@ -27,7 +26,6 @@ pub struct SourceFile {
     pub size: u64,
     /// When it was last changed, if the system says so.
     pub modified: Option<SystemTime>,
-    /// Its media type.
     pub content_type: &'static str,
 }
 
@@ -129,19 +127,14 @@ impl SourceFile {
 
 const OCTET_STREAM: &str = "application/octet-stream";
 
-/// Media type of comma-separated values.
 pub const CSV: &str = "text/csv";
 
-/// Media type of JSON Lines.
 pub const JSON_LINES: &str = "application/x-ndjson";
 
-/// Media type of tab-separated values.
 const TAB_SEPARATED: &str = "text/tab-separated-values";
 
-/// Media type of an Excel workbook.
 pub const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
-/// Media type of a Parquet file.
 pub const PARQUET: &str = "application/vnd.apache.parquet";
 
 /// The media type of the stored bytes: that of the compression for `rows.csv.gz`. The name tells the format inside.

@@ -30,38 +30,26 @@ const DIRECT_MAX_BYTES: u64 = 1024 * 1024;
 /// Above this size the API requires parts and accepts no checksum of the whole file, so none is computed.
 const CHECKSUM_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Error of an upload.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// The file does not exist.
     #[error("there is no file `{}`", .0.display())]
     Missing(PathBuf),
     /// A folder, a pipe or a device: it has no size to announce.
     #[error("`{}` is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// The file cannot be opened or read.
     #[error("cannot read `{}`: {source}", .path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The operating system's error.
         #[source]
         source: std::io::Error,
     },
     /// The file became shorter or longer during the upload.
     #[error("`{}` changed while it was being uploaded; nothing of it was used", .0.display())]
     Changed(PathBuf),
-    /// The API refused it.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The storage refused it.
     #[error("the storage refused the file: {reason} (HTTP {status})")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// The reason given by the storage.
-        reason: String,
-    },
+    Refused { status: u16, reason: String },
     /// The connection to the storage failed or broke.
     #[error("cannot reach the storage at {origin}: {}", crate::terminal::innermost(.source))]
     Unreachable {
@@ -77,14 +65,11 @@ pub enum UploadError {
     /// Some parts are stored, and the rest could not be sent.
     #[error("{source}\n{stored} of {size} bytes are stored. {}", how_to_go_on(*file_guid, *is_remembered))]
     Interrupted {
-        /// Why not.
         #[source]
         source: Box<UploadError>,
-        /// The upload.
         file_guid: FileGuid,
-        /// How many bytes are stored.
+        /// Number of stored bytes.
         stored: u64,
-        /// The length of the file.
         size: u64,
         /// Whether the same command would resume it.
         is_remembered: bool,
@@ -94,7 +79,6 @@ pub enum UploadError {
     Instructions(&'static str),
 }
 
-/// How a file was uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadMethod {
     /// In the body of the request.
@@ -105,12 +89,10 @@ pub enum UploadMethod {
     Multipart(usize),
 }
 
-/// A stored file.
 #[derive(Debug)]
 pub struct Stored {
     /// The upload as the API last described it.
     pub upload: Upload,
-    /// How it was stored.
     pub way: UploadMethod,
 }
 

@@ -20,7 +20,6 @@ use crate::progress::ByteProgress;
 /// Parallel parts: enough to use the bandwidth, few enough to keep the machine usable.
 const PARALLEL_PARTS: usize = 4;
 
-/// The parts of a file.
 pub struct Parts<'a> {
     file: &'a SourceFile,
     file_guid: FileGuid,
@@ -29,7 +28,7 @@ pub struct Parts<'a> {
     missing: Option<Vec<PartView>>,
     /// The first missing part behind those.
     next: Option<u32>,
-    /// How many bytes the storage has, as far as this is known.
+    /// Number of bytes the storage has, as far as this is known.
     stored: u64,
     sent: AtomicUsize,
 }
@@ -159,7 +158,7 @@ impl<'a> Parts<'a> {
         if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(worst)) }
     }
 
-    /// Where a part is in the file.
+    /// Byte range of a part in the file.
     fn range_of(&self, part: &PartView) -> Result<Range<u64>, UploadError> {
         let start = u64::from(part.part_number.saturating_sub(1)).checked_mul(self.part_size);
         let end = start.and_then(|start| Some(start.checked_add(part.size)?.min(self.file.size)));

@@ -21,7 +21,7 @@ use crate::login::private_folder;
 /// The folder below the user's folder for state.
 const FOLDER: &str = "rowmill/uploads";
 
-/// How long a file is kept. The longest life of an upload is shorter.
+/// Retention of a file. The longest life of an upload is shorter.
 const KEPT_FOR: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
 /// The begun uploads of a user.
@@ -57,7 +57,6 @@ impl RememberedUploads {
         Some(Self { folder: folder.join(FOLDER) })
     }
 
-    /// Those in this folder.
     pub const fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -113,7 +112,6 @@ impl RememberedUploads {
 }
 
 impl Remembered {
-    /// The upload that was begun.
     pub fn file_guid(&self) -> Option<FileGuid> {
         self.entry.as_ref().map(|entry| entry.file_guid)
     }

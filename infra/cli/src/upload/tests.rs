@@ -114,9 +114,8 @@ async fn a_refusal_of_the_storage_is_shown_without_the_signed_address() {
 /// A bucket and an API of uploads in parts of 1,000,000 bytes.
 #[derive(Default)]
 struct Multipart {
-    /// The bytes of the stored parts.
     stored: BTreeMap<u32, Vec<u8>>,
-    /// How many parts of each number were sent.
+    /// Number of sent parts by number.
     sent: BTreeMap<u32, usize>,
     announced: usize,
     size: usize,

@@ -24,7 +24,6 @@ pub struct Transfer {
     repeats_lost: bool,
 }
 
-/// A failed attempt.
 struct Failure {
     error: UploadError,
     transient: bool,
@@ -42,7 +41,6 @@ impl Failure {
 }
 
 impl Transfer {
-    /// A client of the storage at `url`.
     pub fn to(url: &str, retry: RetryPolicy) -> Result<Self, UploadError> {
         let http = http_client(&parse(url)?)?;
         Ok(Self { http, retry, stall_limit: STALL_LIMIT, repeats_lost: true })
@@ -55,7 +53,6 @@ impl Transfer {
         self
     }
 
-    /// The same client with another stall timeout.
     pub fn with_stall_limit(mut self, stall_limit: Duration) -> Self {
         self.stall_limit = stall_limit;
         self

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 /// A CSV file with known outcomes.
 pub struct StormFile {
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -31,7 +31,7 @@ mod file;
 /// The size of a storm.
 struct Size {
     rows: u64,
-    /// How many processes are killed while they work.
+    /// Number of processes killed while they work.
     kills: usize,
     /// For how many chunks the message is also sent as a dead letter.
     dead_letters: usize,

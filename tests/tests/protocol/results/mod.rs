@@ -81,7 +81,6 @@ async fn transform(world: &World, content_type: &str, file: Vec<u8>) -> JobGuid 
     world.create("transform", file, params).await.unwrap().job_guid
 }
 
-/// Imports this many rows into a dataset.
 async fn import(world: &World, dataset: &str, rows: u64) {
     let file = world.store_csv(files::plain_csv(rows)).await;
     world.create("import", file, json!({ "dataset": dataset, "key": "id" })).await.unwrap();

@@ -9,7 +9,7 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_formats::RANGE_BYTES;
 
-/// How many requests send the messages of a tally, 10 each.
+/// Number of requests that send the messages of a tally, 10 each.
 const SENDS_PER_TALLY: u64 = 7;
 
 /// To create, split and end a job without items.
@@ -43,10 +43,10 @@ const OUTPUT: Usage = Usage { s3_reads: 1, s3_writes: 1, ..Usage::NONE };
 /// For each chunk of a packed file: its text, which the splitter stores.
 const STORED: Usage = Usage { s3_writes: 1, ..Usage::NONE };
 
-/// What a thousand items of a type use.
+/// Usage of a thousand items of a type.
 struct PerThousand {
     usage: Usage,
-    /// How long a worker is busy with them.
+    /// Time a worker is busy with them.
     worker_ms: u64,
 }
 
@@ -62,19 +62,17 @@ const IMPORTED: PerThousand = PerThousand {
 /// From the creation to the first chunk, and from the last chunk to the end, in seconds.
 const AROUND_SECONDS: f64 = 0.2;
 
-/// How many bytes a splitter cuts in a second.
+/// Speed of a splitter.
 const SPLIT_BYTES_PER_SECOND: f64 = 100e6;
 
 /// The input of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// Its items.
     pub items: u64,
-    /// Its bytes.
     pub bytes: u64,
 }
 
-/// What a job would use and take.
+/// Expected usage and duration of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Estimate {
     pub chunks: u64,
@@ -85,9 +83,9 @@ pub struct Estimate {
 /// Who works on the chunks of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Workers {
-    /// How many chunks run at once, at most.
+    /// Maximum number of chunks that run at once.
     pub at_once: u64,
-    /// How many chunks an invocation has, at most.
+    /// Maximum number of chunks of an invocation.
     pub chunks_per_invocation: u64,
     /// Whether the job has `maxConcurrency`: then each chunk commits for itself.
     pub has_window: bool,

@@ -28,10 +28,10 @@ use crate::preview::shown::Shown;
 use crate::request::{CreateJobRequest, InvalidField, check};
 use crate::source::{DetectedSource, FirstText};
 
-/// How many rows are shown if the request does not say it.
+/// Default number of rows shown.
 const ROWS_DEFAULT: u32 = 20;
 
-/// How many rows are shown at most.
+/// Maximum number of rows shown.
 const ROWS_MAX: u32 = 100;
 
 /// How much of the text is read for the rows, in bytes: more than the longest record of the default limits.

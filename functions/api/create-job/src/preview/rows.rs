@@ -8,7 +8,7 @@ use rowmill_core::text::{CharsetHint, Chunk, ChunkCutter, ChunkLimits, Head, Pos
 use super::shown::Shown;
 use crate::source::FirstText;
 
-/// How many bytes are cut at once. Cutting stops when there are enough rows.
+/// Number of bytes cut at once. Cutting stops when there are enough rows.
 const CUT_BYTES: usize = 16 * 1024;
 
 /// The beginning of a text, and how it is read.

@@ -6,16 +6,16 @@ use rowmill_api::preview::{ColumnType, PreviewColumn, PreviewRow, RowProblem};
 use rowmill_core::text::{BadRecord, Cells, Record, common_type, type_of_cell, type_of_value};
 use serde_json::{Map, Value};
 
-/// How many bytes of JSON the columns and the rows may have together.
+/// Maximum size of the JSON of the columns and the rows together.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
-/// How many bytes of JSON the columns may have.
+/// Maximum size of the JSON of the columns.
 const COLUMNS_MAX_BYTES: usize = 64 * 1024;
 
-/// How many bytes of JSON a row may have. Its texts are cut off at fewer characters until it fits.
+/// Maximum size of the JSON of a row. Its texts are cut off at fewer characters until it fits.
 const ROW_MAX_BYTES: usize = 64 * 1024;
 
-/// How many columns are shown.
+/// Maximum number of columns shown.
 const COLUMNS_MAX: usize = 1000;
 
 /// Behind how many characters a text is cut off: the first number, or a later one if the row would be too long. With the last
@@ -26,9 +26,7 @@ const TEXT_CHARS: [usize; 4] = [1000, 200, 40, 8];
 pub struct Shown {
     /// The columns that are shown, with the types so far.
     pub columns: Vec<PreviewColumn>,
-    /// How many columns there are.
     pub column_count: u64,
-    /// The rows.
     pub rows: Vec<PreviewRow>,
     /// Whether these are all rows of the file.
     pub complete: bool,
@@ -38,7 +36,6 @@ pub struct Shown {
     /// Bytes of JSON that further columns may have, and the whole answer.
     columns_left: usize,
     left: usize,
-    /// Whether no further row fits.
     is_full: bool,
 }
 

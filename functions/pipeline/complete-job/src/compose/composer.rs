@@ -3,15 +3,12 @@ use std::sync::Arc;
 use rowmill_core::ports::{Clock, JobStore, MultipartObjects, Objects};
 use rowmill_formats::Limits;
 
-/// Composes results through these ports.
 pub struct Composer {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The upload, the objects that the job left, and the results.
     pub objects: Arc<dyn Objects>,
     /// Stores results that are longer than a part.
     pub multipart: Arc<dyn MultipartObjects>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// The most bytes of undispatched input that are copied.
     pub unprocessed_max_bytes: u64,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::writer::OpenFile;
 
-/// How far a composition is.
+/// Progress of a composition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Composition {
@@ -28,10 +28,9 @@ pub struct Composition {
     /// The bytes of the open file that are not stored in a part yet. They have an object of their own.
     #[serde(skip)]
     pub(super) tail: Bytes,
-    /// How many skipped rows were too long to be copied.
+    /// Number of skipped rows that were too long to be copied.
     #[serde(default)]
     pub(super) too_long: u64,
-    /// How often it was restarted.
     #[serde(default)]
     pub(super) restarts: u32,
 }

@@ -22,7 +22,6 @@ const AHEAD: ReadAhead = ReadAhead { range_bytes: 4 * 1024 * 1024, reads: 2 };
 pub struct InputText<'a> {
     /// The upload, and the text of chunks that are not a range of it.
     pub objects: &'a Arc<dyn Objects>,
-    /// The job's spec.
     pub spec: &'a Spec,
     /// The limits of a packed upload.
     pub packed: Limits,

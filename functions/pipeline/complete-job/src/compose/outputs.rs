@@ -8,7 +8,7 @@ use super::composition::Position;
 use super::step::{Composing, Step};
 use super::writer::OpenFile;
 
-/// How many outputs are written between two looks at the clock.
+/// Number of outputs written between two looks at the clock.
 const OUTPUTS_AT_ONCE: usize = 256;
 
 /// Writes the outputs after this row.

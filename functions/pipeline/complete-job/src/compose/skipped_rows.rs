@@ -16,7 +16,7 @@ pub(super) struct SkippedRows {
     pub after: u64,
 }
 
-/// How copying the skipped rows ended.
+/// Result of copying the skipped rows.
 enum Copied {
     Whole,
     OutOfTime,

@@ -22,7 +22,6 @@ pub(super) trait Step {
     async fn run(self, composing: &mut Composing<'_>) -> Result<Option<Position>, PortError>;
 }
 
-/// A composition in progress.
 pub(super) struct Composing<'a> {
     pub composer: &'a Composer,
     pub job: &'a Job,
@@ -43,7 +42,6 @@ impl<'a> Composing<'a> {
         StoredJob { jobs: &self.composer.jobs, objects: &self.composer.objects, job: self.job }
     }
 
-    /// The text of the upload.
     pub const fn input_text(&self) -> InputText<'a> {
         InputText { objects: &self.composer.objects, spec: self.spec, packed: self.composer.packed }
     }

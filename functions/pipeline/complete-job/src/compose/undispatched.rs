@@ -15,7 +15,7 @@ pub(super) struct Undispatched {
     pub offset: u64,
 }
 
-/// How copying the input ended.
+/// Result of copying the input.
 enum Copied {
     Whole,
     OutOfTime,

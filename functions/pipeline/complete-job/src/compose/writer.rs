@@ -28,37 +28,29 @@ const MEMBER_BYTES: usize = 1024 * 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenFile {
-    /// Its name.
     pub name: String,
     /// Its place among the results.
     pub kind: ResultKind,
-    /// Its media type.
     pub content_type: String,
-    /// Whether it is compressed.
     pub gzip: bool,
-    /// How many items it holds.
     pub items: u64,
     /// Its multipart upload, once it has more than a part.
     multipart: Option<Multipart>,
     /// The bytes that are stored.
     bytes: u64,
-    /// Their checksum.
     crc: u64,
 }
 
-/// The multipart upload of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Multipart {
     /// The name that the store gave it.
     id: String,
     /// The run that began it. Its id is in the key of the file.
     by: RunId,
-    /// The parts that are stored.
     parts: Vec<UploadedPart>,
 }
 
 impl OpenFile {
-    /// A file with nothing in it.
     pub const fn new(name: String, kind: ResultKind, content_type: String, gzip: bool) -> Self {
         Self { name, kind, content_type, gzip, items: 0, multipart: None, bytes: 0, crc: 0 }
     }
@@ -76,9 +68,7 @@ impl OpenFile {
 /// Where a run writes files.
 #[derive(Clone, Copy)]
 pub struct Destination<'a> {
-    /// The job.
     pub job_guid: JobGuid,
-    /// Its attempt.
     pub attempt: u32,
     /// The id of this run in the keys of the files that it stores. No other run, and no other try of this one, has it.
     pub run: RunId,
@@ -119,12 +109,10 @@ impl<'a> ResultWriter<'a> {
         keys::result_file(self.to.job_guid, self.to.attempt, &self.by().to_string(), &self.file.name)
     }
 
-    /// The file's name.
     pub fn name(&self) -> &str {
         &self.file.name
     }
 
-    /// Whether nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.file.bytes == 0 && self.tail.is_empty() && self.text.is_empty()
     }

@@ -11,7 +11,7 @@ use rowmill_core::ports::{ConnectionSender, PortError, SendError};
 
 use crate::denied::{denied, is_denied};
 
-/// How long a request may take. Those who send give up earlier; this ends the request.
+/// Timeout of a request. Those who send give up earlier; this ends the request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections of a WebSocket API.

@@ -10,17 +10,14 @@ use serde::de::DeserializeOwned;
 /// A row as DynamoDB stores it.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// A text attribute.
 pub fn text(value: impl ToString) -> AttributeValue {
     AttributeValue::S(value.to_string())
 }
 
-/// A number attribute.
 pub fn number(value: impl Into<i128>) -> AttributeValue {
     AttributeValue::N(value.into().to_string())
 }
 
-/// A binary attribute.
 pub fn binary(value: impl Into<Vec<u8>>) -> AttributeValue {
     AttributeValue::B(Blob::new(value))
 }
@@ -45,7 +42,6 @@ pub fn from_seconds(seconds: i64) -> Result<Timestamp, BoxError> {
     Ok(Timestamp::from_second(seconds)?)
 }
 
-/// Encodes a row.
 pub fn to_item(doing: &'static str, row: &impl Serialize) -> Result<Item, PortError> {
     serde_dynamo::to_item(row).map_err(|error| PortError::invalid(doing, error))
 }

@@ -23,7 +23,6 @@ pub struct DynamoDbBreakers {
 }
 
 impl DynamoDbBreakers {
-    /// The breakers in this admission table.
     pub const fn new(client: Client, admission_table: String) -> Self {
         Self { client, admission_table }
     }

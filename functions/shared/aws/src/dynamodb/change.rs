@@ -10,7 +10,6 @@ use super::job_store::job_row::{JOB_ROW, job_of_image};
 
 const DOING: &str = "reading a change of the jobs table";
 
-/// A change of a row.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct RowChange {
     dynamodb: Images,
@@ -32,7 +31,6 @@ struct Images {
 pub struct JobChange {
     /// The job before; none if it was created.
     pub before: Option<Job>,
-    /// The job after.
     pub after: Job,
 }
 

@@ -40,7 +40,6 @@ const UNSUBSCRIBE: Update = Update {
 };
 
 impl DynamoDbLive {
-    /// The connections in this table.
     pub const fn new(client: Client, table: String) -> Self {
         Self { client, table }
     }
@@ -75,7 +74,6 @@ impl DynamoDbLive {
     }
 }
 
-/// A row of the table.
 enum Row<'a> {
     Ticket(&'a TicketDigest, &'a Owner),
     /// Whose connection it is.

@@ -50,7 +50,6 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// The statements for this table.
     pub fn of(table: &str) -> Self {
         Self {
             insert: format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}}"),

@@ -37,7 +37,6 @@ pub struct DynamoDbRecordStore {
 }
 
 impl DynamoDbRecordStore {
-    /// The store in this table.
     pub fn new(client: Client, table: String) -> Self {
         Self { client, statements: Statements::of(&table), table, records_exist: AtomicBool::new(false) }
     }

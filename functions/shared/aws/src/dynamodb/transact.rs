@@ -12,7 +12,6 @@ use crate::retry::Backoff;
 
 /// The result of a transaction.
 pub enum Transacted {
-    /// All of it was applied.
     Applied,
     /// Nothing was applied. Holds the reason of each item; no reason is a temporary one.
     Refused(Vec<CancellationReason>),
@@ -50,9 +49,7 @@ pub fn condition_failed(reason: &CancellationReason) -> bool {
 
 /// An update of one row as an item of a transaction. If its condition fails, the reason holds the current row.
 pub struct RowUpdate<'a> {
-    /// The table of the row.
     pub table: &'a str,
-    /// The key of the row.
     pub key: Item,
     /// The update expression.
     pub change: &'a str,

@@ -10,7 +10,6 @@ use super::attributes::{expiry_seconds, from_item, from_millis, from_seconds, te
 use super::errors::{past_conflicts, port_error};
 use super::write::{Update, put_if_absent};
 
-/// The uploads table in DynamoDB.
 #[derive(Clone, Debug)]
 pub struct DynamoDbUploadStore {
     client: Client,
@@ -18,7 +17,6 @@ pub struct DynamoDbUploadStore {
 }
 
 impl DynamoDbUploadStore {
-    /// The store in this table.
     pub const fn new(client: Client, table: String) -> Self {
         Self { client, table }
     }

@@ -9,7 +9,6 @@ use super::errors::{past_conflicts, port_error};
 
 /// The answer to a conditional write, with the current row.
 pub enum Written {
-    /// It was applied.
     Applied(Item),
     /// Its condition failed.
     Refused(Item),

@@ -22,7 +22,6 @@ const REQUEST_EVENTS: usize = 10;
 const WRONG: [&str; 4] =
     ["InvalidArgument", "MalformedDetail", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException"];
 
-/// An event bus in EventBridge.
 #[derive(Clone, Debug)]
 pub struct EventBridgeEvents {
     client: Client,
@@ -30,7 +29,6 @@ pub struct EventBridgeEvents {
 }
 
 impl EventBridgeEvents {
-    /// The bus with this name.
     pub const fn new(client: Client, bus: String) -> Self {
         Self { client, bus }
     }
@@ -78,7 +76,6 @@ impl EventBridgeEvents {
     }
 }
 
-/// The result of an entry.
 fn outcome(answer: Option<&PutEventsResultEntry>) -> Result<(), PortError> {
     let answer = answer.ok_or_else(|| PortError::unavailable(DOING, "no answer for this event"))?;
     let Some(code) = answer.error_code() else { return Ok(()) };

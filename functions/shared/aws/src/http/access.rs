@@ -25,7 +25,6 @@ crate::settings! {
     }
 }
 
-/// Who calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// The owner of what the request creates or reads: the `sub` claim of the token, or [`Owner::LOCAL`].
@@ -82,7 +81,7 @@ struct Identity {
 #[derive(Default)]
 struct Claims {
     subject: Option<String>,
-    /// Whether the token has an end.
+    /// Whether the token expires.
     ends: bool,
     scopes: Vec<String>,
 }

@@ -12,9 +12,7 @@ use crate::metrics;
 /// A request to a route.
 #[derive(Debug)]
 pub struct Call {
-    /// The route.
     pub operation: Operation,
-    /// The request.
     pub request: Request,
     caller: Option<Caller>,
 }
@@ -34,7 +32,6 @@ impl Call {
 pub struct Api {
     /// The function's name in the table of routes.
     pub function: &'static str,
-    /// Who may call.
     pub access: Access,
     /// What a request to a limited route must pass. None if the function has no such route.
     pub guard: Option<Guard>,

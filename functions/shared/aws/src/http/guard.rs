@@ -17,15 +17,12 @@ use super::{Caller, Problem};
 
 /// Guards the limited routes of a function.
 pub struct Guard {
-    /// Whether a caller is blocked.
     pub blocked: BlockCheck,
-    /// Counts the requests.
     pub counts: Arc<dyn RequestCounts>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names the requests.
     pub entropy: Arc<dyn Entropy>,
-    /// How many requests a caller may send to a route.
+    /// Maximum number of requests of a caller to a route.
     pub limits: RequestLimits,
 }
 
@@ -50,7 +47,6 @@ impl RateLimitFields {
         Self { policy: policy.join(", "), left: left.join(", ") }
     }
 
-    /// Adds the fields to an answer.
     pub fn add_to(self, answer: &mut Response<Body>) {
         for (header, value) in [(RATE_LIMIT_POLICY, self.policy), (RATE_LIMIT, self.left)] {
             if let Ok(value) = value.try_into() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::write::response;
 
-/// How long a client is asked to wait when the cause of an outage is unknown.
+/// `Retry-After` of an outage with an unknown cause.
 const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The `Retry-After` for a slot if too few jobs have ended to know the rate.
@@ -162,7 +162,6 @@ impl Problem {
         self
     }
 
-    /// Its HTTP status.
     pub const fn status(&self) -> u16 {
         self.view.status
     }
@@ -172,7 +171,6 @@ impl Problem {
         self.code.as_str()
     }
 
-    /// The document that says it.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Report<'a> {
@@ -184,7 +182,6 @@ impl Problem {
         serde_json::to_string(&Report { view: &self.view, members: &self.members }).unwrap_or_default()
     }
 
-    /// The answer that says it.
     pub fn into_response(self) -> Response<Body> {
         let body = self.to_json();
         let mut headers = vec![("content-type", PROBLEM_JSON.to_owned())];

@@ -43,7 +43,6 @@ pub fn to_be_polled(mut answer: Response<Body>) -> Response<Body> {
     answer
 }
 
-/// The ETag of a body.
 pub fn etag_of(body: &[u8]) -> String {
     format!("\"{}\"", &sha256_hex(body)[..32])
 }

@@ -24,10 +24,8 @@ pub use register::{Metric, Unit};
 
 use crate::telemetry;
 
-/// The namespace of every metric.
 pub const NAMESPACE: &str = "Rowmill";
 
-/// The dimension of every metric.
 pub const DIMENSION: &str = "stack";
 
 /// The most values of one metric that CloudWatch reads from a line.
@@ -125,7 +123,6 @@ pub fn count_at_once(metric: Metric) {
     write();
 }
 
-/// Measures a time.
 pub fn time(metric: Metric, took: Duration) {
     let mut open = open();
     // Milliseconds are enough, and a whole number of them has a short text.

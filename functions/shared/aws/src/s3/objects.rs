@@ -11,10 +11,9 @@ use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
 
 use super::errors::{is_beyond_the_end, port_error};
 
-/// How often an incomplete body is read again. The SDK retries requests, but not after it has received the headers.
+/// Maximum number of reads of an incomplete body. The SDK retries requests, but not after it has received the headers.
 const BODY_READS: usize = 3;
 
-/// The bucket in S3.
 #[derive(Clone, Debug)]
 pub struct S3Objects {
     pub(super) client: Client,
@@ -22,7 +21,6 @@ pub struct S3Objects {
 }
 
 impl S3Objects {
-    /// The objects in this bucket.
     pub const fn new(client: Client, bucket: String) -> Self {
         Self { client, bucket }
     }

@@ -10,7 +10,7 @@ crate::settings! {
     pub struct FileLimits {
         /// The largest file, in bytes.
         pub max_bytes: u64 = 100 * 1024 * 1024 * 1024, "UploadMaxBytes";
-        /// How long a file can start jobs.
+        /// Time in which a file can start jobs.
         pub retention: Duration = Duration::from_secs(7 * 24 * 60 * 60), "UploadRetentionDays";
     }
 }
@@ -27,7 +27,6 @@ crate::settings! {
     /// Presigned links, to upload and to results.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Links {
-        /// How long a link can be used.
         pub expiry: Duration = Duration::from_secs(60 * 60), "PresignExpirySeconds";
     }
 }

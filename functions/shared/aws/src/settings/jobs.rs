@@ -28,7 +28,7 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// How long an attempt may take before the sweep stops it.
+    /// Maximum duration of an attempt before the sweep stops it.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Deadlines {
         /// The deadline of a request that names none, in seconds.
@@ -56,7 +56,7 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// How long an ended job is kept.
+    /// Retention of an ended job.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct JobRetention {
         /// The time from its end to its expiry.

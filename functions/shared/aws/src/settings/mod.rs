@@ -52,7 +52,6 @@ pub use value::Value;
 use rowmill_api::job_type_limits::JobTypesError;
 use rowmill_api::owner_priorities::OwnerPrioritiesError;
 
-/// Why a function cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A variable that has no default is not set.
@@ -60,7 +59,6 @@ pub enum StartError {
     Missing {
         /// The environment variable.
         name: String,
-        /// The expected value.
         expected: &'static str,
     },
     /// A variable holds something else than it must.
@@ -68,9 +66,7 @@ pub enum StartError {
     Invalid {
         /// The environment variable.
         name: String,
-        /// Its value.
         value: String,
-        /// The expected value.
         expected: &'static str,
     },
     /// The limits of the job types are invalid.
@@ -86,7 +82,6 @@ pub trait SettingsGroup: Sized {
     /// The name of the type.
     const NAME: &'static str;
 
-    /// The group with all its defaults.
     fn defaults() -> Self;
 
     /// The group as the environment sets it. A variable that is not set or empty leaves the default.

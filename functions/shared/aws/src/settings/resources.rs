@@ -7,7 +7,6 @@ use super::StartError;
 pub struct Resource {
     /// The environment variable that names it.
     pub variable: &'static str,
-    /// The expected value of the variable.
     pub expected: &'static str,
 }
 
@@ -33,7 +32,6 @@ resources! {
     JOBS_TABLE = "ROWMILL_JOBS_TABLE", "the name of the jobs table";
     /// Counts of active jobs. Only functions that begin or end attempts use it.
     ADMISSION_TABLE = "ROWMILL_ADMISSION_TABLE", "the name of the admission table";
-    /// Uploads.
     UPLOADS_TABLE = "ROWMILL_UPLOADS_TABLE", "the name of the uploads table";
     /// Imported records.
     RECORDS_TABLE = "ROWMILL_RECORDS_TABLE", "the name of the records table";

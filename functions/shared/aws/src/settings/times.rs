@@ -11,7 +11,6 @@ crate::settings! {
     /// The time limit of `complete-job`.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct CompleteTimes {
-        /// How long an invocation may last.
         pub timeout: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
     }
 }

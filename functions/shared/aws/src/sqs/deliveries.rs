@@ -9,7 +9,6 @@ use super::errors::port_error;
 /// The maximum visibility timeout of SQS.
 const LONGEST: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// The deliveries of a queue in SQS.
 #[derive(Debug)]
 pub struct SqsDeliveries {
     client: Client,

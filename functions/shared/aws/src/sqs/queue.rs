@@ -34,7 +34,6 @@ pub struct SqsQueue<M> {
 
 /// How SQS groups a message.
 struct Groups {
-    /// Its message group.
     group: String,
     /// Under which name a repeated message is dropped. Only the messages of a FIFO queue have one.
     deduplication: Option<String>,

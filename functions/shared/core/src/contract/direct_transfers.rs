@@ -50,7 +50,6 @@ fn header<'a>(request: &'a PresignedRequest, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// Sends one part of a multipart upload.
 async fn send_part(store: &impl Client, multipart: &str, number: u32, body: Bytes) {
     let request = store.presign_part(KEY, multipart, number, body.len() as u64, HOUR).await.unwrap();
     assert_eq!(request.method, "PUT");

@@ -60,7 +60,6 @@ fn upsert(key: impl Into<String>, job: u8, row: u64) -> Upsert {
     Upsert { key: key.into(), version: version(job, row), fields: fields(row) }
 }
 
-/// Writes one record.
 async fn write(store: &impl Records, key: &str, job: u8, row: u64) -> Upserted {
     let results = store.upsert(&dataset("d"), &[upsert(key, job, row)]).await;
     let [Ok(result)] = results[..] else { panic!("{results:?}") };

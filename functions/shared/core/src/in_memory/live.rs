@@ -116,7 +116,6 @@ impl InMemorySender {
         lock(&self.0).silent.insert(connection.clone());
     }
 
-    /// Whether this connection was closed.
     pub fn is_closed(&self, connection: &ConnectionId) -> bool {
         lock(&self.0).gone.contains(connection)
     }

@@ -64,12 +64,10 @@ impl InMemoryObjects {
         etag
     }
 
-    /// The keys of all objects.
     pub fn keys(&self) -> Vec<String> {
         lock(&self.0).objects.keys().cloned().collect()
     }
 
-    /// Deletes an object.
     pub fn delete(&self, key: &str) {
         lock(&self.0).objects.remove(key);
     }

@@ -7,7 +7,6 @@ use super::lock;
 use crate::model::records::{Dataset, RecordPage, StoredRecord, Upsert, Upserted};
 use crate::ports::{PortError, PortResult, RecordStore};
 
-/// The records table in memory.
 #[derive(Debug, Default)]
 pub struct InMemoryRecordStore(Mutex<Table>);
 

@@ -9,7 +9,6 @@ use crate::model::ids::FileGuid;
 use crate::model::upload::{Upload, UploadState};
 use crate::ports::{PortError, UploadStore};
 
-/// The uploads table in memory.
 #[derive(Debug, Default)]
 pub struct InMemoryUploadStore(Mutex<HashMap<FileGuid, Upload>>);
 

@@ -15,12 +15,10 @@ use crate::ports::{Clock, Entropy};
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock at this time.
     pub fn at(now: Timestamp) -> Self {
         Self(Mutex::new(now))
     }
 
-    /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
         let mut now = lock(&self.0);
         *now = now.checked_add(duration).unwrap_or(Timestamp::MAX);

@@ -22,7 +22,7 @@ use crate::model::run_output::FailedItem;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
 use crate::ports::{JobStore, Objects, PortError};
 
-/// How many objects are read at once. Each may hold a whole chunk with all of its outputs.
+/// Number of objects read at once. Each may hold a whole chunk with all of its outputs.
 const OBJECTS_READ: usize = 8;
 
 /// A walk through the failed items of a job.
@@ -86,7 +86,7 @@ impl FailedItems {
         })
     }
 
-    /// How many objects have been read so far.
+    /// Number of objects read so far.
     pub const fn objects_read(&self) -> usize {
         self.objects_read
     }

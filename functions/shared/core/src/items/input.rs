@@ -41,7 +41,7 @@ pub struct InputItem {
     pub raw: Option<Bytes>,
     /// Its record, or the failure that stands without processing.
     pub record: Result<Record, FailedItem>,
-    /// How it failed in the attempt before, if this is a redrive.
+    /// Its failure in the attempt before, if this is a redrive.
     pub before: Option<FailedItem>,
 }
 
@@ -52,7 +52,6 @@ impl InputItem {
         Self { row, offset, raw: Some(raw), record, before: None }
     }
 
-    /// This item, failed for this reason.
     pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
         failed_item(self.row, self.offset, self.raw.as_ref(), code.into(), message.into(), column)
     }
@@ -79,7 +78,6 @@ fn failed_item(
     }
 }
 
-/// Why a chunk's items cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// The file was deleted or replaced since it was split; says which.
@@ -90,10 +88,8 @@ pub enum InputError {
     OtherItems {
         /// Items in the message.
         expected: u32,
-        /// Items found.
         found: usize,
     },
-    /// A port is unavailable.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -102,7 +98,7 @@ pub enum InputError {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RedriveItem {
-    /// How it failed before.
+    /// Its failure before.
     #[serde(flatten)]
     pub failed: FailedItem,
     /// Its new text, if it was corrected.

@@ -17,7 +17,7 @@ use crate::model::run_output::ItemOutput;
 use crate::model::tally::{ChunkAddress, Mark, MarkKind, Tally};
 use crate::ports::{Objects, PortError};
 
-/// How many objects of each attempt are read at once. Each may hold the outputs of a whole chunk.
+/// Number of objects of each attempt read at once. Each may hold the outputs of a whole chunk.
 const OBJECTS_READ: usize = 2;
 
 /// A walk through the outputs of a job.
@@ -29,11 +29,9 @@ pub struct Outputs {
 /// The result of one step of the walk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// The next output.
     Output(ItemOutput),
     /// No output in the objects read; there are more objects.
     Nothing,
-    /// The end.
     End,
 }
 
@@ -93,7 +91,6 @@ impl Outputs {
     }
 }
 
-/// The outputs of one attempt.
 struct AttemptOutputs {
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,

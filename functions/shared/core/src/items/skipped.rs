@@ -31,7 +31,6 @@ pub struct SkippedItems {
 /// A chunk with items that were skipped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkippedChunk {
-    /// Which chunk.
     pub address: ChunkAddress,
     /// Where it is.
     pub chunk: Chunk,

@@ -12,6 +12,5 @@ pub struct StoredJob<'a> {
     pub jobs: &'a Arc<dyn JobStore>,
     /// The job's chunk indexes and run outputs.
     pub objects: &'a Arc<dyn Objects>,
-    /// The job's row.
     pub job: &'a Job,
 }

@@ -8,7 +8,7 @@ use crate::model::ids::JobGuid;
 use crate::model::tally::Tally;
 use crate::ports::{JobStore, PortError};
 
-/// How many tallies are read at once.
+/// Number of tallies read at once.
 const PAGE_TALLIES: u32 = 64;
 
 /// The tallies of an attempt that have not been read yet.
@@ -66,7 +66,7 @@ impl TallyPages {
         Ok(Self { jobs: Arc::clone(jobs), job_guid, attempt, unread: first..count })
     }
 
-    /// How many tallies the attempt had when the walk through it began.
+    /// Number of tallies of the attempt when the walk through it began.
     pub(crate) const fn count(&self) -> u32 {
         self.unread.end
     }

@@ -24,7 +24,6 @@ const BATCH_ITEMS: usize = 250;
 /// The longest key, in bytes: DynamoDB's limit for a sort key.
 const KEY_MAX_BYTES: usize = 1024;
 
-/// The most columns of a key.
 const KEY_MAX_COLUMNS: usize = 100;
 
 /// The largest record, in bytes of its JSON: DynamoDB's item limit of 400 KB, minus space for the keys.

@@ -47,12 +47,10 @@ impl JobTypes {
         Self::of(built_in(records))
     }
 
-    /// A register of these types.
     pub fn of(types: impl IntoIterator<Item = Arc<dyn JobType>>) -> Self {
         Self(types.into_iter().map(|job_type| (job_type.name().to_owned(), job_type)).collect())
     }
 
-    /// This register with these types added.
     #[must_use]
     pub fn with(mut self, types: impl IntoIterator<Item = Arc<dyn JobType>>) -> Self {
         self.0.extend(types.into_iter().map(|job_type| (job_type.name().to_owned(), job_type)));

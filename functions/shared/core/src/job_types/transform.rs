@@ -197,7 +197,6 @@ fn add(known: &mut Vec<String>, column: &String) {
     }
 }
 
-/// A step of the mapping.
 enum Step {
     Rename { from: String, to: String },
     Drop(String),
@@ -243,7 +242,7 @@ fn template_parts(template: &str) -> Result<Vec<Part>, &'static str> {
 struct Mapping {
     steps: Vec<Step>,
     rows: RowWriter,
-    /// How large a row may become, in bytes: the names and the values of its fields.
+    /// Maximum size of a row, in bytes: the names and the values of its fields.
     row_max_bytes: usize,
 }
 
@@ -307,7 +306,7 @@ impl Step {
 }
 
 impl Part {
-    /// How many bytes the text of this part has.
+    /// Size of the text of this part.
     fn bytes(&self, fields: &Map<String, Value>) -> usize {
         match self {
             Self::Text(text) => text.len(),

@@ -86,7 +86,7 @@ fn require_columns(spec: &Spec, schema: Option<&Value>) -> Result<(), ParamsErro
     Err(ParamsError::new("params.schema", message))
 }
 
-/// How many names a message has at most.
+/// Maximum number of names in a message.
 const NAMES_MAX: usize = 20;
 
 /// These names, or the first of them and how many more there are.

@@ -21,13 +21,13 @@ pub const LONGEST_OPENING: u32 = 16;
 /// How many times [`BreakerLimits::probe`] a probe may take before another job takes it over.
 pub const PROBE_TIMES: u32 = 10;
 
-/// How long a breaker is kept after its last change.
+/// Retention of a breaker after its last change.
 pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BreakerLimits {
-    /// How many failed runs open it. 0: it never opens.
+    /// Number of failed runs that open it. 0: it never opens.
     pub failures: u32,
     /// How long failed runs count.
     pub window: Duration,
@@ -36,7 +36,7 @@ pub struct BreakerLimits {
 }
 
 impl BreakerLimits {
-    /// Whether there are breakers.
+    /// Whether there are no breakers.
     pub const fn is_off(&self) -> bool {
         self.failures == 0
     }
@@ -48,7 +48,7 @@ impl BreakerLimits {
         Self { failures, ..self }
     }
 
-    /// How long the breaker stays open after so many openings in a row.
+    /// Time the breaker stays open after so many openings in a row.
     fn open_for(&self, openings: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(openings.saturating_sub(1));
         self.probe.saturating_mul(doubled.min(LONGEST_OPENING))
@@ -63,9 +63,8 @@ pub struct Breaker {
     pub rev: u64,
     /// When it last changed.
     pub at: Timestamp,
-    /// Its state.
     pub state: BreakerState,
-    /// How often it has opened since it last was closed.
+    /// Number of openings since it last was closed.
     pub openings: u32,
     /// The code of the transient error that ended the last counted run. No text: that may be about one owner's job.
     pub code: String,
@@ -74,7 +73,6 @@ pub struct Breaker {
     pub failed_probe: Option<JobGuid>,
 }
 
-/// The state of a breaker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BreakerState {
@@ -98,17 +96,13 @@ pub enum BreakerState {
     Probing(Probe),
 }
 
-/// The probe of a breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
-    /// The job that probes.
     pub job: JobGuid,
-    /// Its attempt.
     pub attempt: u32,
-    /// When it began.
     pub began: Timestamp,
-    /// How many of its items were accounted for then. One more, and the probe has succeeded.
+    /// Number of its items that were accounted for then. One more, and the probe has succeeded.
     pub accounted: u64,
     /// When another job may take the probe over.
     pub until: Timestamp,
@@ -117,15 +111,11 @@ pub struct Probe {
 /// A run over a chunk that finished no item, because of transient errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailedRun<'a> {
-    /// Its job.
     pub job: JobGuid,
-    /// The attempt of the job.
     pub attempt: u32,
-    /// When it began.
     pub began: Timestamp,
-    /// The code of the error.
     pub code: &'a str,
-    /// How many runs of the type have gone well in this process since its last report.
+    /// Number of runs of the type that have gone well in this process since its last report.
     pub good: u32,
     /// The lanes of the job type, if it has any.
     pub lanes: Option<u32>,
@@ -134,7 +124,7 @@ pub struct FailedRun<'a> {
     pub is_isolated: bool,
 }
 
-/// What follows from a failed run.
+/// Consequences of a failed run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AfterFailure {
     /// The breaker after it, if it changes.
@@ -162,17 +152,16 @@ pub enum Look {
 pub struct BreakerPause {
     /// The code of the transient error.
     pub code: String,
-    /// What it says, at most [`BreakerPause::MESSAGE_MAX_CHARS`] characters.
+    /// Its message, at most [`BreakerPause::MESSAGE_MAX_CHARS`] characters.
     pub message: String,
-    /// Since when.
+    /// Start of the pause.
     pub at: Timestamp,
 }
 
 impl BreakerPause {
-    /// How many characters of an error's message are kept.
+    /// Maximum number of characters kept of an error's message.
     pub const MESSAGE_MAX_CHARS: usize = 300;
 
-    /// The pause after this error.
     pub fn after(code: &str, message: &str, at: Timestamp) -> Self {
         let cut = |text: &str| text.chars().take(Self::MESSAGE_MAX_CHARS).collect();
         Self { code: cut(code), message: cut(message), at }
@@ -194,7 +183,7 @@ impl Breaker {
         }
     }
 
-    /// What follows from a failed run. `progressed`: the job that probes has made progress since the probe began.
+    /// Consequences of a failed run. `progressed`: the job that probes has made progress since the probe began.
     pub fn after_failure(
         seen: Option<&Self>,
         run: &FailedRun<'_>,

@@ -10,20 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::model::tally::{ChunkAddress, Counts};
 
-/// How many deaths of its process make an item poison.
+/// Number of deaths of its process that make an item poison.
 pub const DEATHS_MAX: u32 = 2;
 
 /// The progress of a chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
-    /// The chunk.
     pub chunk: ChunkAddress,
-    /// How many times it has moved; 0 if the chunk has no checkpoint yet.
+    /// Number of moves; 0 if the chunk has no checkpoint yet.
     pub rev: u32,
     /// The run that moved it last.
     pub by: Option<RunId>,
-    /// How many of the chunk's items, from its first on, are done.
+    /// Number of the chunk's items, from its first on, that are done.
     pub done: u32,
     /// The done items by outcome.
     pub counts: Counts,
@@ -36,7 +35,7 @@ pub struct Checkpoint {
     /// The items that run in small parts, because runs have died on them or had no time for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspects: Option<Suspects>,
-    /// How many of the items failed as poison.
+    /// Number of items that failed as poison.
     pub poisoned: u32,
     /// When it last moved.
     pub at: Timestamp,
@@ -48,9 +47,9 @@ pub struct Checkpoint {
 pub struct InFlight {
     /// Until when the run that wrote the note may be alive.
     pub until: Timestamp,
-    /// How many runs had died on the item before, if it is one alone.
+    /// Number of runs that had died on the item before, if it is one alone.
     pub deaths: u32,
-    /// How many items, from the first one that is not done.
+    /// Number of items, from the first one that is not done.
     pub items: u32,
 }
 
@@ -63,11 +62,11 @@ const PARTS: u32 = 16;
 pub struct Suspects {
     /// Their end: how many of the chunk's items come before it.
     pub until: u32,
-    /// How many of them run together.
+    /// Number of them that run together.
     pub part: u32,
-    /// How many items run together beyond them, if a whole batch took too long.
+    /// Number of items that run together beyond them, if a whole batch took too long.
     pub beyond: Option<u32>,
-    /// How many runs have died on the first one while it ran alone.
+    /// Number of runs that have died on the first one while it ran alone.
     pub deaths: u32,
 }
 
@@ -82,7 +81,7 @@ impl Suspects {
         self.until > done || self.beyond.is_some()
     }
 
-    /// How many of the items behind the `done` ones run together, if fewer than a batch.
+    /// Number of the items behind the `done` ones that run together, if fewer than a batch.
     pub fn together(&self, done: u32) -> Option<u32> {
         match self.until.saturating_sub(done) {
             0 => self.beyond,
@@ -107,7 +106,6 @@ impl Checkpoint {
         }
     }
 
-    /// The initial checkpoint of a chunk.
     pub fn blank(chunk: ChunkAddress, at: Timestamp) -> Self {
         Self {
             chunk,
@@ -124,7 +122,6 @@ impl Checkpoint {
         }
     }
 
-    /// This checkpoint, moved by `run` at `at`.
     #[must_use]
     pub fn moved(&self, run: RunId, at: Timestamp) -> Self {
         Self { rev: self.rev + 1, by: Some(run), at, ..self.clone() }

@@ -20,7 +20,7 @@ pub struct ChunkIndex {
     pub start: Position,
     /// The border after the last chunk.
     pub end: Position,
-    /// How many chunks of the job may be in flight at once, if there is a bound.
+    /// Maximum number of chunks of the job in flight, if there is a bound.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The chunks in order.

@@ -18,12 +18,10 @@ impl RunId {
     /// The length of a run id; with the kind before it, the mark of a chunk has 8 bytes.
     pub const BYTES: usize = 7;
 
-    /// A run id of these bytes.
     pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes of this run id.
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }

@@ -22,11 +22,8 @@ pub struct JobEvent {
     pub schema_version: u32,
     /// `jobGuid/attempt/status`. An event may arrive more than once, each time with this id.
     pub event_id: String,
-    /// The job.
     pub job_guid: JobGuid,
-    /// The name of its job type.
     pub job_type: String,
-    /// The owner of the job.
     pub owner: Owner,
     /// The upload that the job processes, if any.
     pub file_guid: Option<FileGuid>,
@@ -36,7 +33,6 @@ pub struct JobEvent {
     pub status: Status,
     /// The outcome of a completed job.
     pub outcome: Option<JobOutcome>,
-    /// When it happened.
     pub at: Timestamp,
     /// When the job was created.
     pub created_at: Timestamp,
@@ -55,9 +51,7 @@ pub struct JobEvent {
 pub struct EventItems {
     /// All items, without those that were never dispatched.
     pub item_count: u64,
-    /// Items that succeeded.
     pub items_succeeded: u64,
-    /// Items that failed.
     pub items_failed: u64,
     /// Items not processed because the job was stopped.
     pub items_skipped: u64,

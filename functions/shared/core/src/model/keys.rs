@@ -30,7 +30,6 @@ pub const INBOX_PROBLEMS: &str = "inbox-problems/";
 /// The longest key that S3 takes, in bytes.
 pub const KEY_MAX_BYTES: usize = 1024;
 
-/// An upload.
 pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
 }

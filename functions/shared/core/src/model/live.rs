@@ -10,7 +10,7 @@ use rowmill_api::sha256_hex;
 
 use crate::model::ids::{JobGuid, Owner};
 
-/// How long a ticket can open a connection.
+/// Lifetime of an unused ticket.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 
 /// How long a connection is remembered. API Gateway closes every connection after two hours; the rest is for the clocks.
@@ -22,12 +22,10 @@ pub const CONNECTION_LIFETIME: Duration = Duration::from_secs(130 * 60);
 pub struct TicketDigest(String);
 
 impl TicketDigest {
-    /// The digest of this ticket.
     pub fn of(ticket: &str) -> Self {
         Self(sha256_hex(ticket))
     }
 
-    /// The digest as stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,10 +41,8 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// An open connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connection {
-    /// Its name.
     pub id: ConnectionId,
     /// The owner whose ticket opened it.
     pub owner: Owner,
@@ -54,10 +50,9 @@ pub struct Connection {
     pub until: Timestamp,
 }
 
-/// What a subscription is about.
+/// Subject of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Topic {
-    /// One job.
     Job(JobGuid),
     /// All jobs of the owner, also those that are created later.
     Mine,
@@ -87,9 +82,7 @@ impl FromStr for Topic {
 /// A connection and its subscriptions.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Watcher {
-    /// The connection.
     pub connection: ConnectionId,
-    /// What it watches.
     pub topics: BTreeSet<Topic>,
 }
 

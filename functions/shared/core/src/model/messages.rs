@@ -12,14 +12,13 @@ use crate::text::Chunk;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "split", rename_all = "camelCase")]
 pub struct SplitMessage {
-    /// The job.
     pub job_guid: JobGuid,
     /// Its attempt. A message of a past attempt is acknowledged and has no effect.
     pub attempt: u32,
     /// How many tallies the job row counted when the message was sent. If the message becomes a dead letter, this shows
     /// whether the split has made progress since.
     pub tallies: u32,
-    /// How often the job had been paused and resumed by then. A dead letter from before a resume does not stop the job.
+    /// Number of pauses and resumes of the job by then. A dead letter from before a resume does not stop the job.
     pub pauses: u32,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
@@ -46,11 +45,9 @@ impl SplitMessage {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "chunk", rename_all = "camelCase")]
 pub struct ChunkMessage {
-    /// The job.
     pub job_guid: JobGuid,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
-    /// Which chunk of the job.
     #[serde(flatten)]
     pub address: ChunkAddress,
     /// Its bytes in the file, and its number of items.
@@ -109,7 +106,6 @@ pub enum DeliveryMode {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "completion", rename_all = "camelCase")]
 pub struct CompletionMessage {
-    /// The job.
     pub job_guid: JobGuid,
     /// Its attempt. A message of a past attempt is acknowledged and has no effect.
     pub attempt: u32,
@@ -129,16 +125,13 @@ impl CompletionMessage {
 
 /// A message that is grouped by its owner, so that one busy owner cannot starve the others.
 pub trait Grouped {
-    /// The owner of the work.
     fn owner(&self) -> &Owner;
 
-    /// The job of the work.
     fn job_guid(&self) -> JobGuid;
 }
 
 /// A message whose queue depends on the priority of its job.
 pub trait Prioritized: Grouped {
-    /// The priority of the job.
     fn priority(&self) -> Priority;
 }
 

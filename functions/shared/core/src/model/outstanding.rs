@@ -11,10 +11,9 @@ use crate::model::ids::FileGuid;
 /// again.
 pub const OUTSTANDING_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much an owner may have announced and not completed.
+/// Limits of an owner's announced and not completed uploads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutstandingLimits {
-    /// Uploads.
     pub uploads: u32,
     /// Their announced bytes together.
     pub bytes: u64,
@@ -23,7 +22,6 @@ pub struct OutstandingLimits {
 /// An upload that is announced and not completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutstandingUpload {
-    /// Which upload.
     pub file_guid: FileGuid,
     /// Its announced length.
     pub bytes: u64,
@@ -31,10 +29,9 @@ pub struct OutstandingUpload {
     pub until: Timestamp,
 }
 
-/// What an owner has outstanding, where a further upload does not fit.
+/// Outstanding uploads of an owner, if a further upload does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutstandingFull {
-    /// How many uploads.
     pub uploads: u32,
     /// Their announced bytes together.
     pub bytes: u64,

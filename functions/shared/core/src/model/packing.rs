@@ -4,13 +4,11 @@ use encoding_rs::Encoding;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The packing of an upload's text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Packing {
     /// Text that is compressed, in another character set, or both. Decoded as a stream.
     Text {
-        /// How it is compressed, if it is.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         compression: Option<Compression>,
         /// The character set, if it is not UTF-8.
@@ -22,7 +20,7 @@ pub enum Packing {
         /// The sheet's name; the first one by default.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sheet: Option<String>,
-        /// How many rows stand before the header. They are not padded: the header sets the number of columns.
+        /// Number of rows before the header. They are not padded: the header sets the number of columns.
         #[serde(rename = "titleRows", skip_serializing_if = "is_zero", default)]
         title_rows: u32,
     },
@@ -62,7 +60,6 @@ impl Charset {
         (encoding != encoding_rs::UTF_8).then_some(Self(encoding))
     }
 
-    /// The encoding.
     pub const fn encoding(self) -> &'static Encoding {
         self.0
     }
@@ -87,7 +84,7 @@ impl<'de> Deserialize<'de> for Charset {
     }
 }
 
-/// How much text may come out of a packed upload. The decoders' other limits are in `rowmill-formats`.
+/// Limits of the text of a packed upload. The decoders' other limits are in `rowmill-formats`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PackedLimits {
     /// Bytes of text, or of intermediate data that is decompressed to get it.

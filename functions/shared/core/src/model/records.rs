@@ -17,7 +17,7 @@ pub fn dataset_of(owner: &Owner, name: &str) -> String {
 /// The most partitions that a dataset may have: an export reads each of them.
 pub const PARTITIONS_MAX: u32 = 4096;
 
-/// What a dataset weighs in the percent of a job that reads it. Its partitions share it.
+/// Weight of a dataset in the percent of a job that reads it. Its partitions share it.
 pub const DATASET_WEIGHT: u64 = PARTITIONS_MAX as u64;
 
 /// A dataset, opened to read or to write it.
@@ -39,27 +39,21 @@ pub struct RecordPage {
     pub next: Option<String>,
 }
 
-/// A record as it is stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StoredRecord {
-    /// Its key in the dataset.
     pub key: String,
-    /// Its content.
     pub fields: Map<String, Value>,
 }
 
 /// A record to be written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Upsert {
-    /// Its key in the dataset.
     pub key: String,
-    /// Which version of the record this is.
     pub version: RecordVersion,
-    /// Its content.
     pub fields: Map<String, Value>,
 }
 
-/// How an upsert ended.
+/// Result of an upsert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upserted {
     /// The record is this version now.
@@ -72,11 +66,9 @@ pub enum Upserted {
 /// row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RecordVersion {
-    /// When the job was created, in milliseconds.
     pub job_created_ms: i64,
     /// The job, which orders two jobs of the same millisecond.
     pub job_guid: JobGuid,
-    /// The row of the file.
     pub row: u64,
 }
 

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// How many `POST` requests one caller may send to one route.
+/// Limits of the `POST` requests of one caller to one route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestLimits {
-    /// In a minute.
     pub per_minute: u32,
-    /// In an hour.
     pub per_hour: u32,
 }
 
-/// How many requests of a caller to a route were counted.
+/// Counted requests of a caller to a route.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RequestsCounted {
     /// In the minute of the last request.
@@ -72,7 +70,6 @@ impl RequestLimits {
         }
     }
 
-    /// The limit of a window.
     pub const fn of(self, window: Window) -> u32 {
         match window {
             Window::Minute => self.per_minute,
@@ -80,7 +77,7 @@ impl RequestLimits {
         }
     }
 
-    /// How many further requests a window has room for.
+    /// Number of further requests a window has room for.
     pub const fn left(self, window: Window, counted: RequestsCounted) -> u32 {
         let counted = match window {
             Window::Minute => counted.minute,

@@ -25,7 +25,6 @@ pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Results {
-    /// The attempt.
     pub attempt: u32,
     /// The id in the key of the manifest.
     pub manifest: RunId,
@@ -37,7 +36,6 @@ impl Results {
         keys::result_file(job, self.attempt, &file.by, &file.file.name)
     }
 
-    /// The key of the manifest.
     pub fn manifest_key(&self, job: JobGuid) -> String {
         keys::result_file(job, self.attempt, &self.manifest.to_string(), MANIFEST)
     }

@@ -17,34 +17,27 @@ pub const DRY_RUN: &str = "dryRun";
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// The job's name.
     pub job_guid: JobGuid,
-    /// The owner of the job.
     pub owner: Owner,
-    /// The name of its job type.
     pub job_type: String,
     /// When it was created. Of two jobs that write the same record, the later one wins.
     pub created_at: Timestamp,
-    /// The input.
     pub source: Source,
     /// How its text is read, as detected from its first bytes.
     pub head: Head,
-    /// The limits of a chunk.
     pub limits: ChunkLimits,
     /// The version of the scanner that splits it: chunks must be the same whenever the file is split again.
     pub scanner_version: u32,
-    /// The params of the job type.
     pub params: Map<String, Value>,
-    /// How many failures the job tolerates.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tolerance: Option<Tolerance>,
-    /// How many of its chunks may be in flight at once.
+    /// Maximum number of its chunks in flight.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The output file, if the job type has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<OutputFile>,
-    /// How many partitions a dataset gets if this job is the first to write to it.
+    /// Number of partitions a dataset gets if this job is the first to write to it.
     pub new_dataset_partitions: u32,
 }
 
@@ -62,17 +55,9 @@ pub enum Source {
     /// Plain UTF-8 text: an upload, or the items that came with the request. Its chunks are ranges of it.
     File(SourceFile),
     /// An upload that is unpacked to text. Its chunks are objects, which the split stores.
-    Packed {
-        /// The upload.
-        file: SourceFile,
-        /// How it is packed.
-        packing: Packing,
-    },
+    Packed { file: SourceFile, packing: Packing },
     /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
-    Dataset {
-        /// Its name.
-        dataset: String,
-    },
+    Dataset { dataset: String },
 }
 
 impl Source {
@@ -97,7 +82,6 @@ pub struct SourceFile {
     /// The upload; `None` if the object holds the items of the request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_guid: Option<FileGuid>,
-    /// Its key in the bucket.
     pub key: String,
     /// Its entity tag, the condition of every read.
     pub etag: String,
@@ -111,12 +95,10 @@ pub struct SourceFile {
 pub struct OutputFile {
     /// Its name, such as `transformed.csv`.
     pub name: String,
-    /// Its media type.
     pub content_type: String,
     /// Its first line without its line end, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub header: Option<String>,
-    /// Whether it is compressed.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gzip: bool,
 }

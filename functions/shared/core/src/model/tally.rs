@@ -15,14 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::RunId;
 use crate::text::{Chunk, Position};
 
-/// How many chunks a tally counts: with 64 marks of 8 bytes its row stays within one write unit of 1 KiB.
+/// Number of chunks of a tally: with 64 marks of 8 bytes its row stays within one write unit of 1 KiB.
 pub const CHUNKS_PER_TALLY: usize = 64;
 
 /// Items by outcome.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Items that were processed.
     pub succeeded: u64,
     /// Items that failed, or were given up.
     pub failed: u64,
@@ -36,7 +35,6 @@ impl Counts {
         self.succeeded + self.failed + self.skipped
     }
 
-    /// Counts of skipped items only.
     pub const fn all_skipped(items: u64) -> Self {
         Self { succeeded: 0, failed: 0, skipped: items }
     }
@@ -60,7 +58,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// How a committed chunk ended.
+/// Result of a committed chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MarkKind {
     /// Processed, and the run left no objects.
@@ -78,7 +76,6 @@ pub enum MarkKind {
 /// The mark of a committed chunk on its tally: how the chunk ended, and the run that won.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
-    /// How the chunk ended.
     pub kind: MarkKind,
     /// The run whose commit won.
     pub run: RunId,
@@ -159,21 +156,20 @@ impl ChunkAddress {
 /// The counter row of up to 64 consecutive chunks of one attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// The attempt it belongs to.
     pub attempt: u32,
     /// Its number, counted from 0.
     pub number: u32,
-    /// How many chunks it counts, at most [`CHUNKS_PER_TALLY`].
+    /// Number of chunks it counts, at most [`CHUNKS_PER_TALLY`].
     pub expected: u32,
-    /// How many items these chunks have.
+    /// Number of items of these chunks.
     pub items: u64,
-    /// How many of the chunks are committed.
+    /// Number of committed chunks.
     pub done: u32,
     /// Items of the committed chunks by outcome.
     pub counts: Counts,
     /// Bytes of the committed chunks.
     pub bytes: u64,
-    /// What the runs of its chunks used, as far as it was stored. No count depends on it.
+    /// Usage of the runs of its chunks, as far as it was stored. No count depends on it.
     pub usage: Usage,
     /// The time of its last change.
     pub at: Timestamp,
@@ -240,15 +236,12 @@ impl Tally {
 /// One chunk's commit: what the conditional write on its tally adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Commit {
-    /// Which chunk.
     pub chunk: ChunkAddress,
-    /// The mark that the chunk gets.
     pub mark: Mark,
     /// Its items by outcome; they add up to the items of the message.
     pub counts: Counts,
     /// Its bytes in the file.
     pub bytes: u64,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -280,7 +273,7 @@ impl Commit {
     }
 }
 
-/// How the commit of a chunk ended, with the current tally.
+/// Result of the commit of a chunk, with the current tally.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Committed {
     /// This run's commit counts, from now on.
@@ -308,19 +301,14 @@ impl Committed {
 /// The sums of an attempt's closed tallies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
-    /// The attempt.
     pub attempt: u32,
     /// The numbers of the closed tallies.
     pub closed: BTreeSet<u32>,
-    /// Items of the closed tallies.
     pub items: u64,
-    /// Items of the closed tallies by outcome.
     pub counts: Counts,
-    /// Bytes of the closed tallies.
     pub bytes: u64,
-    /// The usage of the closed tallies.
     pub usage: Usage,
-    /// How many tallies the attempt has; known once the split has ended.
+    /// Number of tallies of the attempt; known once the split has ended.
     pub final_tallies: Option<u32>,
     /// The time of the last change of the tally that was folded last: a sign of life.
     pub at: Option<Timestamp>,

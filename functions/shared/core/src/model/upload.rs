@@ -8,13 +8,10 @@ use crate::model::ids::{FileGuid, Owner};
 /// A stored input file, or the promise of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Upload {
-    /// The upload's name.
     pub file_guid: FileGuid,
-    /// The owner.
     pub owner: Owner,
     /// The name that the client gave the file, if any.
     pub file_name: Option<String>,
-    /// Its media type.
     pub content_type: String,
     /// Its length in bytes, as announced; a file of another length is rejected.
     pub size: u64,
@@ -22,7 +19,6 @@ pub struct Upload {
     pub sha256: Option<String>,
     /// Where its object is, or will be.
     pub key: String,
-    /// Its state.
     pub state: UploadState,
     /// When it was announced.
     pub created_at: Timestamp,
@@ -56,7 +52,6 @@ impl Upload {
     }
 }
 
-/// How far an upload is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UploadState {
     /// The client is sending it: in one piece, or in parts under this multipart upload.
@@ -65,10 +60,7 @@ pub enum UploadState {
         multipart: Option<Multipart>,
     },
     /// It is stored whole.
-    Ready {
-        /// The entity tag of its object.
-        etag: String,
-    },
+    Ready { etag: String },
 }
 
 /// The multipart upload that collects the parts of a file.
@@ -82,7 +74,7 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// How many parts a file of `size` bytes has.
+    /// Number of parts of a file of `size` bytes.
     pub fn parts_of(&self, size: u64) -> u32 {
         u32::try_from(size.div_ceil(self.part_size.max(1))).unwrap_or(u32::MAX)
     }

@@ -6,7 +6,7 @@ use rowmill_api::status::WarningCode;
 use crate::text::Head;
 use crate::text::head::shortened;
 
-/// How many columns a warning lists. It gives the number of the others.
+/// Maximum number of columns a warning lists. It gives the number of the others.
 const COLUMNS_LISTED: usize = 5;
 
 /// The warnings about the names in the header of a file.

@@ -32,12 +32,10 @@ pub trait BatchRunner: Send + Sync {
     }
 }
 
-/// How a batch ended.
 #[derive(Debug)]
 pub enum BatchEnd {
     /// The processor answered.
     Answered {
-        /// The items of the batch.
         items: Vec<Item>,
         /// What the processor answered: one result for each item, unless the processor is wrong.
         results: Vec<ItemResult>,
@@ -53,7 +51,6 @@ pub enum BatchEnd {
 /// How the items of a batch are handed to the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BatchCall {
-    /// Together.
     Together,
     /// A single item, of an isolated chunk.
     Alone,
@@ -61,11 +58,8 @@ pub enum BatchCall {
     DryRun,
 }
 
-/// Items that are processed together.
 pub struct ItemBatch {
-    /// The processor of their job.
     pub processor: Arc<dyn ItemProcessor>,
-    /// The items.
     pub items: Vec<Item>,
     /// How they are handed over.
     pub call: BatchCall,

@@ -14,10 +14,9 @@ pub trait Blocks: Send + Sync {
     async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError>;
 }
 
-/// A block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Since when.
+    /// Start of the block.
     pub at: Timestamp,
     /// The operator's reason, if one was given.
     pub reason: Option<String>,

@@ -11,19 +11,16 @@ pub trait Clock: Send + Sync {
     /// The current time, in milliseconds.
     fn now(&self) -> Timestamp;
 
-    /// Waits.
     async fn sleep(&self, duration: Duration);
 }
 
 /// The source of new identifiers and of randomness.
 pub trait Entropy: Send + Sync {
-    /// A new run identifier.
     fn run_id(&self) -> RunId;
 
     /// A new job identifier. Later ones sort behind it.
     fn job_guid(&self, now: Timestamp) -> JobGuid;
 
-    /// A new upload identifier.
     fn file_guid(&self) -> FileGuid;
 
     /// A random number from 0 (inclusive) to 1 (exclusive), for jitter.

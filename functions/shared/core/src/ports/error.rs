@@ -12,7 +12,6 @@ pub enum PortError {
     Unavailable {
         /// The operation that failed.
         doing: &'static str,
-        /// The cause.
         #[source]
         source: BoxError,
     },
@@ -21,7 +20,6 @@ pub enum PortError {
     Denied {
         /// The operation that was denied.
         doing: &'static str,
-        /// The cause.
         #[source]
         source: BoxError,
     },
@@ -30,13 +28,11 @@ pub enum PortError {
     Invalid {
         /// The operation that failed.
         doing: &'static str,
-        /// The cause.
         #[source]
         source: BoxError,
     },
 }
 
-/// The result of a port.
 pub type PortResult<T> = Result<T, PortError>;
 
 /// The cause behind a [`PortError`].
@@ -48,7 +44,6 @@ impl PortError {
         Self::Unavailable { doing, source: source.into() }
     }
 
-    /// Not permitted.
     pub fn denied(doing: &'static str, source: impl Into<BoxError>) -> Self {
         Self::Denied { doing, source: source.into() }
     }

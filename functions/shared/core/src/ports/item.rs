@@ -6,11 +6,9 @@ use crate::text::Record;
 /// One well-formed record of the file.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The job of the item.
     pub job_guid: JobGuid,
     /// Its 1-based number in the file; the header does not count.
     pub row: u64,
-    /// Its content.
     pub record: Record,
 }
 
@@ -25,7 +23,6 @@ impl Item {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ItemOutcome {
-    /// The item was processed.
     Succeeded,
     /// Nothing was left to do, because a later item replaced this one. Counts as succeeded.
     Superseded,
@@ -34,7 +31,6 @@ pub enum ItemOutcome {
     Output(String),
 }
 
-/// Why an item failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct ItemError {
@@ -59,12 +55,10 @@ impl ItemError {
         Self { transient: true, ..Self::permanent(code, message) }
     }
 
-    /// The same error, with its column.
     #[must_use]
     pub fn in_column(self, column: impl Into<String>) -> Self {
         Self { column: Some(column.into()), ..self }
     }
 }
 
-/// The result of an item.
 pub type ItemResult = Result<ItemOutcome, ItemError>;

@@ -19,7 +19,7 @@ pub trait ItemObserver: Send + Sync {
 thread_local! {
     /// Who watches this thread, during a poll.
     static OBSERVER: RefCell<Option<Arc<dyn ItemObserver>>> = const { RefCell::new(None) };
-    /// How many bytes of outputs the batch that this thread polls may still have.
+    /// Remaining bytes of outputs of the batch that this thread polls.
     static OUTPUT_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 

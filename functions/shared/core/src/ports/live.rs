@@ -79,13 +79,11 @@ pub trait Subscriptions: Send + Sync {
 /// Whether a subscription was added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subscribed {
-    /// It is there.
     Yes,
     /// The connection has too many.
     Full,
 }
 
-/// Sends messages to live connections.
 #[async_trait]
 pub trait ConnectionSender: Send + Sync {
     /// Sends a text. One request, without a retry.
@@ -101,10 +99,8 @@ pub trait ConnectionSender: Send + Sync {
     async fn hang_up(&self, connection: &ConnectionId) -> Result<(), PortError>;
 }
 
-/// Why a text was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The connection is closed.
     #[error("the connection is closed")]
     Gone,
     /// It may or may not have arrived.

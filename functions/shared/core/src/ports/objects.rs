@@ -36,7 +36,6 @@ pub trait Objects: Send + Sync {
     async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String>;
 }
 
-/// The head of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectHead {
     /// Its length in bytes.
@@ -135,9 +134,7 @@ pub trait MultipartObjects: Send + Sync {
 /// A presigned request: its URL carries the permission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PresignedRequest {
-    /// The HTTP method.
     pub method: String,
-    /// The URL.
     pub url: String,
     /// Headers that the client must send unchanged.
     pub headers: Vec<(String, String)>,
@@ -148,7 +145,6 @@ pub struct PresignedRequest {
 pub struct UploadedPart {
     /// Its number, from 1.
     pub number: u32,
-    /// Its entity tag.
     pub etag: String,
     /// Its length in bytes.
     pub size: u64,

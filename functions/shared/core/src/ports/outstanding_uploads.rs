@@ -27,13 +27,10 @@ pub trait OutstandingUploads: Send + Sync {
     async fn remove(&self, owner: &Owner, file_guid: FileGuid) -> Result<(), PortError>;
 }
 
-/// Why an upload was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum OutstandingError {
-    /// It does not fit.
     #[error("{} uploads with {} bytes are outstanding", .0.uploads, .0.bytes)]
     Full(OutstandingFull),
-    /// The store failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

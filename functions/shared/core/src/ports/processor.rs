@@ -12,10 +12,9 @@ pub use super::item::{Item, ItemError, ItemOutcome};
 use super::item_watch::AtItem;
 use crate::model::spec::{OutputFile, Spec};
 
-/// How many fast items a batch has.
+/// Number of fast items in a batch.
 const FAST_BATCH_ITEMS: usize = 256;
 
-/// A kind of job.
 #[async_trait]
 pub trait JobType: Send + Sync {
     /// The name of the type: `jobType` in the API.
@@ -62,7 +61,7 @@ pub enum InputKind {
     None,
 }
 
-/// What an item of a job type costs.
+/// Cost of an item of a job type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CostClass {
     /// Microseconds: it waits for nothing and computes little. Chunks are as large as they can be while all workers have
@@ -113,12 +112,12 @@ pub trait ItemProcessor: Send + Sync {
         0
     }
 
-    /// How many items may be processed concurrently. Default: 1.
+    /// Maximum number of items processed concurrently. Default: 1.
     fn concurrency(&self) -> usize {
         1
     }
 
-    /// What an item costs. It decides how many items chunks and batches have. Default: [`CostClass::StoreBound`].
+    /// Cost of an item. It decides how many items chunks and batches have. Default: [`CostClass::StoreBound`].
     fn cost(&self) -> CostClass {
         CostClass::StoreBound
     }
@@ -145,7 +144,6 @@ pub trait ItemProcessor: Send + Sync {
     }
 }
 
-/// Why a job type rejects the params.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{field}` {message}")]
 pub struct ParamsError {
@@ -156,7 +154,6 @@ pub struct ParamsError {
 }
 
 impl ParamsError {
-    /// Rejects this field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }

@@ -17,16 +17,12 @@ pub trait RequestCounts: Send + Sync {
     async fn count(&self, request: &RequestToCount, limits: RequestLimits) -> Result<Counted, PortError>;
 }
 
-/// A request to count.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestToCount {
-    /// Who sent it.
     pub principal: Principal,
     /// Its route, by the `operationId` of the OpenAPI document.
     pub operation: String,
-    /// The name of this request.
     pub id: RunId,
-    /// When it arrived.
     pub at: Timestamp,
 }
 

@@ -35,17 +35,14 @@ pub const ANSWER_MAX_BYTES: usize = 6 * 1024 * 1024;
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetRequest<'a> {
-    /// The job of the items.
     pub job_guid: JobGuid,
     /// The job type: the name under which the target is configured.
     pub job_type: &'a str,
     /// The job's params, as the client sent them.
     pub params: &'a Map<String, Value>,
-    /// The items.
     pub items: Vec<TargetItem<'a>>,
 }
 
-/// One item of a request.
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetItem<'a> {
@@ -53,7 +50,6 @@ pub struct TargetItem<'a> {
     pub item_identifier: String,
     /// Its 1-based number in the file.
     pub row: u64,
-    /// Its content.
     pub record: RecordObject<'a>,
 }
 
@@ -84,38 +80,28 @@ pub enum TargetError {
     /// No answer: the target cannot be reached, timed out, or closed the connection. The items are retried later.
     #[error("the target does not answer: {detail}")]
     Unreachable {
-        /// What happened.
         detail: Cow<'static, str>,
-        /// The underlying error, if there is one.
         #[source]
         source: Option<BoxError>,
     },
     /// The target says that it is overloaded or unavailable. The items are retried later.
     #[error("the target is busy: {detail}")]
     Busy {
-        /// What happened.
         detail: Cow<'static, str>,
         /// The delay before the next call, if the target asked for one (`Retry-After`).
         retry_after: Option<Duration>,
     },
     /// The target ran and failed the call as a whole. The cause may be one of the items or the target itself.
     #[error("the target failed: {detail}")]
-    Failed {
-        /// What happened.
-        detail: Cow<'static, str>,
-    },
+    Failed { detail: Cow<'static, str> },
     /// The target refuses this call permanently.
     #[error("the target refuses the call: {detail}")]
     Refused {
         /// What happened, and what to do.
         detail: Cow<'static, str>,
     },
-    /// The answer is invalid.
     #[error("the target's answer is invalid: {detail}")]
-    BadAnswer {
-        /// What is wrong with it.
-        detail: Cow<'static, str>,
-    },
+    BadAnswer { detail: Cow<'static, str> },
 }
 
 impl TargetError {
@@ -129,22 +115,18 @@ impl TargetError {
         Self::Unreachable { detail: detail.into(), source: Some(source.into()) }
     }
 
-    /// [`Busy`](Self::Busy).
     pub fn busy(detail: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {
         Self::Busy { detail: detail.into(), retry_after }
     }
 
-    /// [`Failed`](Self::Failed).
     pub fn failed(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed { detail: detail.into() }
     }
 
-    /// [`Refused`](Self::Refused).
     pub fn refused(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused { detail: detail.into() }
     }
 
-    /// [`BadAnswer`](Self::BadAnswer).
     pub fn bad_answer(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::BadAnswer { detail: detail.into() }
     }

@@ -5,7 +5,6 @@ use crate::model::ids::{FileGuid, Owner};
 use crate::model::upload::Upload;
 use crate::ports::PortError;
 
-/// The rows of the uploads.
 #[async_trait]
 pub trait UploadStore: Send + Sync {
     /// Stores a new upload. An existing row of the same identifier stays unchanged.

@@ -12,7 +12,7 @@ use crate::ports::{Block, Blocks, Clock, PortResult};
 /// How long a process remembers whether a caller is blocked. A block is effective in all processes after this time.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 
-/// How many callers a process remembers.
+/// Maximum number of callers a process remembers.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// Tells whether a caller is blocked. It reads a caller's block at most every [`REMEMBERED_FOR`].
@@ -23,7 +23,6 @@ pub struct BlockCheck {
 }
 
 impl BlockCheck {
-    /// A check that remembers nothing yet.
     pub fn new(blocks: Arc<dyn Blocks>, clock: Arc<dyn Clock>) -> Self {
         Self { blocks, clock, known: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
     }

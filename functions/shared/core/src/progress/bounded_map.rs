@@ -18,7 +18,6 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
         Self { most, entries: HashMap::new() }
     }
 
-    /// What is remembered under this key.
     pub fn get(&self, key: &K) -> Option<&V> {
         self.entries.get(key)
     }

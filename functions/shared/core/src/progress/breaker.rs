@@ -27,13 +27,12 @@ pub struct BreakerSteps {
 /// A job that is held back until its target is back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldBack {
-    /// When the next probe may begin.
     pub probe_at: Timestamp,
     /// Whether its run has opened the breaker.
     pub has_opened: bool,
 }
 
-/// What a look at a job that the breaker has paused came to.
+/// Result of a look at a job that the breaker has paused.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Looked {
     /// It is not paused any more: the message that continues it is to be sent.
@@ -53,7 +52,6 @@ enum Judged {
 }
 
 impl BreakerSteps {
-    /// The steps over these ports.
     pub fn new(
         jobs: Arc<dyn JobStore>,
         breakers: Arc<dyn Breakers>,
@@ -64,7 +62,7 @@ impl BreakerSteps {
         Self { jobs, breakers, clock, entropy, limits }
     }
 
-    /// Whether there are breakers.
+    /// Whether there are no breakers.
     pub const fn is_off(&self) -> bool {
         self.limits.is_off()
     }
@@ -173,7 +171,7 @@ impl BreakerSteps {
     }
 }
 
-/// How many items of an attempt were processed. Those that were skipped say nothing about the target.
+/// Number of processed items of an attempt. Those that were skipped say nothing about the target.
 pub fn accounted(counters: &Counters) -> u64 {
     let counts = counters.counts();
     counts.succeeded + counts.failed

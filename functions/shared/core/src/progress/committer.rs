@@ -16,32 +16,29 @@ use crate::progress::window::ConcurrencyWindow;
 /// Commits chunks, folds closed tallies into the totals, and announces a complete attempt.
 #[derive(Clone)]
 pub struct ChunkCommitter {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// Sends the next chunk or tally that waits for a commit.
     pub window: ConcurrencyWindow,
-    /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// How many tallies of a stopped job a run closes. Then it sends the chunks of the next one, whose runs go on.
+/// Maximum number of tallies of a stopped job a run closes. Then it sends the chunks of the next one, whose runs go on.
 const SKIPPED_TALLIES_MAX: u32 = 256;
 
 const COMMITTING: &str = "committing chunks";
 
-/// How the commits of chunks of one tally ended.
+/// Results of the commits of chunks of one tally.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CommitEnds {
-    /// How each of them ended. The last one has the newest tally.
+    /// Result of each of them. The last one has the newest tally.
     ends: Vec<(ChunkAddress, Committed)>,
-    /// How many of them count from now on. They share one write, the last one.
+    /// Number of them that count from now on. They share one write, the last one.
     won: u32,
 }
 
 impl CommitEnds {
-    /// How this commit ended. A second run's commit of the same chunk need not have been written to be lost.
+    /// Result of this commit. A second run's commit of the same chunk need not have been written to be lost.
     pub fn end_of(&self, commit: &Commit) -> Option<Committed> {
         let (_, end) = self.ends.iter().find(|(chunk, _)| *chunk == commit.chunk)?;
         match end.tally().mark(commit.chunk.index) {
@@ -63,7 +60,6 @@ impl ChunkCommitter {
         end.ok_or_else(|| PortError::invalid(COMMITTING, "the write says nothing about the chunk"))
     }
 
-    /// The commit of a message's chunk.
     pub fn commit_of(&self, message: &ChunkMessage, mark: Mark, counts: Counts) -> Commit {
         debug_assert_eq!(
             counts.sum(),

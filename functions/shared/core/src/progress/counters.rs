@@ -18,7 +18,6 @@ const RANGE_GAP: u32 = 16;
 /// folded between the two reads counts once, as a tally.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Counters {
-    /// The sums of the closed tallies.
     pub totals: Totals,
     /// The tallies that the totals do not include.
     pub open: Vec<Tally>,
@@ -62,7 +61,7 @@ impl Counters {
         self.open.iter().fold(self.totals.bytes, |sum, tally| sum + tally.bytes)
     }
 
-    /// What the runs of the attempt's chunks have used, as far as it is stored.
+    /// Usage of the runs of the attempt's chunks, as far as it is stored.
     pub fn usage(&self) -> Usage {
         self.open.iter().fold(self.totals.usage, |sum, tally| sum + tally.usage)
     }

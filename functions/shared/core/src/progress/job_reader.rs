@@ -10,15 +10,13 @@ use crate::model::job::Job;
 use crate::ports::{Clock, JobFilter, JobStore, PortError};
 use crate::progress::job_view;
 
-/// How many jobs' counters are read at once.
+/// Number of jobs whose counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
 
 /// Reads jobs as views: one with its counters, or a page of an owner's.
 #[derive(Clone)]
 pub struct JobReader {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 

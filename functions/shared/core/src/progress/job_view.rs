@@ -83,7 +83,7 @@ fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
     }
 }
 
-/// What the job has used so far. Once an attempt has ended, the row includes its tallies.
+/// Cost of the job so far. Once an attempt has ended, the row includes its tallies.
 fn cost(job: &Job, counters: Option<&Counters>) -> Option<JobCost> {
     let of_tallies = counters.filter(|_| !job.status.is_terminal()).map_or(Usage::NONE, Counters::usage);
     let usage = job.usage + of_tallies;

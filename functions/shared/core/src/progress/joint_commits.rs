@@ -19,7 +19,7 @@ use crate::model::messages::ChunkMessage;
 use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark};
 use crate::ports::PortError;
 
-/// How long a chunk waits for the others of its tally: short beside the second within which a client sees progress.
+/// Time a chunk waits for the others of its tally: short beside the second within which a client sees progress.
 const WAIT: Duration = Duration::from_millis(100);
 
 const COMMITTING: &str = "committing with other chunks";
@@ -36,7 +36,7 @@ pub struct JointCommits {
 /// The chunks of the invocation that are of one tally.
 #[derive(Default)]
 struct Group {
-    /// How many of them have neither asked for their commit nor ended without one.
+    /// Number of them that have neither asked for their commit nor ended without one.
     open: usize,
     /// Those that wait for their commit, in the order in which they asked.
     waiting: Vec<Waiting>,

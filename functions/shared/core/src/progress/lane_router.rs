@@ -11,11 +11,9 @@ use crate::ports::{PortError, Queue};
 /// A queue of chunks, with the lanes beside it: a chunk of a job type with `concurrency` goes on a lane, any other to the
 /// queue. All senders of chunks use it, so no chunk of such a type gets past its lanes.
 pub struct LaneRouter {
-    /// The limits of the job types.
     pub limits: JobTypeLimits,
     /// The queue of all other chunks: the items or the isolate queue.
     pub queue: Arc<dyn Queue<ChunkMessage>>,
-    /// The lanes queue.
     pub lanes: Arc<dyn Queue<ChunkMessage>>,
 }
 

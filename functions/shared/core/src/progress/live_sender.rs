@@ -8,30 +8,24 @@ use futures::future::{Either, select};
 use crate::model::live::ConnectionId;
 use crate::ports::{Clock, ConnectionSender, Connections, PortError, SendError};
 
-/// How often a message is sent to a connection before the connection is given up.
+/// Maximum number of sends of a message to a connection before the connection is given up.
 pub const SEND_TRIES: u32 = 3;
 
-/// How long one try may take.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The backoff before a message is sent again.
 pub const SEND_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Sends to live connections.
 #[derive(Clone)]
 pub struct LiveSender {
-    /// The connections.
     pub connections: Arc<dyn Connections>,
-    /// What sends.
     pub sender: Arc<dyn ConnectionSender>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// How one try ended.
+/// Result of one try.
 #[derive(Debug)]
 pub enum Tried {
-    /// The message was sent.
     Sent,
     /// The connection was closed. Its rows are removed.
     Gone,

@@ -33,7 +33,6 @@ pub struct JobSteps {
     pub committer: ChunkCommitter,
     /// Bounds how many chunks of a job have messages.
     pub window: ConcurrencyWindow,
-    /// Ends the split.
     pub split_end: SplitEnd,
 }
 

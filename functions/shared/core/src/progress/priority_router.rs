@@ -19,7 +19,6 @@ pub struct PriorityRouter<M> {
 }
 
 impl<M> PriorityRouter<M> {
-    /// The queue for messages of this priority.
     pub fn of(&self, priority: Priority) -> &dyn Queue<M> {
         match (priority, &self.low) {
             (Priority::High, _) => &*self.high,

@@ -9,7 +9,7 @@ use super::bounded_map::BoundedMap;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 
-/// How many full counts a process remembers.
+/// Maximum number of full counts a process remembers.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The counts of a store. A caller that the store has refused is refused without it until its minute or hour ends: refused
@@ -21,7 +21,6 @@ pub struct RefusalMemory {
 }
 
 impl RefusalMemory {
-    /// A memory in front of this store.
     pub fn new(store: Arc<dyn RequestCounts>) -> Self {
         Self { store, full: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
     }

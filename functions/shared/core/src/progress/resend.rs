@@ -12,19 +12,16 @@ use crate::ports::{JobStore, Objects, PortError, Queue};
 use crate::progress::committer::ChunkCommitter;
 use crate::progress::window::ConcurrencyWindow;
 
-/// How many checkpoints are read at once.
 const CHECKPOINTS_AT_ONCE: usize = 16;
 
 /// Sends missing chunks. Every receiver accepts a message any number of times, so a surplus one costs little.
 #[derive(Clone)]
 pub struct ChunkResender {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The chunk indexes.
     pub objects: Arc<dyn Objects>,
     /// The items queue.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
-    /// The isolate queue, for isolated chunks.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// Bounds how many chunks have messages.
     pub window: ConcurrencyWindow,

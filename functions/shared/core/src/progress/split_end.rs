@@ -13,11 +13,8 @@ use crate::progress::update::update_job_ahead;
 /// Ends splits, and announces attempts that are already complete.
 #[derive(Clone)]
 pub struct SplitEnd {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
-    /// The completions queue.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 

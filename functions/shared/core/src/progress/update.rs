@@ -13,10 +13,9 @@ use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
 /// each time, so more of them would have to write the row at once.
 const TRIES: usize = 100;
 
-/// What a transition came to, with the current job.
+/// Result of a transition, with the current job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Updated {
-    /// It is written.
     Now(Job),
     /// It was written before, or there is nothing to write.
     Before(Job),
@@ -36,7 +35,6 @@ impl Updated {
         }
     }
 
-    /// The current job.
     pub fn job(self) -> Job {
         let (Self::Now(job) | Self::Before(job) | Self::Refused(job)) = self;
         job

@@ -20,7 +20,6 @@ use crate::ports::{JobStore, Objects, PortError, Queue};
 /// Decides which chunks may start, and sends the next one.
 #[derive(Clone)]
 pub struct ConcurrencyWindow {
-    /// The jobs' rows.
     pub jobs: Arc<dyn JobStore>,
     /// The chunk indexes.
     pub objects: Arc<dyn Objects>,

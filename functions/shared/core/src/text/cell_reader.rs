@@ -75,7 +75,7 @@ impl CellReader {
         }
     }
 
-    /// How many cells the record has.
+    /// Number of cells of the record.
     pub(super) fn count(&self) -> usize {
         self.cells
     }

@@ -13,7 +13,7 @@ use super::plain_number::PlainNumber;
 pub(super) const ANNOTATIONS: [&str; 8] =
     ["$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// What a schema asks of one cell.
+/// A schema's rule for one cell.
 #[derive(Debug)]
 pub(super) struct CellRule {
     types: Types,

@@ -29,7 +29,7 @@ pub(super) struct RowPlace {
     form: RowForm,
 }
 
-/// How the text of a record is written.
+/// Form of the text of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RowForm {
     /// As in the file: a delimiter after each cell but the last one, and quotes around each cell that begins with a
@@ -98,12 +98,10 @@ impl Cells {
         &self.group.columns
     }
 
-    /// How many cells there are.
     pub fn len(&self) -> usize {
         self.group.columns.len()
     }
 
-    /// Whether there are no cells.
     pub fn is_empty(&self) -> bool {
         self.group.columns.is_empty()
     }
@@ -116,7 +114,6 @@ impl Cells {
         Some(self.cell(start, end))
     }
 
-    /// The cell in this column.
     pub fn get(&self, column: &str) -> Option<&str> {
         let index = self.group.columns.iter().position(|name| name == column)?;
         self.at(index)

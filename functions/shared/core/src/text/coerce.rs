@@ -59,7 +59,6 @@ impl Types {
     }
 }
 
-/// The result of a conversion.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Coerced {
     Value(Value),
@@ -84,7 +83,6 @@ impl ColumnTypes {
         types
     }
 
-    /// The types of a column.
     pub(super) fn of_column(&self, column: &str) -> Types {
         self.declared.get(column).copied().unwrap_or(self.others)
     }

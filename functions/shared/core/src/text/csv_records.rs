@@ -13,7 +13,7 @@ use super::cells::{Cells, RowGroup, RowPlace};
 use super::head::shortened;
 use super::hits::Hits;
 
-/// How many records are read together, and share their memory.
+/// Maximum number of records read together, which share their memory.
 const GROUP_ROWS: usize = 128;
 
 /// How much text records share, in bytes, less the last one of them.
@@ -59,7 +59,6 @@ impl<'a> CsvRecords<'a> {
         }
     }
 
-    /// Reads the next group.
     fn read_group(&mut self) {
         // The next group is about as large as the last one.
         let (bytes, cells) = self.group.size();
@@ -72,7 +71,6 @@ impl<'a> CsvRecords<'a> {
         self.group = group.shared();
     }
 
-    /// Reads the row that starts here.
     fn read_row(&mut self, start: usize, group: &mut RowGroup) {
         let ends_start = group.size().1;
         if let Some((end, cells)) = self.split_simple(start, group) {

@@ -44,7 +44,6 @@ pub struct Position {
     pub row: u64,
 }
 
-/// How a chunk is processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChunkMode {
@@ -66,7 +65,6 @@ pub struct Chunk {
     pub first_row: u64,
     /// Number of items, never 0.
     pub items: u32,
-    /// How to process it.
     pub mode: ChunkMode,
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Format {
@@ -16,7 +15,6 @@ pub enum Format {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dialect {
-    /// The format.
     pub format: Format,
     /// The ASCII character between two cells, serialized as a string of one character. JSON Lines has no delimiter; the
     /// field is a comma then.

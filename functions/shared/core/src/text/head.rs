@@ -36,12 +36,12 @@ pub struct TextParams {
     /// Which record behind the skipped ones names the columns, counted from 1; 0 for none. Default: 1. Only for CSV.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_row: Option<u32>,
-    /// How many records at the start of the file are skipped. Default: 0. Only for CSV.
+    /// Number of records at the start of the file that are skipped. Default: 0. Only for CSV.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_rows: Option<u32>,
 }
 
-/// How many records stand before the header, or before the first item if there is no header. Blank lines do not count.
+/// Number of records before the header, or before the first item if there is no header. Blank lines do not count.
 pub fn title_rows(header_row: Option<u32>, skip_rows: Option<u32>) -> u32 {
     skip_rows.unwrap_or(0).saturating_add(header_row.unwrap_or(1).saturating_sub(1))
 }
@@ -80,7 +80,6 @@ impl TextParams {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Head {
-    /// How to read the records.
     pub dialect: Dialect,
     /// The names of the columns: unique and not empty. No columns for JSON Lines and for an empty file.
     pub columns: Vec<String>,
@@ -212,14 +211,13 @@ fn delimiter_of(text: &str) -> Result<u8, HeadError> {
     }
 }
 
-/// The first rows of a file.
 struct FirstRows<'a> {
     prefix: &'a [u8],
     /// Where the first row begins, or blank lines before it.
     from: usize,
     /// Whether `prefix` is the whole file.
     whole: bool,
-    /// How many rows stand before the header, or before the first item.
+    /// Number of rows before the header, or before the first item.
     title_rows: u32,
 }
 

@@ -11,40 +11,28 @@ pub enum HeadError {
          to `csv` or `jsonl`."
     )]
     UnknownFormat,
-    /// A param is above its maximum.
     #[error("The param `{param}` may be at most {TITLE_ROWS_MAX}. Remove the rows before the header from the file.")]
-    TooManyTitleRows {
-        /// The param.
-        param: &'static str,
-    },
+    TooManyTitleRows { param: &'static str },
     /// The params `header` and `headerRow` contradict each other.
     #[error("The params `header` and `headerRow` contradict each other. Remove one of them.")]
     HeaderContradiction,
     /// A param about the header, for a file that has none.
     #[error("The param `{param}` is only for CSV and workbooks, but the file has JSON lines. Remove the param.")]
-    NoHeaderInJsonLines {
-        /// The param.
-        param: &'static str,
-    },
+    NoHeaderInJsonLines { param: &'static str },
     /// The file has fewer rows than stand before the header.
     #[error(
         "The file has {rows} rows, but `skipRows` and `headerRow` say that {title_rows} rows stand before its header or its \
          first item. Correct the params. Blank lines do not count as rows."
     )]
     TooFewRows {
-        /// How many rows it has.
         rows: usize,
-        /// How many there should be before the header.
+        /// Expected number of rows before the header.
         title_rows: usize,
     },
-    /// The header has too many columns.
     #[error(
         "The header has {columns} columns, but a file may have at most {COLUMNS_MAX}. Remove columns from the file."
     )]
-    TooManyColumns {
-        /// How many it has.
-        columns: usize,
-    },
+    TooManyColumns { columns: usize },
     /// The file begins with nothing but blank lines.
     #[error(
         "The file has no header, and no row: its first {examined} bytes are blank lines. Remove the blank lines at its \
@@ -54,7 +42,6 @@ pub enum HeadError {
         /// The number of bytes that were examined.
         examined: u64,
     },
-    /// The file begins with NUL bytes.
     #[error(
         "The file has no header: where it should be are NUL bytes, so the file is not text. It may be damaged, or of a \
          format that is not supported."
@@ -97,7 +84,6 @@ pub enum HeadError {
         /// Offset of the opening quote, in bytes.
         offset: u64,
     },
-    /// A column name is not UTF-8.
     #[error("The name of column {column} in the header is not valid UTF-8. {}", advice(*likely))]
     InvalidUtf8 {
         /// The 1-based number of the column.

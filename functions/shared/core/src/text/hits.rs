@@ -3,7 +3,7 @@
 //! `memchr` is faster where such bytes are rare. But in a row of short cells most of its time goes into beginning a
 //! search, and here 64 bytes are one search.
 
-/// How many bytes are examined together.
+/// Number of bytes examined together.
 pub(super) const STRIDE: usize = u64::BITS as usize;
 
 /// Which of these bytes are one of the wanted ones: a bit for each, the lowest one for the first byte.

@@ -28,7 +28,6 @@ pub struct RawItem<'a> {
     pub record: Result<Record, BadRecord>,
 }
 
-/// The content of a record.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Record {
     /// The cells of a CSV record, as many as there are columns.

@@ -5,7 +5,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 /// How many bytes a guess looks at, from the first invalid byte's surroundings on. More bytes rarely change it.
 const SAMPLE_BYTES: usize = 64 * 1024;
 
-/// How many bytes before the first invalid one are looked at.
+/// Number of bytes before the first invalid one that are looked at.
 const CONTEXT_BYTES: usize = 1024;
 
 /// The name of the likely charset of text that is not valid UTF-8, as the WHATWG encoding standard writes it. It is a
@@ -31,7 +31,7 @@ pub fn likely_charset(text: &[u8]) -> Option<&'static str> {
 /// Finds the first byte of a stream of text that is not valid UTF-8. It gets the text slice by slice.
 #[derive(Debug, Default)]
 pub struct Utf8Watch {
-    /// How many bytes have been looked at.
+    /// Number of bytes looked at.
     at: u64,
     /// The first bytes of a character whose last ones have not arrived yet.
     unfinished: Vec<u8>,

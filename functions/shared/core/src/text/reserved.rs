@@ -6,7 +6,7 @@
 
 use memchr::{memchr_iter, memchr2};
 
-/// How the names begin.
+/// Prefix of the names.
 pub const RESERVED_NAMES: &str = "$serde_json::private::";
 
 /// Whether a string of this JSON begins like a reserved name, written plainly or with escapes. It errs on the safe side: it

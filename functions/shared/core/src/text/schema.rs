@@ -17,7 +17,7 @@ use super::json_size::json_bytes;
 use super::schema_bounds::{Bounded, check_bounds};
 pub use super::schema_error::SchemaError;
 
-/// What a compiled schema takes in memory for each byte of its JSON, patterns apart. An estimate.
+/// Bytes of memory of a compiled schema for each byte of its JSON, patterns apart. An estimate.
 const HELD_PER_BYTE: usize = 60;
 
 /// What any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
@@ -95,7 +95,7 @@ impl RowSchema {
         Ok(Self { checks: Some(Checks { validator, types, flat, plan: OnceLock::new(), held_bytes }) })
     }
 
-    /// What it takes in memory at most, in bytes. An estimate.
+    /// Its maximum memory, in bytes. An estimate.
     pub fn held_bytes(&self) -> usize {
         self.checks.as_ref().map_or(0, |checks| checks.held_bytes)
     }

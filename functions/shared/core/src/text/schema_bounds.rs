@@ -32,7 +32,6 @@ pub(super) const EXPANDED_MAX: u64 = 10_000;
 /// The most patterns of a schema, equal ones counted once.
 pub(super) const PATTERNS_MAX: usize = 200;
 
-/// The longest pattern, in bytes.
 pub(super) const PATTERN_MAX_BYTES: usize = 1_000;
 
 /// The largest size of all patterns of a schema together, compiled to automata, in bytes. A validator takes about four
@@ -49,12 +48,12 @@ pub(super) struct Bounded {
     pub compiled_bytes: usize,
     /// The bound of a pattern's cache, in bytes.
     pub cache_bytes: usize,
-    /// How many different patterns it has.
+    /// Number of different patterns.
     pub patterns: usize,
 }
 
 impl Bounded {
-    /// What its patterns take in memory at most, in bytes.
+    /// Maximum memory of its patterns, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         4 * self.compiled_bytes + 2 * self.cache_bytes * self.patterns
     }

@@ -12,7 +12,7 @@ use super::scan::RecordScanner;
 /// The delimiters that are recognised. If two are equally frequent, the earlier one in this list wins.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How many records are looked at to tell a table from other text.
+/// Number of records looked at to tell a table from other text.
 const SNIFFED_RECORDS: usize = 20;
 
 /// The format of text that begins with its first record, or with its header; `None` if it looks like neither.

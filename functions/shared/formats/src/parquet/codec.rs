@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a column's pages are compressed.
+/// Compression of a column's pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Codec {
     Uncompressed,

@@ -23,7 +23,6 @@ use crate::watch::Watch;
 /// Maximum number of values that all columns together hold in memory.
 const VALUES_HELD: u64 = 128 * 1024;
 
-/// A column of a row group.
 pub(super) struct Column {
     values: Values,
     max_def: i16,
@@ -44,7 +43,6 @@ pub(super) struct Column {
     place: (usize, usize),
 }
 
-/// A value of a column.
 pub(super) enum Value<'a> {
     Boolean(bool),
     Int32(i32),

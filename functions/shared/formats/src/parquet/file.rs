@@ -56,7 +56,6 @@ pub(super) struct Reservation {
 /// What a column reserves memory for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
-    /// Its dictionary.
     Dictionary,
     /// Its current data page, which replaces the page before.
     Page,

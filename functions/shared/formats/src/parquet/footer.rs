@@ -11,7 +11,6 @@ use super::thrift::{Thrift, ThriftError, Type};
 use super::{damaged_footer, unsupported};
 use crate::error::{DecodeError, Place};
 
-/// Maximum size of a footer, in bytes.
 pub(super) const FOOTER_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Maximum number of columns. Each leaf of a nested column counts.
@@ -26,7 +25,6 @@ const NAME_MAX_BYTES: usize = 512;
 /// Maximum number of row groups and their columns together. Each takes a few bytes in the footer and 32 in memory.
 const PARTS_MAX: usize = 1_000_000;
 
-/// The content of a footer.
 pub(super) struct Footer {
     pub(super) schema: SchemaDescPtr,
     pub(super) row_groups: Vec<RowGroup>,

@@ -36,7 +36,7 @@ const DICTIONARY_VALUE_BYTES: u64 = 32;
 /// Maximum number of records that are read from a column at a time.
 const BATCH_MAX: u64 = 1024;
 
-/// How many records a column may read from its pages at a time. The pages set it, and the column reads it.
+/// Maximum number of records a column may read from its pages at a time. The pages set it, and the column reads it.
 #[derive(Default)]
 pub(super) struct ReadLimit {
     /// Records that begin in the pages opened so far and are not read yet.

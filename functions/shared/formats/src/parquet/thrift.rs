@@ -1,11 +1,9 @@
 //! A reader for the part of Thrift's compact protocol that Parquet headers use. The bytes are untrusted.
 
-/// Why bytes cannot be read as Thrift.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ThriftError {
     /// The bytes end too early.
     Ends,
-    /// The bytes are invalid.
     Malformed,
 }
 

@@ -103,7 +103,6 @@ fn nanos(unit: &TimeUnit) -> i64 {
     }
 }
 
-/// Appends the value as JSON.
 pub(super) fn push_json(json: &mut Vec<u8>, value: Value<'_>, meaning: Meaning) {
     match value {
         Value::Boolean(value) => push(json, format_args!("{value}")),

@@ -60,7 +60,6 @@ impl<R: Read + Seek> Archive<R> {
         Ok(archive)
     }
 
-    /// The size of the file.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -225,7 +224,6 @@ enum Content<'a, R> {
 }
 
 impl<R: Read> Part<'_, R> {
-    /// The size of the whole file.
     pub(super) fn file_size(&self) -> u64 {
         self.file_size
     }

@@ -16,7 +16,7 @@ use super::date::push_iso;
 use super::strings::{SharedStrings, unescape};
 use super::styles::Styles;
 
-/// How the value of a cell is stored in the file.
+/// Form of the value of a cell in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Kind {
     /// A number. A value that is not a number is taken as text.

@@ -12,22 +12,18 @@ use crate::watch::Watch;
 /// What a number represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// A number.
     Number,
-    /// A date.
     Date,
     /// A time of day.
     Time,
-    /// A date and a time.
     DateTime,
     /// A date or a time, depending on the number: these formats have different meanings in different languages of
     /// Excel.
     DateOrTime,
-    /// A duration.
     Duration,
 }
 
-/// What the number in a cell of each style represents.
+/// Meaning of the number in a cell of each style.
 pub(super) struct Styles {
     meanings: Vec<Meaning>,
     pub(super) from_1904: bool,
@@ -73,7 +69,7 @@ impl Styles {
         Self { meanings: meanings.to_vec(), from_1904 }
     }
 
-    /// What a number in a cell of this style represents.
+    /// Meaning of a number in a cell of this style.
     pub(super) fn meaning(&self, style: Option<usize>) -> Meaning {
         style.and_then(|style| self.meanings.get(style)).copied().unwrap_or(Meaning::Number)
     }

@@ -27,7 +27,6 @@ pub(super) struct Xml<'a, R> {
     watch: Watch,
 }
 
-/// A piece of a part.
 pub(super) enum Piece<'a> {
     /// An element begins.
     Start(BytesStart<'a>),
@@ -63,7 +62,6 @@ impl<'a, R: Read> Xml<'a, R> {
         Self { reader, buffer: Vec::with_capacity(4096), depth: 0, part, watch: watch.clone() }
     }
 
-    /// The next piece.
     pub(super) fn next(&mut self) -> Result<Piece<'_>, DecodeError> {
         self.buffer.clear();
         self.reader.get_mut().since_event = 0;
@@ -100,7 +98,6 @@ impl<'a, R: Read> Xml<'a, R> {
         self.reader.get_ref().inner.get_ref().progress()
     }
 
-    /// The error for a damaged part.
     pub(super) fn damaged(&self, problem: &'static str) -> DecodeError {
         damaged(self.part, problem)
     }

@@ -17,10 +17,8 @@ pub struct Endpoint {
     hosts: Arc<[String]>,
 }
 
-/// Why a URL is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlRefused {
-    /// It is not a URL.
     #[error("it is not a URL")]
     NotAUrl,
     /// It would send the items unencrypted over a network.
@@ -88,12 +86,10 @@ impl Endpoint {
         Ok(Self { url, allow_private, hosts })
     }
 
-    /// The URL.
     pub const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Whether it may have a private address.
     pub const fn allows_private(&self) -> bool {
         self.allow_private
     }

@@ -33,10 +33,9 @@ mod endpoint;
 /// Maximum number of redirects that a call follows.
 const REDIRECTS_MAX: usize = 3;
 
-/// Timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an idle connection is kept. Short, because a frozen Lambda process does not notice that the peer closed it.
+/// Lifetime of an idle connection. Short, because a frozen Lambda process does not notice that the peer closed it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The HTTP clients and the clock that all webhooks of a process share.
@@ -74,7 +73,6 @@ impl WebhookClient {
     }
 }
 
-/// A web service as a target.
 pub struct WebhookTarget {
     client: Arc<WebhookClient>,
     endpoint: Endpoint,

@@ -14,11 +14,9 @@ pub struct Seen {
     pub path: String,
     /// The headers by lowercase name.
     pub headers: HashMap<String, String>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
-/// How the service replies to a request.
 pub enum Reply {
     /// Writes these bytes and keeps the connection open.
     Bytes(Vec<u8>),
@@ -47,7 +45,6 @@ impl Reply {
 
 /// The service. It stops with its tokio runtime.
 pub struct Server {
-    /// Its local port.
     pub port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
     written: Arc<Mutex<usize>>,
@@ -69,17 +66,15 @@ impl Server {
         server
     }
 
-    /// The URL of this path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// How many bytes endless replies wrote.
+    /// Number of bytes that endless replies wrote.
     pub fn written(&self) -> usize {
         *self.written.lock().unwrap()
     }

@@ -39,7 +39,7 @@ struct DedupeRow {
     expires_at: i64,
 }
 
-/// What a refused transaction means.
+/// Meaning of a refused transaction.
 enum Refusal {
     /// The job exists, this one or that of an earlier request.
     Created(Created),

@@ -35,7 +35,7 @@ const SET: [&str; 13] = [
 const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
      #breakerPause, #resendFrom, #finishedAt, #expiresAt";
 
-/// What a refused transaction means.
+/// Meaning of a refused transaction.
 enum Refusal {
     /// This very redrive was applied before.
     Begun(Box<Job>),

@@ -42,8 +42,11 @@ impl Checkpoints for DynamoDbJobStore {
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
         let update = if moved.rev == 1 { &BEGIN } else { &MOVE };
         let checkpoint = serde_json::to_string(moved).map_err(|error| PortError::invalid(update.doing, error))?;
-        let mut values: Vec<(&str, AttributeValue)> =
-            vec![(":rev", number(moved.rev)), (":checkpoint", text(checkpoint)), (":expires", number(details_expiry(job)))];
+        let mut values: Vec<(&str, AttributeValue)> = vec![
+            (":rev", number(moved.rev)),
+            (":checkpoint", text(checkpoint)),
+            (":expires", number(details_expiry(job))),
+        ];
         if moved.rev != 1 {
             values.push((":before", number(i64::from(moved.rev) - 1)));
         }

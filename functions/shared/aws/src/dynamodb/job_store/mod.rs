@@ -33,7 +33,7 @@ pub struct DynamoDbJobStore {
     pub(super) jobs_table: String,
     /// None in a function that neither starts nor ends attempts.
     pub(super) admission_table: Option<String>,
-    /// What the jobs pay for; none in a store whose users are no functions.
+    /// Usage meter; `None` outside of Lambda.
     shares: Option<&'static UsageShares>,
 }
 

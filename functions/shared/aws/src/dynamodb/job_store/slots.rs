@@ -21,7 +21,7 @@ const NEVER: i64 = 0;
 /// same time conflict on a row: `tests/tests/adapters/contention.rs` shows that this many are enough.
 const SHARDS: u32 = 16;
 
-/// How often a job is tried to be admitted, in shards that had room. If others took the slot each time, the limit is reached.
+/// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, the limit is reached.
 pub const TRIES: usize = 8;
 
 /// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the slots.
@@ -71,7 +71,7 @@ fn all_shards(counter: &str) -> Vec<String> {
     (0..SHARDS).map(|shard| shard_of(counter, shard)).collect()
 }
 
-/// How many of a ceiling's slots a shard has. The shares add up to the ceiling.
+/// Number of a ceiling's slots in a shard. The shares add up to the ceiling.
 const fn share_of(ceiling: u32, shard: u32) -> u32 {
     ceiling / SHARDS + (shard < ceiling % SHARDS) as u32
 }
@@ -101,7 +101,7 @@ fn slot_back() -> String {
     format!("SET {}#e0 = :now ADD #active :one_less", moves.collect::<String>())
 }
 
-/// How many slots the row of a counter has taken.
+/// Number of slots the row of a counter has taken.
 fn active(counter: Option<&Item>) -> i64 {
     let taken = counter.and_then(|item| item.get("active")?.as_n().ok()?.parse().ok());
     taken.unwrap_or(0)

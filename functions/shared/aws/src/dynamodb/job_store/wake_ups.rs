@@ -16,7 +16,6 @@ const PUT_OFF: Update = Update {
     condition: "#wakeAt = :seen",
 };
 
-/// An entry of the wake index.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WakeEntry {

@@ -17,7 +17,6 @@ pub struct DynamoDbQuotas {
 }
 
 impl DynamoDbQuotas {
-    /// The quotas in this admission table.
     pub const fn new(client: Client, admission_table: String) -> Self {
         Self { client, admission_table }
     }

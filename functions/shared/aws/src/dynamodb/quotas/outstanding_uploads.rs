@@ -12,10 +12,10 @@ use crate::dynamodb::write::{Update, Written};
 
 const ADDING: &str = "adding the outstanding upload";
 
-/// How many uploads that no longer count one write drops. An expression has at most 4 KB.
+/// Maximum number of expired uploads one write drops. An expression has at most 4 KB.
 const DROPPED_AT_ONCE: usize = 50;
 
-/// How often an upload is tried to be added. Each further try follows a write that dropped uploads.
+/// Maximum number of tries to add an upload. Each further try follows a write that dropped uploads.
 const TRIES: usize = 100;
 
 fn scope(owner: &Owner) -> String {
@@ -27,7 +27,6 @@ fn name_of(file_guid: FileGuid) -> String {
     format!("u{}", file_guid.0.simple())
 }
 
-/// The uploads in a row.
 fn uploads_in(row: &Item) -> Vec<OutstandingUpload> {
     let upload = |(name, value): (&String, &AttributeValue)| {
         let guid = name.strip_prefix('u').filter(|digits| digits.len() == 32)?;

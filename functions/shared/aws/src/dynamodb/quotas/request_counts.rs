@@ -13,7 +13,7 @@ const DOING: &str = "counting the request";
 /// a write that the SDK repeats within a second is recognised unless that happened meanwhile; then one request counts twice.
 const PLACES: u8 = 16;
 
-/// How long after the beginning of its hour a row is deleted, in seconds.
+/// Time after the beginning of its hour at which a row is deleted.
 const KEPT_SECONDS: i64 = 2 * 3600;
 
 /// The attributes of a request.

@@ -21,7 +21,6 @@ pub fn guid(number: u32) -> JobGuid {
     JobGuid(Uuid::from_u128((millis << 80) | (0x7 << 76) | (0b10 << 62) | u128::from(number)))
 }
 
-/// The identifier of run `number`.
 pub const fn run(number: u8) -> RunId {
     RunId::from_bytes([number; RunId::BYTES])
 }
@@ -139,7 +138,6 @@ pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
     store.job(job).await.expect("there")
 }
 
-/// A stop with this code.
 pub fn stop(code: StopCode) -> Stop {
     Stop { code, message: "because".into(), row: Some(3), offset: None, at: at(7) }
 }

@@ -26,16 +26,14 @@ use crate::model::tally::{ChunkAddress, Totals};
 use crate::ports::{Clock, JobStore, Objects, PortError};
 use state::AuditState;
 
-/// How many tallies are read by one query.
+/// Number of tallies read by one query.
 const PAGE_TALLIES: u32 = 64;
 
-/// Audits jobs.
 pub struct Auditor {
     /// The job's tallies and totals.
     pub jobs: Arc<dyn JobStore>,
     /// The chunk indexes, run outputs and results.
     pub objects: Arc<dyn Objects>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// The limits of a page.
     pub limits: AuditLimits,
@@ -52,7 +50,6 @@ pub struct AuditLimits {
     pub time: Duration,
 }
 
-/// Why there is no audit.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The cursor is none, or that of another job.
@@ -61,7 +58,6 @@ pub enum AuditError {
     /// The job has ended or was redriven since the walk began.
     #[error("the job has moved on since the audit began")]
     Moved,
-    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

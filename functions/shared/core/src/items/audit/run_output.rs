@@ -88,7 +88,7 @@ impl OutputRows {
         Ok(Counts { succeeded, failed, skipped })
     }
 
-    /// How many items were skipped, if the run was stopped.
+    /// Number of skipped items, if the run was stopped.
     fn skipped_in(&self, items: u64, rows: Rows, attempt: u32) -> Option<u64> {
         let from = self.skipped_from?;
         Some(match attempt {

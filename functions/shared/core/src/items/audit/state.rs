@@ -25,7 +25,6 @@ const NUMBER_MAX: u64 = 1 << 53;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct AuditState {
-    /// The job.
     pub job: JobGuid,
     /// The attempt that the job was in when the walk began.
     pub of: u32,
@@ -45,7 +44,6 @@ pub(super) struct AuditState {
     pub bytes: u64,
     /// The counts of the whole job before this attempt.
     pub before: Counts,
-    /// What was read.
     pub read: ReadSoFar,
     /// The chain over it.
     pub evidence: Evidence,

@@ -16,10 +16,9 @@ use crate::model::keys;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
 use crate::ports::PortError;
 
-/// How many run outputs are read at once. Each may hold a whole chunk with all of its outputs.
+/// Number of run outputs read at once. Each may hold a whole chunk with all of its outputs.
 const OBJECTS_READ: usize = 4;
 
-/// A chunk with a mark.
 struct Marked {
     address: ChunkAddress,
     mark: Mark,
@@ -27,7 +26,7 @@ struct Marked {
     rows: Rows,
 }
 
-/// What a tally's chunks add up to.
+/// Sums over a tally's chunks.
 #[derive(Default)]
 struct Recomputed {
     counts: Counts,

@@ -56,7 +56,6 @@ pub enum BadAnswer {
     /// It exceeds [`ANSWER_MAX_BYTES`].
     #[error("it is longer than {ANSWER_MAX_BYTES} bytes")]
     TooLarge,
-    /// It is not valid JSON.
     #[error("it is not valid JSON, see its line {line}, column {column}")]
     NotJson {
         /// The 1-based line of the error.
@@ -64,7 +63,6 @@ pub enum BadAnswer {
         /// The 1-based column of the error.
         column: usize,
     },
-    /// It is JSON with another structure.
     #[error(
         "it must have the form {{\"batchItemFailures\": [{{\"itemIdentifier\": …}}], \"outputs\": [{{\"itemIdentifier\": …, \
          \"output\": {{…}}}}]}}, see its line {line}, column {column}"
@@ -83,7 +81,6 @@ pub enum BadAnswer {
         /// The 0-based index in the list.
         place: usize,
     },
-    /// It names an item twice.
     #[error("`{list}[{place}]` names an item for the second time")]
     Repeated {
         /// The list in the answer.
@@ -100,7 +97,6 @@ pub enum BadAnswer {
     /// It has outputs, but the job type has none.
     #[error("it has outputs, but the job type is not configured with `\"outputs\": true`")]
     UnexpectedOutputs,
-    /// An output is not a JSON object.
     #[error("`outputs[{place}].output` is not an object")]
     NoObject {
         /// The 0-based index in `outputs`.

@@ -34,7 +34,6 @@ pub(super) struct Bisection {
     failed_alone: Vec<usize>,
     /// Whether the target has answered any call.
     answered: bool,
-    /// The detail of the last failure.
     last_failure: String,
     /// Whether the target became unavailable, so that no more calls are made.
     unavailable: bool,
@@ -48,7 +47,6 @@ impl Bisection {
         Self { results: vec![None; items], pending, failed_alone, answered, last_failure, unavailable }
     }
 
-    /// Sets the result of one item.
     pub fn set(&mut self, place: usize, result: Result<ItemOutcome, ItemError>) {
         self.results[place] = Some(result);
     }

@@ -11,7 +11,6 @@ use crate::model::ids::RunId;
 /// The right to work on a job's row alone, until it expires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lease {
-    /// The run that holds it.
     pub holder: RunId,
     /// When it expires; from then on any run may take it.
     pub until: Timestamp,
@@ -43,7 +42,6 @@ impl Job {
         Self { lease: self.lease.filter(|lease| lease.holder != holder), ..self.clone() }
     }
 
-    /// Whether this run holds the lease.
     pub fn is_held_by(&self, holder: RunId) -> bool {
         self.lease.is_some_and(|lease| lease.holder == holder)
     }

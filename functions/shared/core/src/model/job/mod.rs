@@ -40,11 +40,8 @@ pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// A job, as stored in its row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
-    /// The job's name.
     pub job_guid: JobGuid,
-    /// The owner of the job.
     pub owner: Owner,
-    /// The name of its job type.
     pub job_type: String,
     /// The upload that is the job's input, if its input is an upload.
     pub file_guid: Option<FileGuid>,
@@ -55,9 +52,9 @@ pub struct Job {
     /// What counts as 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
     /// objects, or the number of partitions of a dataset.
     pub data_bytes: u64,
-    /// What the owner should know about the file. One of each kind; those found while the file is split come later.
+    /// Warnings for the owner about the file. One of each kind; those found while the file is split come later.
     pub warnings: Vec<JobWarning>,
-    /// How many of its chunks may be in flight at once, as in its spec.
+    /// Maximum number of its chunks in flight, as in its spec.
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.
     pub priority: Priority,
@@ -68,13 +65,11 @@ pub struct Job {
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
-    /// Its status.
     pub status: Status,
     /// The outcome of a completed job.
     pub outcome: Option<JobOutcome>,
     /// The current or last attempt, counted from 1.
     pub attempt: u32,
-    /// The state of the split.
     pub split: SplitState,
     /// Which run works on the job row itself: a splitter, later a completer.
     pub lease: Option<Lease>,
@@ -82,9 +77,9 @@ pub struct Job {
     pub stop: Option<Stop>,
     /// The counts at the end of the last attempt.
     pub counts: Option<Counts>,
-    /// What was used for it, over all attempts, apart from the tallies of the current one.
+    /// Usage over all attempts, apart from the tallies of the current one.
     pub usage: Usage,
-    /// How many completions took effect; equals the number of ended attempts.
+    /// Number of completions that took effect; equals the number of ended attempts.
     pub completions: u32,
     /// The redrive that the current attempt is; `None` in the first attempt.
     pub redrive: Option<Redrive>,
@@ -92,18 +87,17 @@ pub struct Job {
     pub results: Option<Results>,
     /// The stored state of a composition that continues in another invocation, by name.
     pub composing: Option<RunId>,
-    /// How many recoveries in a row have had no sign of life.
+    /// Number of recoveries in a row without a sign of life.
     pub recoveries: u32,
     /// The status in which it was paused, while it is paused.
     pub paused_from: Option<Status>,
     /// Why the breaker of its job type has paused it; `None` if it is not paused, or if its owner has paused it.
     pub breaker_pause: Option<BreakerPause>,
-    /// How often it was paused or resumed, over all attempts. It tells a resume from the next one.
+    /// Number of pauses and resumes, over all attempts. It tells a resume from the next one.
     pub pauses: u32,
     /// The first tally whose chunks may not be sent again since it was resumed; `None` if all are.
     pub resend_from: Option<u32>,
 
-    /// When it was created.
     pub created_at: Timestamp,
     /// When a function first started to work on it.
     pub started_at: Option<Timestamp>,
@@ -119,7 +113,7 @@ pub struct Job {
     pub wake_at: Option<Timestamp>,
     /// When it expires; known after it has ended.
     pub expires_at: Option<Timestamp>,
-    /// How often its row was written. It is never reset.
+    /// Number of writes of its row. It is never reset.
     pub revision: u64,
 }
 
@@ -174,7 +168,7 @@ impl Job {
         }
     }
 
-    /// How many items have been dispatched in this attempt.
+    /// Number of items dispatched in this attempt.
     pub const fn items_dispatched(&self) -> u64 {
         self.split.cursor.row.saturating_sub(1)
     }

@@ -12,7 +12,6 @@ impl Job {
         matches!(self.status, super::Status::Paused)
     }
 
-    /// Whether its owner has paused it.
     pub const fn is_paused_by_owner(&self) -> bool {
         self.is_paused() && self.breaker_pause.is_none()
     }

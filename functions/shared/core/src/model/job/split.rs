@@ -13,7 +13,7 @@ use crate::text::Position;
 /// `cursor.row` counts the dispatched ones (from 1, like rows), `cursor.offset` is the row number of the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SplitState {
-    /// How many tallies are counted; no message of any other tally was ever sent.
+    /// Number of counted tallies; no message of any other tally was ever sent.
     pub tallies: u32,
     /// For how many tallies all messages are known to be sent: `tallies`, or one less.
     pub dispatched: u32,

@@ -22,7 +22,6 @@ pub enum Transition {
     Resume,
     /// The owner or the breaker resumed it, or it was stopped, and it had been paused before a function took it up.
     ResumeWaiting,
-    /// The owner cancelled it.
     Cancel,
     /// The owner cancelled it before a function took it up.
     CancelUntaken,
@@ -39,7 +38,6 @@ pub enum Transition {
 }
 
 impl Transition {
-    /// Every transition.
     pub const ALL: [Self; 11] = [
         Self::Take,
         Self::Pause,

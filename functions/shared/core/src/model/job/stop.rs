@@ -15,9 +15,8 @@ use crate::text::Position;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stop {
-    /// What happened.
     pub code: StopCode,
-    /// What happened, in words for a person.
+    /// Description of the event, in words for a person.
     pub message: String,
     /// The row that caused it, if one did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -25,7 +24,6 @@ pub struct Stop {
     /// The byte offset in the file where it happened, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub offset: Option<u64>,
-    /// When it was set.
     pub at: Timestamp,
 }
 
@@ -35,7 +33,6 @@ impl Stop {
         Self { code, message: message.into(), row: None, offset: None, at }
     }
 
-    /// The job's deadline has passed.
     pub fn deadline_exceeded(at: Timestamp) -> Self {
         Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
     }

@@ -47,9 +47,7 @@ pub trait Admissions: Send + Sync {
 /// Everything that is written for a new job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewJob {
-    /// Its row.
     pub job: Job,
-    /// Its spec.
     pub spec: Spec,
     /// The ceilings of the slots that it takes.
     pub ceilings: Ceilings,
@@ -59,14 +57,11 @@ pub struct NewJob {
     pub dedupe: Option<Dedupe>,
 }
 
-/// How many jobs may be active (not ended) at once.
+/// Maximum number of active (not ended) jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ceilings {
-    /// Of one owner.
     pub owner: u32,
-    /// Of one job type.
     pub job_type: u32,
-    /// In the whole system.
     pub system: u32,
 }
 
@@ -81,7 +76,6 @@ impl Ceilings {
 /// The stored idempotency key of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Idempotency {
-    /// The client's key.
     pub key: String,
     /// A digest of the request.
     pub fingerprint: String,
@@ -121,7 +115,7 @@ pub struct Full {
     pub recent_ends: Vec<Timestamp>,
 }
 
-/// How many ends of jobs are stored for each limit.
+/// Number of stored ends of jobs for each limit.
 pub const ENDS_KEPT: usize = 8;
 
 impl Full {
@@ -168,7 +162,6 @@ pub enum CreateError {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// The store failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -27,7 +27,6 @@ pub struct NewAttempt {
     pub redrive: Redrive,
     /// The ceilings of the slots that it takes.
     pub ceilings: Ceilings,
-    /// When it starts.
     pub at: Timestamp,
     /// When it is stopped if it has not ended.
     pub deadline_at: Timestamp,
@@ -73,7 +72,6 @@ pub enum RedriveError {
     /// The job has changed since it was seen. Holds the current job.
     #[error("the job has changed since it was read")]
     Moved(Box<Job>),
-    /// The store failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }

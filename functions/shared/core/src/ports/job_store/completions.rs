@@ -28,17 +28,14 @@ pub trait Completions: Send + Sync {
 pub struct Completion {
     /// The job as seen. Its status, attempt and stop must be unchanged.
     pub seen: Job,
-    /// The final status.
     pub status: Status,
     /// The outcome of a completed attempt.
     pub outcome: Option<JobOutcome>,
-    /// The final counts.
     pub counts: Counts,
     /// The usage of the attempt's tallies. It is added to that of the job.
     pub usage: Usage,
     /// Where the results are, if they could be composed.
     pub results: Option<Results>,
-    /// When the attempt ends.
     pub finished_at: Timestamp,
     /// When the job's rows expire.
     pub expires_at: Timestamp,

@@ -32,9 +32,7 @@ pub trait Jobs: Send + Sync {
 /// Which of the owner's jobs to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFilter {
-    /// Only jobs in this state.
     pub state: Option<StateFilter>,
-    /// Only jobs of this type.
     pub job_type: Option<String>,
     /// The largest number of jobs in the page.
     pub limit: usize,
@@ -55,9 +53,7 @@ impl JobFilter {
 /// The state of listed jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateFilter {
-    /// They have this status.
     Status(Status),
-    /// They completed with this outcome.
     Outcome(JobOutcome),
 }
 

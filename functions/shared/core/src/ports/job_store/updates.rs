@@ -20,7 +20,6 @@ pub trait Updates: Send + Sync {
 /// The answer to an update, with the current job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum UpdateAnswer {
-    /// It is written.
     Written(Job),
     /// It was written before, and the reply lost. The job may have moved on since.
     WrittenBefore(Job),

@@ -24,7 +24,6 @@ pub trait WakeUps: Send + Sync {
 /// A job that is due to be swept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// The job.
     pub job: JobGuid,
     /// Since when it is due.
     pub at: Timestamp,

@@ -7,7 +7,6 @@ pub enum WriteLost {
     /// Its condition failed. Holds the current job.
     #[error("the job has changed since it was read")]
     Condition(Box<Job>),
-    /// The store failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
