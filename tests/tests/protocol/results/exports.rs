@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
-use rowmill_core::ports::{Jobs, RecordStore, Tallies};
+use rowmill_core::ports::{RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
