@@ -328,7 +328,7 @@ proptest! {
 
     /// Hostile bytes and tiny chunks; every message is delivered one to three times, in any order.
     #[test]
-    fn counts_are_exact_whatever_the_file_and_however_messages_repeat(
+    fn counts_are_exact_for_any_file_and_any_repeated_messages(
         body in prop::collection::vec(prop::sample::select(b"ab,\"\n\r1\xff\x00".to_vec()), 0..600),
         max_items in 1..6_u32,
         seed in any::<u64>(),

@@ -1,7 +1,7 @@
 //! Something of which there is so much a second.
 
-/// Grants units at a rate, in the order of the requests. Whoever must wait does what a throttled request does: it is
-/// repeated until it is granted.
+/// Grants units at a rate, in the order of the requests. A request that must wait is repeated until it is granted, as a
+/// throttled request is.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// Its name in the results.

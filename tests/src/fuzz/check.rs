@@ -84,7 +84,7 @@ fn note_own_panics() {
 }
 
 fn decode(decoder: Decoder, input: &[u8]) -> Result<(), String> {
-    // Whatever an input is, its detection ends.
+    // The detection of every input ends.
     let _ = detect(&input[..input.len().min(4096)], &Hints::default());
     match decoder {
         Decoder::Parquet => file(&Packing::Parquet, input),

@@ -93,7 +93,7 @@ impl Invariants {
         let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
         self.reach("all chunks sent again after a resume");
         for tally in now(self.store.tallies(job, row.attempt, 0..counted)).map_err(|error| error.to_string())? {
-            // Whoever makes the tally half done that it waits for may be about to send it.
+            // The run that makes the tally half done that it waits for may be about to send it.
             if ahead.is_some_and(|ahead| tally.number >= ahead) {
                 continue;
             }

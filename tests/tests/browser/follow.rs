@@ -140,7 +140,7 @@ fn a_long_job_is_watched_in_bounded_memory() {
         // Every tenth row fails, so that there is something to list.
         let text = "id,name\n".to_owned()
             + &(0..count)
-                .map(|id| format!("{id},name{}\n", if id % 10 == 0 { ",surplus" } else { "" }))
+                .map(|id| format!("{id},name{}\n", if id % 10 == 0 { ",extra" } else { "" }))
                 .collect::<String>();
         let announced = json!({ "fileName": "long.csv", "contentType": "text/csv", "size": text.len() });
         let upload: Value = stack.post("/api/uploads").json(&announced).send().await.json();

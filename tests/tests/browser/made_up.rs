@@ -117,7 +117,7 @@ fn a_job_shows_the_figures_that_it_has() {
         let badge = "document.querySelector('job-page state-badge').className + document.querySelector('job-page .percent').textContent";
         assert_eq!(tab.value::<String>(badge).await, "badge warn–");
 
-        // A paused job does nothing, whatever it did before.
+        // A paused job does nothing.
         show(&tab, "held", &json!({})).await;
         tab.until("document.querySelector('.chunks-in-flight dd').textContent === '158'").await;
         answer(

@@ -27,7 +27,7 @@ pub enum Rules {
     ForgetOnResume,
     /// A paused job is ended once its split has ended.
     EndPaused,
-    /// Whoever makes a tally half done does not send the one that waits for it.
+    /// The run that makes a tally half done does not send the one that waits for it.
     ForgetNextTally,
     /// A run that finds its chunk committed does not send the tally that waits either.
     SettleWithoutNextTally,

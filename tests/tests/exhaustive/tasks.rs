@@ -61,7 +61,7 @@ pub enum Step {
     LookAtNext { closed: bool, again: bool },
     /// `process-items` with `maxConcurrency`: the message of the chunk W places further.
     SendNext { chunk: u8, closed: bool, again: bool },
-    /// Whoever has made this tally half done: the strong reads of the job row and of the tally A places further.
+    /// The run that has made this tally half done: the strong reads of the job row and of the tally A places further.
     LookAtNextTally { after: u8, closed: bool, again: bool },
     /// The same of a stopped job: *`done = expected, skipped += the rest`* on that tally, which was not sent.
     SkipNextTally { number: u8, closed: bool },

@@ -149,7 +149,7 @@ async fn a_live_connection_is_of_the_owner_of_its_ticket(stack: &LocalStack, iss
     let mut alice = LiveClient::open(&of_alice).await.expect("a good ticket");
     alice.subscribe(job).await;
     assert_eq!(alice.message_of("snapshot").await["job"]["jobGuid"], job);
-    assert!(LiveClient::open(&of_alice).await.is_err(), "whoever takes the ticket comes too late");
+    assert!(LiveClient::open(&of_alice).await.is_err(), "anyone who takes the ticket comes too late");
     let mut bob = LiveClient::open(&of_bob).await.expect("a good ticket");
     bob.subscribe(job).await;
     let error = bob.message().await;

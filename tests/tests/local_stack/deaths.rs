@@ -17,7 +17,7 @@ fn a_job_whose_functions_are_killed_ends_with_exact_counts() {
         let file = stack.upload("text/csv", files::plain_csv(rows)).await;
         let job = stack.create("import", &file, json!({ "dataset": "killed", "key": "id" })).await;
         let mut killed = 0;
-        // Whoever is at work is killed, again and again for a while; how many that are is the machine's affair.
+        // Each process at work is killed, again and again for a while; how many these are depends on the machine.
         while killed < 5 && stack.job(&job).await["finishedAt"].is_null() {
             killed += stack.kill_processes_of("process-items");
             tokio::time::sleep(Duration::from_millis(100)).await;

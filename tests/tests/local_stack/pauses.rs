@@ -35,7 +35,7 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
         };
         assert!(told["job"]["version"].as_u64() >= paused["version"].as_u64(), "{told}");
         let progress = |shown: &serde_json::Value| shown["itemProgress"].as_u64().expect("a number");
-        // One chunk may have been in progress. Nothing else moves, whoever looks.
+        // One chunk may have been in progress. Nothing else moves.
         let mut seen = Vec::new();
         while seen.len() < 10 || seen[seen.len() - 10..].iter().any(|before| before != seen.last().unwrap()) {
             stack.sweep().await;

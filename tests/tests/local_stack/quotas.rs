@@ -58,7 +58,7 @@ async fn uploads_are_outstanding_until_they_are_complete(stack: &LocalStack) {
 }
 
 async fn requests_are_limited_by_route(stack: &LocalStack) {
-    // Whatever minute it is: the limit is reached within two of them.
+    // The limit is reached within two minutes of the clock.
     let cancel = || stack.post("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/cancel");
     let mut answered = 0;
     let limited = loop {

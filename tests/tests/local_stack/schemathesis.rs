@@ -1,5 +1,5 @@
 //! Schemathesis against a stack of its own: requests made from the OpenAPI document, good ones and bad ones, and every
-//! answer checked against the document. It lists, cancels and redrives whatever it finds, so it shares no stack.
+//! answer checked against the document. It lists, cancels and redrives all jobs that it finds, so it shares no stack.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -82,7 +82,7 @@ fn a_presigned_request_stores_a_file_once() {
         assert_eq!(stack.send_signed(&upload["upload"], bytes.clone()).await, StatusCode::OK);
         let file = upload["fileGuid"].as_str().expect("a guid");
         let job = stack.create("validate", file, json!({})).await;
-        // Whoever finds the link cannot put other bytes in the place of the file, however long the link can be used.
+        // Anyone who finds the link cannot put other bytes in the place of the file, however long the link can be used.
         let others = vec![b'x'; bytes.len()];
         assert_eq!(stack.send_signed(&upload["upload"], others).await, StatusCode::PRECONDITION_FAILED);
         assert_eq!(stack.ended(&job).await["itemsSucceeded"], 10);

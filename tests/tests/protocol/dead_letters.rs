@@ -137,7 +137,7 @@ async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
 }
 
 #[tokio::test]
-async fn a_surplus_dead_letter_does_not_end_a_job_whose_composition_has_progressed() {
+async fn a_redundant_dead_letter_does_not_end_a_job_whose_composition_has_progressed() {
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
     world.clock.advance(world.limits.completion_patience);

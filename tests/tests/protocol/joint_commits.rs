@@ -58,7 +58,7 @@ async fn a_chunk_that_is_committed_already_does_not_hold_up_the_others() {
     let (world, job, chunks) = split(20).await;
     world.process(&chunks[4], false).await;
     world.process(&chunks[7], false).await;
-    // Surplus messages, as a sweep or a resume may send: they are delivered for the first time.
+    // Redundant messages, as a sweep or a resume may send: they are delivered for the first time.
     let ends = world.try_process_together(&fresh(&chunks[..10])).await;
     for (number, end) in ends.iter().enumerate() {
         assert_eq!(is_committed(end), ![4, 7].contains(&number), "chunk {number}: {end:?}");

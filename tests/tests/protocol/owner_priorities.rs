@@ -83,7 +83,7 @@ async fn a_priority_that_is_not_allowed_is_refused_before_the_file_is_opened_and
 }
 
 #[tokio::test]
-async fn a_redrive_keeps_the_priority_whatever_the_owner_may_use_by_then() {
+async fn a_redrive_keeps_the_priority() {
     for priority in Priority::ALL {
         let world = world(Priority::High);
         let file = world.store_csv("a,b\n1\n").await;

@@ -71,7 +71,7 @@ async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
         assert_eq!(world.show(job).await.item_progress, 0);
         world.resume(job).await;
         if !row.split.done {
-            // The split goes on with the time of a whole invocation, whatever the resend has left of this one.
+            // The split goes on with the time of a whole invocation, not with what the resend left of this one.
             assert_eq!(world.split().await, SplitEnd::Continued, "call {call}");
         }
         world.run().await;

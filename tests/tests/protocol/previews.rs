@@ -1,4 +1,4 @@
-//! The first rows of a file: read as a job reads them, and bounded whatever the file is.
+//! The first rows of a file: read as a job reads them, and bounded for every file.
 
 use std::io::Write as _;
 

@@ -110,7 +110,7 @@ async fn no_more_tallies_are_sent_ahead_than_the_job_row_says() {
 }
 
 #[tokio::test]
-async fn surplus_messages_beget_no_others() {
+async fn redundant_messages_cause_no_others() {
     let (world, job) = ahead(1, 5 * 64).await;
     let mut sent = world.chunks.take();
     for tally in 0..5 {
@@ -144,7 +144,7 @@ async fn after_a_death_only_the_same_message_sends_the_next_tally_again() {
     world.jobs.edit_tally(job, 1, 0, |tally| tally.next_sent = false);
     let copy = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..sent[31].clone() };
     world.process_all([&copy, &sent[31]]).await;
-    assert!(world.chunks.take().is_empty(), "copies beget nothing");
+    assert!(world.chunks.take().is_empty(), "copies cause nothing");
     world.process(&sent[31], true).await;
     let again = world.chunks.take();
     assert_eq!(again.len(), 64);

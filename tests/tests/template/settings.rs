@@ -161,7 +161,7 @@ fn every_default_in_the_code_is_the_default_of_its_parameter() {
     }
 }
 
-/// `rowmill` refuses a longer one before it deploys, and CloudFormation whoever deploys.
+/// `rowmill` refuses a longer one before it deploys, and CloudFormation in any deployment.
 #[test]
 fn the_longest_owner_priorities_are_those_of_the_template() {
     let template = template();

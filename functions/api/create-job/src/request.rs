@@ -57,7 +57,7 @@ pub fn digest(value: &Value) -> String {
     sha256_hex(sorted(value))
 }
 
-/// The value as JSON text with the names of every object in order, whatever order the client wrote them in.
+/// The value as JSON text with the names of every object in order, independent of the order in the request.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Object(map) => {

@@ -232,8 +232,8 @@ fn checked_params(params: &Map<String, Value>) -> Result<TextParams, CreateJobEr
     Ok(params)
 }
 
-/// The source of a job over a file that is not uploaded yet: read like an empty file, which fits whatever the params say of
-/// its columns.
+/// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params say
+/// of its columns.
 ///
 /// # Errors
 /// The params are wrong for every file.
@@ -245,7 +245,7 @@ pub fn file_to_come(request: &CreateJobRequest) -> Result<DetectedSource, Create
     Ok(DetectedSource { source, head, warnings: Vec::new(), first, params })
 }
 
-/// A number of rows. One that is larger than any stays too large: whoever reads it refuses it with its limit.
+/// A number of rows. One that is larger than any stays too large: the reader refuses it with its limit.
 fn row_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

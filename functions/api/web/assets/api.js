@@ -1,4 +1,4 @@
-// Calls of the API: with the token of whoever is signed in, and with problems as errors.
+// Calls of the API: with the token of the user who is signed in, and with problems as errors.
 
 import * as session from "./sign-in.js";
 

@@ -185,7 +185,7 @@ class FailedRows extends HTMLElement {
       row.append(this.#editing ? this.#input(item, index, name, values[index] ?? "", bad) : this.#cell(values[index], bad, item.column));
     });
     if (this.#columns && cellsOf.length > names.length) {
-      what.append(h("span", { class: "hint", text: ` Surplus: ${cellsOf.slice(names.length).join(", ")}` }));
+      what.append(h("span", { class: "hint", text: ` Extra: ${cellsOf.slice(names.length).join(", ")}` }));
     }
     return row;
   }

@@ -39,7 +39,7 @@ export function configure(live) {
   pushes = live;
 }
 
-/** Ends the connection: it is that of whoever was signed in. */
+/** Ends the connection: it is that of the user who was signed in. */
 export function disconnect() {
   const closed = socket;
   socket = null;
@@ -114,7 +114,7 @@ async function connect() {
     const { url, ticket } = await api.post("/api/live/tickets");
     open(`${url}?ticket=${encodeURIComponent(ticket)}`);
   } catch (error) {
-    // A gateway has no WebSocket, whatever the stack has.
+    // A gateway has no WebSocket, even if the stack has one.
     if (error instanceof api.ApiError && error.status === 404) pushes = false;
     else later();
   } finally {

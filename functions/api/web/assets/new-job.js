@@ -226,7 +226,7 @@ class NewJob extends HTMLElement {
   /** @param {string} jobGuid */
   async #open(jobGuid) {
     this.#done = true;
-    // Whoever went to another view stays there.
+    // A user who went to another view stays there.
     if (this.isConnected) location.hash = jobGuid ? `#/jobs/${jobGuid}` : "#/";
   }
 }

@@ -110,7 +110,7 @@ fn retry_delay(error: &ReceiveError, creator: &Creator) -> Option<Duration> {
         }
         ReceiveError::Port(_) | ReceiveError::JobNotes(JobNotesError::Port(_)) => Some(OUTAGE_DELAY),
         // An unreadable row is a fault of Rowmill: try again, and in the end leave the message to an operator.
-        // An operator may mend a missing permission.
+        // An operator may grant a missing permission.
         ReceiveError::Create(CreateJobError::Port(
             PortError::Unavailable { .. } | PortError::Invalid { .. } | PortError::Denied { .. },
         )) => Some(OUTAGE_DELAY),

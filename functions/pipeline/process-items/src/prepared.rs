@@ -70,7 +70,7 @@ impl PreparedJobs {
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
         let cell = self.cell(job_guid);
         let ready = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
-        self.drop_surplus();
+        self.drop_extra();
         Ok(Arc::clone(&ready.prepared))
     }
 
@@ -86,7 +86,7 @@ impl PreparedJobs {
     }
 
     /// Drops the jobs used longest ago until the others fit.
-    fn drop_surplus(&self) {
+    fn drop_extra(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = |entry: &Kept| entry.cell.get().map_or(0, |ready| ready.bytes);
         while kept.len() > 1 && (kept.len() > JOBS_KEPT || kept.iter().map(bytes).sum::<usize>() > BYTES_KEPT) {

@@ -160,8 +160,8 @@ impl DeadLetters {
         self.give_up(message, &checkpoint, run).await
     }
 
-    /// Isolates the chunk. The checkpoint says so before the message is sent, whatever
-    /// other message of the chunk is queued.
+    /// Isolates the chunk. The checkpoint says so before the message is sent, also if another message of the chunk
+    /// is queued.
     async fn isolate(
         &self,
         message: &ChunkMessage,
@@ -234,9 +234,9 @@ impl DeadLetters {
         if !job.split.done || !totals.is_complete() {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // A surplus message: the message of a run that died may come again, or the composition has made progress since.
-        // Failed tries change neither, so they do not put the end off for ever. If no run is at work, the sweep finds
-        // the job.
+        // A redundant message: the message of a run that died may come again, or the composition has made progress
+        // since. Failed tries change neither, so they do not put the end off for ever. If no run is at work, the sweep
+        // finds the job.
         let may_come_again = totals.at.is_some_and(|moved_at| self.clock.now() < moved_at + self.completion_patience);
         if may_come_again || job.composing != message.composing {
             return Ok(DeadLetterEnd::Obsolete);

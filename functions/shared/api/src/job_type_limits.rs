@@ -7,7 +7,7 @@
 //! | field | meaning | range | without it |
 //! |---|---|---|---|
 //! | `activeJobs` | how many jobs of the type may be active | 1–1000000 | `TypeJobCeiling` |
-//! | `concurrency` | how many chunks of the type run at once in the whole stack, whatever jobs they belong to | 1–100 | no limit of its own |
+//! | `concurrency` | how many chunks of the type run at once in the whole stack, across all jobs | 1–100 | no limit of its own |
 //! | `itemsAtOnce` | how many items of a chunk are processed at once, at most: so many are handed to the job type together | 1–1000 | what the job type says |
 //!
 //! The functions read it at their start, and `rowmill` checks it before it deploys.

@@ -24,7 +24,7 @@ pub struct LiveTicketView {
 }
 
 impl fmt::Debug for LiveTicketView {
-    /// Whoever has the ticket can open the connection, so it must not reach a log.
+    /// Anyone who has the ticket can open the connection, so it must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveTicketView").field("url", &self.url).finish_non_exhaustive()
     }

@@ -87,7 +87,7 @@ pub struct LinkView {
 }
 
 impl fmt::Debug for LinkView {
-    /// Whoever has the link may read the file, so it must not reach a log.
+    /// Anyone who has the link may read the file, so it must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LinkView").field("file_name", &self.file_name).finish_non_exhaustive()
     }

@@ -95,7 +95,7 @@ pub struct RequestView {
 }
 
 impl fmt::Debug for RequestView {
-    /// Whoever has the address may write the file, so it must not reach a log.
+    /// Anyone who has the address may write the file, so it must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestView").field("method", &self.method).finish_non_exhaustive()
     }

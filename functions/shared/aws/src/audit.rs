@@ -1,7 +1,7 @@
 //! The audit log: one line for each change that a caller asked for, carried out or refused.
 //!
-//! A line names who, what and how it ended, and never what a file, a param or a token contains. It is written whatever the
-//! level of the log is.
+//! A line names who, what and how it ended, and never what a file, a param or a token contains. It is written at
+//! every level of the log.
 
 use std::net::IpAddr;
 

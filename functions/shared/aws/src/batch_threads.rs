@@ -67,7 +67,7 @@ impl BatchRunner for BatchThreads {
         let thread = std::thread::Builder::new().name("batch".to_owned()).spawn(move || {
             let run = || handle.block_on(watched(&observer, patience::of(patience, batch.results())));
             let results = {
-                // Before the answer, so that whoever has it finds no thread that is still at work.
+                // Before the answer, so that the receiver finds no thread that is still at work.
                 let _end = EndOnDrop(Arc::clone(&observer));
                 observer.priority.begin();
                 catch_unwind(AssertUnwindSafe(run))

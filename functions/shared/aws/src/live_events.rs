@@ -61,7 +61,7 @@ impl LiveEvent {
 }
 
 impl fmt::Debug for LiveEvent {
-    /// Whoever has the ticket in the address can open the connection, so it must not reach a log.
+    /// Anyone who has the ticket in the address can open the connection, so it must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveEvent").field("event_type", &self.event_type()).finish_non_exhaustive()
     }

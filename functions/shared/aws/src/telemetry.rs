@@ -20,7 +20,7 @@ use crate::audit;
 use crate::settings::StartError;
 use crate::trace;
 
-/// Lets audit lines through, whatever the level of the log.
+/// Lets audit lines through at every level of the log.
 static AUDIT: LazyLock<Directive> =
     LazyLock::new(|| format!("{}=info", audit::TARGET).parse().expect("a target and a level are a directive"));
 

@@ -111,7 +111,7 @@ struct GatewayMessage {
 }
 
 impl Refusal {
-    /// Reads an error answer of any form; whatever the server sent, the result is safe to print.
+    /// Reads an error answer of any form. The result is always safe to print.
     pub fn read(call: &'static str, status: StatusCode, body: &[u8], retry_after: Option<Duration>) -> Self {
         let (code, detail) = match serde_json::from_slice::<ProblemView>(body) {
             Ok(problem) => (Some(problem.code), Some(problem.detail)),

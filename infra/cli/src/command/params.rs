@@ -67,7 +67,7 @@ pub enum Compression {
     Gzip,
     /// Zstandard.
     Zstd,
-    /// Not compressed, whatever the file name says.
+    /// Not compressed, even if the file name says otherwise.
     None,
 }
 

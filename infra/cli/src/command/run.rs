@@ -183,7 +183,7 @@ async fn run(
     job_run.conclude(&job, fetched).await
 }
 
-/// Stores the file of a job, unless the job would be refused whatever is in the file.
+/// Stores the file of a job, unless the job would be refused with any file.
 async fn checked_and_stored(
     file: &SourceFile,
     new_job: &CreateJobRequest,

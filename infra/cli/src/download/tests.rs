@@ -312,7 +312,7 @@ fn named(names: &[&str]) -> Vec<FileView> {
 }
 
 #[tokio::test]
-async fn results_stay_in_their_folder_whatever_they_are_called() {
+async fn results_stay_in_their_folder_under_any_name() {
     let parent = tempfile::tempdir().unwrap();
     let folder = Folder { path: parent.path().join("a/b"), replace: false };
     let places = folder.places(&named(&["../../x", "/etc/y.csv", "z"])).await.unwrap();

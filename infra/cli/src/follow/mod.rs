@@ -25,7 +25,7 @@ pub use summary::{Details, Verdict, failed_items_table, file_name, status_word, 
 /// Wait before the second request. Small jobs have ended by then.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// Longest wait, whatever the API asks for: a person is watching.
+/// Longest wait, even if the API asks for more: a person is watching.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Maximum silence of a live connection before the API is asked, too: nothing depends on the messages alone.

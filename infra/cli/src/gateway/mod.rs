@@ -131,8 +131,8 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: whoever may invoke the functions may name
-    /// any caller, and AWS decides who may.
+    /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: anyone who may invoke the functions may
+    /// name any caller, and AWS decides who may.
     pub fn for_caller(self, token: &str) -> Result<Self, BadToken> {
         Ok(Self { claims: Some(claims_of(token)?), ..self })
     }

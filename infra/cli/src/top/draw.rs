@@ -107,10 +107,10 @@ fn heading<'a>(columns: impl IntoIterator<Item = &'a str>) -> Row<'a> {
 
 /// The queues that fit into so many lines: all of them, or without some of the empty ones, the last first.
 fn fitting(queues: &[Queue], lines: usize) -> Vec<&Queue> {
-    let mut surplus = queues.len().saturating_sub(lines);
+    let mut extra = queues.len().saturating_sub(lines);
     let fits = |queue: &&Queue| {
-        let is_left_out = surplus > 0 && queue.waiting + queue.in_flight == 0;
-        surplus -= usize::from(is_left_out);
+        let is_left_out = extra > 0 && queue.waiting + queue.in_flight == 0;
+        extra -= usize::from(is_left_out);
         !is_left_out
     };
     let mut fitting: Vec<&Queue> = queues.iter().rev().filter(fits).collect();

@@ -153,7 +153,7 @@ impl<'a> Parts<'a> {
             stream::iter(missing).map(send).buffer_unordered(PARALLEL_PARTS).collect().await;
         self.stored += results.iter().flatten().sum::<u64>();
         let mut errors: Vec<UploadError> = results.into_iter().filter_map(Result::err).collect();
-        // One that no further round can mend counts most.
+        // One that no further round can correct counts most.
         let worst = errors.iter().position(|error| !may_pass(error)).unwrap_or(0);
         if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(worst)) }
     }

@@ -83,7 +83,7 @@ impl RememberedUploads {
         Some(Remembered { path, file, server: server.to_owned(), source, entry })
     }
 
-    /// Forgets an upload, whatever its file is.
+    /// Forgets an upload of any file.
     pub fn forget(&self, file_guid: FileGuid) {
         for path in self.files() {
             let entry = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Entry>(&text).ok());

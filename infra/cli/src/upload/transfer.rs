@@ -124,7 +124,7 @@ impl Transfer {
                 return Err(Failure::transient(UploadError::Stalled(self.stall_limit)));
             }
         };
-        // A changed file is the cause of any failure, whatever the storage answered.
+        // A changed file is the cause of any failure.
         if !file.is_unchanged().await {
             return Err(Failure::permanent(UploadError::Changed(file.path.clone())));
         }

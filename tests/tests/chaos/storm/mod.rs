@@ -54,7 +54,7 @@ const WEATHER: Weather = Weather {
 };
 
 #[test]
-fn every_row_is_counted_once_whatever_fails() {
+fn every_row_is_counted_once_in_spite_of_all_faults() {
     alone_on_the_stack(async |chaos| {
         let size = if std::env::var("ROWMILL_CHAOS").is_ok_and(|form| form == "long") { LONG } else { SHORT };
         let storm = Storm::begin(chaos, size).await;

@@ -2,7 +2,7 @@
 //!
 //! CSV jobs: the input's own header and cells, then `row`, `code`, `message` and `column`. If the input has a column of
 //! such a name, [`failed_rows_columns`] chooses other names. A row with too few cells is filled up with empty ones. In a
-//! row with too many, the last column holds the surplus cells, joined by the delimiter. Bytes that are not UTF-8 become
+//! row with too many, the last column holds the extra cells, joined by the delimiter. Bytes that are not UTF-8 become
 //! U+FFFD, and a row too long to be read has empty cells. Cells that a spreadsheet would run as formulas are escaped. A
 //! person corrects the cells and hands the file back to a redrive, which removes the escaping.
 //!
@@ -68,8 +68,8 @@ fn input_cells(spec: &Spec, item: &FailedItem) -> Vec<String> {
     let (columns, delimiter) = (spec.head.columns.len(), spec.head.dialect.delimiter);
     let mut cells = split_cells(&raw_bytes(item), delimiter);
     if let Some(last) = columns.checked_sub(1).filter(|_| cells.len() > columns) {
-        let surplus = cells.split_off(last);
-        cells.push(surplus.join(&char::from(delimiter).to_string()));
+        let extra = cells.split_off(last);
+        cells.push(extra.join(&char::from(delimiter).to_string()));
     }
     cells.resize(columns, String::new());
     cells

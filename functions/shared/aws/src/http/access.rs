@@ -39,8 +39,8 @@ impl Access {
     /// The caller of a request.
     ///
     /// HTTP APIs send the claims of a token in payload 2.0. REST APIs, and HTTP APIs in payload 1.0, send them in another
-    /// place. API Gateway checks tokens and scopes before it calls a function. The checks here hold for whoever else may
-    /// invoke the function.
+    /// place. API Gateway checks tokens and scopes before it calls a function. The checks here hold for anyone else who
+    /// may invoke the function.
     ///
     /// # Errors
     /// 401 if the API has an issuer and the event names no subject, a subject that is no owner, or no end of the token; if

@@ -1,7 +1,7 @@
 //! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no request.
 //!
 //! All are in the namespace [`NAMESPACE`] and have the one dimension `stack`, so that two stacks live in one account and a
-//! metric costs once, whatever the number of functions, owners or jobs is. `function`, and `refusals` by code, are fields of
+//! metric costs once for any number of functions, owners and jobs. `function`, and `refusals` by code, are fields of
 //! the line beside it: they can be queried in CloudWatch Logs, and never hold what a client sent.
 //!
 //! Metrics are counted where the write is made that they speak of: in the adapters. They belong to the process, and are

@@ -15,7 +15,8 @@ pub enum PortError {
         #[source]
         source: BoxError,
     },
-    /// The function lacks a permission for the operation: trying again helps only after an operator has mended the policy.
+    /// The function lacks a permission for the operation: trying again helps only after an operator has corrected the
+    /// policy.
     #[error("{doing}: missing permission")]
     Denied {
         /// The operation that was denied.

@@ -66,7 +66,7 @@ impl<F: Future<Output = ItemResult> + Unpin> Future for AtItem<F> {
     type Output = ItemResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ItemResult> {
-        // Nobody waits for a batch that was abandoned, so its further items do not begin. Whoever runs it drops it.
+        // Nobody waits for a batch that was abandoned, so its further items do not begin. The runner drops it.
         if begin_item(self.row) { Pin::new(&mut self.work).poll(context).map(bounded) } else { Poll::Pending }
     }
 }

@@ -130,8 +130,8 @@ impl ChunkCommitter {
     }
 
     /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have
-    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again, or surplus messages
-    /// would beget others.
+    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again. Otherwise redundant
+    /// messages would cause others.
     ///
     /// # Errors
     /// `Unavailable`.

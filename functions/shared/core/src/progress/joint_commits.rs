@@ -58,7 +58,7 @@ impl JointCommits {
         Self { committer: committer.clone(), groups: Mutex::new(groups) }
     }
 
-    /// The seat of one of the messages. Whoever holds it may commit the message's chunk, or leave without a commit.
+    /// The seat of one of the messages. Its holder may commit the message's chunk, or leave without a commit.
     pub const fn seat<'a>(&'a self, message: &'a ChunkMessage) -> Seat<'a> {
         Seat { commits: self, message, has_asked: Mutex::new(false) }
     }

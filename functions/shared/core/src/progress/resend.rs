@@ -14,7 +14,7 @@ use crate::progress::window::ConcurrencyWindow;
 
 const CHECKPOINTS_AT_ONCE: usize = 16;
 
-/// Sends missing chunks. Every receiver accepts a message any number of times, so a surplus one costs little.
+/// Sends missing chunks. Every receiver accepts a message any number of times, so a redundant one costs little.
 #[derive(Clone)]
 pub struct ChunkResender {
     pub jobs: Arc<dyn JobStore>,

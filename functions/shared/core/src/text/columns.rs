@@ -1,4 +1,4 @@
-//! Names for the columns of a file: unique and not empty, whatever its header says.
+//! Names for the columns of a file: unique and not empty for every header.
 
 use std::collections::{HashMap, HashSet};
 

@@ -137,7 +137,7 @@ impl<'a> CsvRecords<'a> {
         }
     }
 
-    /// Reads the row that starts here, whatever it holds.
+    /// Reads the row that starts here, with any content.
     fn read_any(&mut self, start: usize, group: &mut RowGroup) -> (usize, Result<RowPlace, BadRecord>) {
         let reader = self.reader.get_or_insert_with(|| Box::new(CellReader::new(self.delimiter)));
         let length = reader.read(&self.bytes[start..]);

@@ -22,8 +22,8 @@ const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Where a schema without `$id` stands.
 const BASE: &str = "json-schema:///";
 
-/// The deepest nesting of a schema in which each reference is replaced by its target. Whoever compiles or follows it goes as
-/// deep. A recursive reference counts once.
+/// The deepest nesting of a schema in which each reference is replaced by its target. Compiling it and checking a row go
+/// as deep. A recursive reference counts once.
 const DEPTH_MAX: usize = 64;
 
 /// The most subschemas of a schema in which each reference is replaced by its target. A recursive reference counts once.
@@ -149,7 +149,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A walk through a schema in which each reference is replaced by its target, as whoever compiles it and checks a row goes.
+/// A walk through a schema in which each reference is replaced by its target, as compiling it and checking a row go.
 ///
 /// It goes each path on its own: what is behind a reference depends on the path wherever references form a cycle. The bounds
 /// end it.

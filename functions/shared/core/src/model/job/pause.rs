@@ -29,7 +29,7 @@ impl Job {
     }
 
     /// Pauses it because the target of its job type is down; the sweep looks at it at `look_at`. A paused job stays as it
-    /// is, by whomever it was paused.
+    /// is, paused by its owner or by the breaker.
     pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
         if self.is_paused() {
             return Some(self.clone());
