@@ -14,6 +14,7 @@
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
 //! | exhaustive model | `tests/exhaustive` | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
 //! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]); a good tenant beside a hostile one ([`tenants`]) |
+//! | browser | `tests/browser` | the page in headless Chromium on the local stack |
 //! | chaos | `tests/chaos` | the local stack with killed processes, failing AWS calls ([`fault_proxy`]) and repeated messages ([`copies`]) |
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
@@ -34,8 +35,8 @@
 //!    time, the task (`#12` is one invocation of a function) and the port call with its answer. Faults stand out in capital
 //!    letters: `DIES`, `REPLY LOST`, `TIMES OUT`, `ZOMBIE`.
 //! 3. Follow one task by its number to see what the function knew when it made the call.
-//! 4. The check that failed is in one of `invariants.rs`, `commit_checks.rs`, `object_checks.rs`, `checks.rs` and
-//!    `ending.rs` in `tests/src/simulation`; search it for the words of the message.
+//! 4. The check that failed is in one of `invariants.rs`, `checks.rs`, `ending.rs` and the files `*_checks.rs` in
+//!    `tests/src/simulation`; search them for the words of the message.
 //! 5. Reproduce the cause in `tests/protocol`, which can crash at a given call ([`faults::Faults::plan`]) or let another
 //!    run overtake ([`faults::Faults::freeze`]). Fix it there, then run the seed again.
 //!

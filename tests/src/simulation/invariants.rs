@@ -1,7 +1,7 @@
 //! What must hold after every step, and the simulation's own records of the jobs.
 //!
-//! The other checks are in `object_checks` (an object is put), `commit_checks` (a commit wins) and
-//! [`ending`](super::ending) (the run ends).
+//! The other checks are in `checks`, in the modules `*_checks`, such as `object_checks` (an object is put) and
+//! `commit_checks` (a commit wins), and in [`ending`](super::ending) (the run ends).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

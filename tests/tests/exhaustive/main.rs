@@ -7,7 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `rows` | the rows, and each write under its condition |
-//! | `tasks` | the steps of the functions, each named after its row of 0001; messages and invocations |
+//! | `tasks` | the steps of the functions, each named after its row of `docs/protocol.md`; messages and invocations |
 //! | `programs` | the order of the steps, depending on what each step finds |
 //! | `commits` | the steps of a commit, and those that follow it |
 //! | `resends` | the steps that follow a resume |

@@ -14,7 +14,7 @@
 //! | [`http`] | callers, requests in, JSON and problems out |
 //! | [`api_gateway`] | messages to live connections |
 //! | [`audit`] | a log line for each change |
-//! | [`dynamodb`] | jobs, uploads, records, live connections, and the changes in a table's stream |
+//! | [`dynamodb`] | jobs, uploads, records, breakers, quotas, live connections, and the changes in a table's stream |
 //! | [`eventbridge`] | the bus that receives the events of jobs |
 //! | [`s3`] | objects and presigned transfers |
 //! | [`secrets_manager`] | the secret that signs the calls of webhooks |
@@ -27,6 +27,8 @@
 //! | [`metrics`] | CloudWatch metrics |
 //! | [`trace`] | the trace of each job, in the log and in messages |
 //! | [`denied`] | missing permissions, reported |
+//! | [`telemetry`], [`invocation`] | the log, and its line at the end of each invocation |
+//! | [`system`] | the clock and randomness |
 
 pub mod api_gateway;
 pub mod audit;

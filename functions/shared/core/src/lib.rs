@@ -11,7 +11,8 @@
 //! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
 //! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
 //! - [`items`]: reading the items of a chunk, and walking through the failed, skipped and written items of a job.
-//! - [`progress`]: the steps that several functions share: committing a chunk, closing a tally, ending the split.
+//! - [`progress`]: the steps that several functions share: updating the job row, committing a chunk, closing a tally, ending
+//!   the split.
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
 //! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function

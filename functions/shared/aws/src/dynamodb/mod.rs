@@ -4,7 +4,7 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends; `traceId` |
+//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends; `traceId`; `write0` to `write3`, the tokens of its last updates, by which a repeated one is recognised |
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
 //! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) in at most 1 KiB, the marks of its chunks in `c0` to `c63` |
 //! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the numbers of the closed tallies in the number set `closed` |
@@ -35,11 +35,11 @@
 //!
 //! | where | attributes live in |
 //! |---|---|
-//! | `job_store/job_row.rs` | the job row; each trait's file holds its updates |
+//! | `job_store/job_row.rs` | the job row; `updates.rs` writes what a transition changes, `admissions.rs`, `attempts.rs` and `completions.rs` the transactions |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
 //! | `job_store/slots.rs`, `admissions.rs` | the counters, the idempotency keys and the dedupe keys |
 //! | `breakers.rs`, `quotas/` | the other rows of the admission table |
-//! | `upload_store.rs`, `record_statements.rs`, `live.rs` | the uploads, records and connections tables |
+//! | `upload_store.rs`, `record_statements.rs`, `datasets.rs`, `live.rs` | the uploads, records and connections tables |
 //!
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 

@@ -1,4 +1,4 @@
-//! Carrying out a transition of a job: read, apply, write, and again if another write was first.
+//! Carrying out a transition of a job: apply it, write, and again on the newer row if another write was first.
 
 use std::time::Duration;
 

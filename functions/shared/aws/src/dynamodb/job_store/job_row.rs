@@ -290,7 +290,7 @@ mod tests {
             ..full
         };
         let item = job_item("", &bare).unwrap();
-        assert!(!item.contains_key("recoveries"), "rows from before there were recoveries have none");
+        assert!(!item.contains_key("recoveries"), "no recoveries, no attribute");
         assert!(!item.contains_key("wakeShard"), "an ended job is not in the wake index");
         assert_eq!(job_of("", item).unwrap(), bare);
     }

@@ -57,8 +57,8 @@ impl Updates for DynamoDbJobStore {
     }
 }
 
-/// What two rows differ in, as parts of an update expression. Attributes that are in neither of them, those of another
-/// version, stay as they are.
+/// What two rows differ in, as parts of an update expression. Attributes that are in neither of them stay as they are: the
+/// trace, the shards, the tokens of other writes, and those of another version.
 #[derive(Default)]
 struct Difference {
     set: Vec<String>,

@@ -1,4 +1,4 @@
-//! The contract of [`JobStore`]: one file per trait.
+//! The contract of [`JobStore`]: one file per trait, and `dedupes` for the dedupe keys of admissions.
 
 mod admissions;
 mod attempts;

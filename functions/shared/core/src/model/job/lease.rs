@@ -1,4 +1,4 @@
-//! The right of one run to work on the job row.
+//! The lease: the right of one run to split a job or to end it. All other transitions need no lease.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Job;
 use super::states::Transition;
 use crate::model::ids::RunId;
 
-/// The right to work on a job's row alone, until it expires.
+/// The right to split a job or to end it alone, until it expires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lease {
     pub holder: RunId,

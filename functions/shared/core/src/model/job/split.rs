@@ -1,4 +1,4 @@
-//! The progress of a split. Each of these needs the lease.
+//! The progress of a split, and the handover of a composition. Each of these transitions needs the lease.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

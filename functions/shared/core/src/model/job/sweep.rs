@@ -1,4 +1,4 @@
-//! When the sweep looks at a job.
+//! The claim of a sweep, and the start of the first chunk.
 
 use jiff::Timestamp;
 

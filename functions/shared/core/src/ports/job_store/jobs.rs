@@ -22,7 +22,8 @@ pub trait Jobs: Send + Sync {
     /// `NotFound`.
     async fn spec(&self, job: JobGuid) -> Result<Spec, PortError>;
 
-    /// Lists the owner's jobs that have not expired by `now`, newest first.
+    /// Lists the owner's jobs that have not expired by `now`, newest first. Reads an index that may lag behind, and the
+    /// current row of each job in it.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -2,7 +2,7 @@
 //!
 //! | trait | methods |
 //! |---|---|
-//! | [`Admissions`] | `create`, `remembered` |
+//! | [`Admissions`] | `create`, `reached`, `remembered`, `deduped` |
 //! | [`Jobs`] | `job`, `spec`, `jobs` |
 //! | [`Updates`] | `update` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `note_next_sent`, `fold`, `totals`, `set_final_tallies` |
@@ -48,8 +48,9 @@ use crate::ports::PortError;
 /// The whole job store.
 ///
 /// Each method that writes is one conditional write, or one transaction if rows must move together. Reads are strongly
-/// consistent, except [`WakeUps::due`]. If a condition fails, the answer carries the current row, so that the caller can
-/// recognise its own earlier write whose reply was lost.
+/// consistent, except [`Admissions::reached`] and the indexes behind [`Jobs::jobs`] and [`WakeUps::due`]. If a condition
+/// fails, the answer carries the current row, and an earlier write of the caller whose reply was lost is recognised: by the
+/// store, or by the caller in that row.
 ///
 /// Every method fails with `Unavailable` if the store cannot be reached or keeps throttling. A write may then be applied or
 /// not, and the caller should call again.

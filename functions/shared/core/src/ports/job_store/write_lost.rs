@@ -1,7 +1,7 @@
 use crate::model::job::Job;
 use crate::ports::PortError;
 
-/// Why a conditional write of the job row was not applied.
+/// Why an attempt was not ended.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteLost {
     /// Its condition failed. Holds the current job.
