@@ -108,7 +108,7 @@ fn five_hundred_connections_see_an_attempt_from_its_beginning_to_its_end() {
         let shown = stack.job(job).await;
         assert!(seen.iter().all(|(last, _)| *last == shown), "the view of the API: {shown}");
         assert!(seen.iter().filter(|(_, ended)| *ended).count() > 0, "`ended` came");
-        no_watcher_is_left(stack).await;
+        no_watcher_is_left(stack, job).await;
     });
 }
 
@@ -131,9 +131,10 @@ async fn subscribed(stack: &LocalStack, job: &str) -> LiveClient {
     }
 }
 
-/// Waits until every closed connection has left the table.
-async fn no_watcher_is_left(stack: &LocalStack) {
-    let started = Instant::now();
+/// Waits until every closed connection has left the table, but for those of tests beside this one. On a busy machine the
+/// emulator loses events of closed connections, as API Gateway may. The next message to such a connection removes it.
+async fn no_watcher_is_left(stack: &LocalStack, job: &str) {
+    let (started, mut pushed) = (Instant::now(), false);
     loop {
         let table = stack.output("ConnectionsTable");
         let query = stack.dynamodb.query().table_name(table).key_condition_expression("#scope = :scope");
@@ -144,6 +145,11 @@ async fn no_watcher_is_left(stack: &LocalStack) {
             return;
         }
         assert!(started.elapsed() < PATIENCE, "{left} connections are left");
+        if !pushed && started.elapsed() > Duration::from_secs(20) {
+            let redriven = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({})).send().await;
+            assert_eq!(redriven.status, 202);
+            pushed = true;
+        }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -103,7 +103,7 @@ fn spec() -> Spec {
         "source": {"file": {"fileGuid": job_guid(), "key": "uploads/x", "etag": "e", "size": 1}},
         "head": {"dialect": {"format": "jsonl", "delimiter": ","}, "columns": [], "dataStart": 0},
         "limits": {"maxItems": 500, "maxBytes": 1, "maxRecordBytes": 1},
-        "scannerVersion": 1, "params": {},
+        "scannerVersion": 1, "params": {}, "newDatasetPartitions": 256,
     }))
     .unwrap()
 }
