@@ -32,10 +32,10 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
-use rowmill_core::progress::job_reader::JobReader;
-use rowmill_core::progress::lane_router::LaneRouter;
-use rowmill_core::progress::priority_router::PriorityRouter;
-use rowmill_core::progress::resend::ChunkResender;
+use rowmill_core::progress::commit::resend::ChunkResender;
+use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::sending::lane_router::LaneRouter;
+use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};

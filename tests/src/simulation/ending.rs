@@ -14,7 +14,7 @@ use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
-use rowmill_core::progress::job_view;
+use rowmill_core::progress::views::job_view;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;

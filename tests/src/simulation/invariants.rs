@@ -13,7 +13,7 @@ use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
-use rowmill_core::progress::job_view;
+use rowmill_core::progress::views::job_view;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;

@@ -21,7 +21,7 @@ use rowmill_core::in_memory::{
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::job::Priority;
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::progress::priority_router::PriorityRouter;
+use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;

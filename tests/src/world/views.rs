@@ -6,7 +6,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{Jobs as _, Objects as _};
-use rowmill_core::progress::job_view::JobView;
+use rowmill_core::progress::views::job_view::JobView;
 
 use super::World;
 

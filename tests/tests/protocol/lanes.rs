@@ -126,7 +126,7 @@ async fn a_chunk_that_was_sent_before_its_type_had_lanes_does_not_run_beside_the
     // The functions start anew with the setting.
     let with_lanes = self::world(TWO_LANES);
     world.processor.type_limits = JobTypeLimits::parse(TWO_LANES).unwrap();
-    world.processor.chunks = std::sync::Arc::new(rowmill_core::progress::lane_router::LaneRouter {
+    world.processor.chunks = std::sync::Arc::new(rowmill_core::sending::lane_router::LaneRouter {
         limits: world.processor.type_limits.clone(),
         queue: world.chunks.clone(),
         lanes: with_lanes.lanes.clone(),

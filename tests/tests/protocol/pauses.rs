@@ -12,7 +12,7 @@ use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::ports::{Clock, Jobs, Tallies};
-use rowmill_core::progress::job_view::Stage;
+use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 

@@ -6,7 +6,7 @@ use rowmill_api::routes::Operation;
 use rowmill_aws::http::{Call, Problem, json_response, path_parameter, to_be_polled};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::JobStore;
-use rowmill_core::progress::job_view;
+use rowmill_core::progress::views::job_view;
 
 use crate::cancel::{CancelError, Canceller};
 use crate::pause::{PauseError, Pauser};

@@ -8,7 +8,7 @@ use rowmill_aws::http::{
     Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
     read_json_up_to, to_be_polled,
 };
-use rowmill_core::progress::job_view;
+use rowmill_core::progress::views::job_view;
 
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;

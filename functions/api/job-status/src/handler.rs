@@ -17,7 +17,7 @@ use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::ports::{JobFilter, PortError, StateFilter};
-use rowmill_core::progress::job_reader::JobReader;
+use rowmill_core::progress::views::job_reader::JobReader;
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
 use rowmill_api::owner_priorities::OwnerPriorities;
+use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryRecordStore, InMemoryUploadStore, ManualClock,
@@ -17,7 +18,6 @@ use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
-use rowmill_core::progress::blocked::BlockCheck;
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rowmill_aws::settings::{SettingsGroup, SubscriptionLimits};
-use rowmill_core::progress::job_reader::JobReader;
-use rowmill_core::progress::live_sender::LiveSender;
+use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::sending::live_sender::LiveSender;
 
 use crate::handler;
 use crate::subscribe::Subscriber;

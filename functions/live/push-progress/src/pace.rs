@@ -2,8 +2,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::bounded_map::BoundedMap;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::progress::bounded_map::BoundedMap;
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
 

@@ -14,8 +14,8 @@ use rowmill_api::live::{LiveMessage, LiveMessageType};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::ConnectionId;
 use rowmill_core::ports::{PortError, Subscriptions};
-use rowmill_core::progress::job_reader::JobReader;
-use rowmill_core::progress::live_sender::{LiveSender, SEND_BACKOFF, SEND_TRIES, Tried};
+use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::sending::live_sender::{LiveSender, SEND_BACKOFF, SEND_TRIES, Tried};
 use tokio::sync::Semaphore;
 
 use crate::limits::SENDS_AT_ONCE;

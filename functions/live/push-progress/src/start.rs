@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rowmill_core::progress::job_reader::JobReader;
-use rowmill_core::progress::live_sender::LiveSender;
+use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::sending::live_sender::LiveSender;
 
 use crate::handler;
 use crate::push::Pusher;

@@ -17,8 +17,8 @@ use rowmill_core::model::results::{Manifest, Results};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
-use rowmill_core::progress::job_view;
 use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_lease, update_job_ahead};
+use rowmill_core::progress::views::job_view;
 
 use crate::compose::{Composer, Composition};
 use crate::slot::InvocationSlot;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::progress::joint_commits::Seat;
+use rowmill_core::progress::commit::joint_commits::Seat;
 
 use crate::neighbours::SharedRead;
 use crate::watch::JobWatch;

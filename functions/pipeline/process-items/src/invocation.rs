@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::progress::joint_commits::JointCommits;
+use rowmill_core::progress::commit::joint_commits::JointCommits;
 
 use crate::neighbours::Neighbours;
 use crate::process::ChunkProcessor;

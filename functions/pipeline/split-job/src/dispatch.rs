@@ -11,8 +11,8 @@ use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, JobStore, Objects, PortError, Queue};
+use rowmill_core::progress::commit::window::ConcurrencyWindow;
 use rowmill_core::progress::update::{Updated, update_job};
-use rowmill_core::progress::window::ConcurrencyWindow;
 use rowmill_core::text::Position;
 
 use crate::cut::CutTally;

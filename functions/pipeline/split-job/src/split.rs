@@ -20,7 +20,7 @@ use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::resend::ChunkResender;
+use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{
     Usage, release_lease, stop_attempt, stop_overdue, take_lease, update_job, update_job_ahead,
 };

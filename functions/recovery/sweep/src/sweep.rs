@@ -14,10 +14,10 @@ use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, WAKE_SHARDS, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
+use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::counters::Counters;
-use rowmill_core::progress::priority_router::PriorityRouter;
-use rowmill_core::progress::resend::ChunkResender;
 use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
+use rowmill_core::sending::priority_router::PriorityRouter;
 
 pub use crate::limits::SweepLimits;
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use lambda_runtime::Error;
 use rowmill_api::routes;
+use rowmill_core::callers::blocked::BlockCheck;
+use rowmill_core::callers::refused::RefusalMemory;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped, SplitMessage};
@@ -15,12 +17,10 @@ use rowmill_core::ports::{
     RecordStore, Target, UploadStore,
 };
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::blocked::BlockCheck;
 use rowmill_core::progress::breaker::BreakerSteps;
-use rowmill_core::progress::lane_router::LaneRouter;
-use rowmill_core::progress::priority_router::PriorityRouter;
-use rowmill_core::progress::refused::RefusalMemory;
-use rowmill_core::progress::resend::ChunkResender;
+use rowmill_core::progress::commit::resend::ChunkResender;
+use rowmill_core::sending::lane_router::LaneRouter;
+use rowmill_core::sending::priority_router::PriorityRouter;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -10,8 +10,8 @@ use std::fmt::{self, Display};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lambda_http::http::HeaderMap;
+use rowmill_core::bounded_map::BoundedMap;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::progress::bounded_map::BoundedMap;
 use tokio::task::futures::TaskLocalFuture;
 
 /// Number of jobs whose traces a process remembers.

@@ -2,7 +2,7 @@
 //! through which a function reaches the world.
 //!
 //! ```text
-//! text ─► model ─► ports ─► items, progress, job_types ─► the function crates
+//! text ─► model ─► ports ─► items ─► progress, callers, sending, job_types ─► the function crates
 //! ```
 //!
 //! A module uses only modules to its left:
@@ -11,20 +11,25 @@
 //! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
 //! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
 //! - [`items`]: reading the items of a chunk, and walking through the failed, skipped and written items of a job.
-//! - [`progress`]: the steps that several functions share: updating the job row, committing a chunk, closing a tally, ending
-//!   the split.
+//! - [`progress`]: the steps of a job that several functions share: updating the job row, committing a chunk, closing a tally,
+//!   ending the split, and the views of a job.
+//! - [`callers`]: callers that are refused.
+//! - [`sending`]: where a message goes: lanes, priorities, live connections.
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
 //! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function
 //! crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
 //! how to write a job type.
 
+pub mod bounded_map;
+pub mod callers;
 pub mod guide;
 pub mod items;
 pub mod job_types;
 pub mod model;
 pub mod ports;
 pub mod progress;
+pub mod sending;
 pub mod text;
 
 #[cfg(feature = "testing")]

@@ -1,53 +1,17 @@
-//! The steps that several functions share: those of a job's progress, and those that refuse a caller.
+//! The progress of a job, as several functions advance and show it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`update`] | the one write of the job row |
+//! | [`counters`] | the totals and the open tallies of an attempt |
+//! | [`commit`] | commits of chunks, and the chunks that are sent after them |
+//! | [`breaker`] | pause and resume of jobs whose target is down |
+//! | [`views`] | a job as clients see it |
 
-pub mod blocked;
-pub mod bounded_map;
 pub mod breaker;
-pub mod committer;
+pub mod commit;
 pub mod counters;
-pub mod job_reader;
-pub mod job_view;
-pub mod joint_commits;
-pub mod lane_router;
-pub mod live_sender;
-pub mod priority_router;
-pub mod refused;
-pub mod resend;
-pub mod split_end;
 pub mod update;
-pub mod view_version;
-pub mod window;
+pub mod views;
 
-use std::sync::Arc;
-
-use crate::model::messages::{ChunkMessage, CompletionMessage};
-use crate::ports::{Clock, JobStore, Objects, Queue};
-use committer::ChunkCommitter;
-use split_end::SplitEnd;
-use window::ConcurrencyWindow;
-
-/// The shared steps over one set of ports.
-#[derive(Clone)]
-pub struct JobSteps {
-    /// Commits chunks and closes tallies.
-    pub committer: ChunkCommitter,
-    /// Bounds how many chunks of a job have messages.
-    pub window: ConcurrencyWindow,
-    pub split_end: SplitEnd,
-}
-
-impl JobSteps {
-    /// The steps over these ports: `chunks` is the items queue.
-    pub fn new(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        chunks: Arc<dyn Queue<ChunkMessage>>,
-        completions: Arc<dyn Queue<CompletionMessage>>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects, chunks };
-        let split_end =
-            SplitEnd { jobs: Arc::clone(&jobs), completions: Arc::clone(&completions), clock: Arc::clone(&clock) };
-        Self { committer: ChunkCommitter { jobs, window: window.clone(), completions, clock }, window, split_end }
-    }
-}
+pub use commit::JobSteps;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use rowmill_api::blocks::Principal;
 
-use super::bounded_map::BoundedMap;
+use crate::bounded_map::BoundedMap;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 

@@ -9,8 +9,8 @@ use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::tally::Tally;
 use crate::ports::{JobStore, Objects, PortError, Queue};
-use crate::progress::committer::ChunkCommitter;
-use crate::progress::window::ConcurrencyWindow;
+use crate::progress::commit::committer::ChunkCommitter;
+use crate::progress::commit::window::ConcurrencyWindow;
 
 const CHECKPOINTS_AT_ONCE: usize = 16;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_api::blocks::Principal;
 
-use super::bounded_map::BoundedMap;
+use crate::bounded_map::BoundedMap;
 use crate::ports::{Block, Blocks, Clock, PortResult};
 
 /// How long a process remembers whether a caller is blocked. A block is effective in all processes after this time.

@@ -11,7 +11,7 @@ use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
 use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, Tally};
 use crate::ports::{Clock, CommitAnswer, JobStore, PortError, Queue};
-use crate::progress::window::ConcurrencyWindow;
+use crate::progress::commit::window::ConcurrencyWindow;
 
 /// Commits chunks, folds closed tallies into the totals, and announces a complete attempt.
 #[derive(Clone)]

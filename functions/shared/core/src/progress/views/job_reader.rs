@@ -8,7 +8,7 @@ use rowmill_api::job::{JobPage, JobView};
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::ports::{Clock, JobFilter, JobStore, PortError};
-use crate::progress::job_view;
+use crate::progress::views::job_view;
 
 /// Number of jobs whose counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;

@@ -10,7 +10,7 @@ use crate::model::job::states::{JobOutcome, Status};
 use crate::model::tally::Counts;
 use crate::ports::{JobStore, PortError};
 use crate::progress::counters::Counters;
-use crate::progress::view_version::version;
+use crate::progress::views::view_version::version;
 
 /// The current view of a job. Reads the counters if the row does not have them.
 ///

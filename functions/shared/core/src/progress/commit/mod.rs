@@ -1,0 +1,49 @@
+//! Commits of chunks, and the chunks that a commit or a resend sends.
+//!
+//! | module | step |
+//! |---|---|
+//! | [`committer`] | commits chunks and closes their tally |
+//! | [`joint_commits`] | one write for the chunks of an invocation that share a tally |
+//! | [`window`] | bounds how many chunks of a job have messages |
+//! | [`resend`] | resends the chunks that are not committed |
+//! | [`split_end`] | ends the split: no further tally is counted |
+
+pub mod committer;
+pub mod joint_commits;
+pub mod resend;
+pub mod split_end;
+pub mod window;
+
+use std::sync::Arc;
+
+use crate::model::messages::{ChunkMessage, CompletionMessage};
+use crate::ports::{Clock, JobStore, Objects, Queue};
+use committer::ChunkCommitter;
+use split_end::SplitEnd;
+use window::ConcurrencyWindow;
+
+/// The shared steps over one set of ports.
+#[derive(Clone)]
+pub struct JobSteps {
+    /// Commits chunks and closes tallies.
+    pub committer: ChunkCommitter,
+    /// Bounds how many chunks of a job have messages.
+    pub window: ConcurrencyWindow,
+    pub split_end: SplitEnd,
+}
+
+impl JobSteps {
+    /// The steps over these ports: `chunks` is the items queue.
+    pub fn new(
+        jobs: Arc<dyn JobStore>,
+        objects: Arc<dyn Objects>,
+        chunks: Arc<dyn Queue<ChunkMessage>>,
+        completions: Arc<dyn Queue<CompletionMessage>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects, chunks };
+        let split_end =
+            SplitEnd { jobs: Arc::clone(&jobs), completions: Arc::clone(&completions), clock: Arc::clone(&clock) };
+        Self { committer: ChunkCommitter { jobs, window: window.clone(), completions, clock }, window, split_end }
+    }
+}
