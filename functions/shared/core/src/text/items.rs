@@ -7,11 +7,11 @@ use memchr::memchr;
 use serde_json::Value;
 
 use super::bad_record::{BadRecord, INVALID_UTF8};
-pub use super::cells::Cells;
-use super::csv_records::{CsvRecords, too_long};
+pub use super::csv::Cells;
+use super::csv::records::{CsvRecords, too_long};
 use super::cut::{Chunk, ChunkMode};
 use super::format::{Dialect, Format};
-use super::json_line;
+use super::json;
 use super::likely_charset::likely_charset;
 use super::scan::is_blank;
 
@@ -145,7 +145,7 @@ fn next_line(bytes: &[u8], mut start: usize) -> Option<(Range<usize>, Result<Rec
         }
         let raw = if end.is_some() { content.strip_suffix(b"\r").unwrap_or(content) } else { content };
         let record = match std::str::from_utf8(raw) {
-            Ok(text) => json_line::parse(text).map(Record::Json),
+            Ok(text) => json::line::parse(text).map(Record::Json),
             Err(error) => Err(BadRecord {
                 code: INVALID_UTF8,
                 column: None,

@@ -17,42 +17,22 @@ pub mod head;
 pub mod items;
 pub mod schema;
 
-mod cell_reader;
-mod cell_rule;
-mod cells;
-mod coerce;
-mod columns;
-mod csv_records;
-mod csv_scan;
-mod flat_schema;
-mod formula;
-mod guess;
-mod head_error;
-mod hits;
-mod json_line;
-mod json_size;
+mod csv;
+mod json;
 mod likely_charset;
-mod plain_number;
-mod reserved;
 mod scan;
-mod schema_bounds;
-mod schema_error;
-mod sniff;
 
+pub use self::csv::{Cells, escape_formula, split_cells, unescape_formula};
 pub use bad_record::BadRecord;
-pub use cell_reader::split_cells;
-pub use cells::Cells;
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use format::{Dialect, Format};
-pub use formula::{escape_formula, unescape_formula};
-pub use guess::{common_type, type_of_cell, type_of_value};
 pub(crate) use head::shortened;
 pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
-pub(crate) use json_size::json_bytes;
+pub(crate) use json::json_bytes;
+pub use json::{RESERVED_NAMES, has_reserved_name};
 pub use likely_charset::{Utf8Watch, likely_charset};
-pub use reserved::{RESERVED_NAMES, has_reserved_name};
-pub use schema::{RowSchema, SchemaError, SchemaViolation};
+pub use schema::{RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
 
 /// The byte-order mark of UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -60,14 +40,6 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
-mod flat_schema_tests;
-#[cfg(test)]
-mod head_tests;
-#[cfg(test)]
 mod items_tests;
-#[cfg(test)]
-mod schema_bounds_tests;
-#[cfg(test)]
-mod schema_tests;
 #[cfg(test)]
 mod test_files;

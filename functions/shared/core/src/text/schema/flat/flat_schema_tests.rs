@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
-use super::test_files::{START, columns, csv, cut, no_limits};
-use super::{Cells, Record, RowSchema, read_items};
+use crate::text::test_files::{START, columns, csv, cut, no_limits};
+use crate::text::{Cells, Record, RowSchema, read_items};
 
 /// The cells of a row with these columns.
 fn row(cells: &[(&str, &str)]) -> Cells {

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use super::cell_reader::{BadCell, CellReader};
 use super::cells::{Cells, RowGroup, RowPlace};
-use super::head::shortened;
-use super::hits::Hits;
+use crate::text::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
+use crate::text::head::shortened;
+use crate::text::scan::hits::Hits;
 
 /// Maximum number of records read together, which share their memory.
 const GROUP_ROWS: usize = 128;
@@ -23,7 +23,7 @@ const GROUP_BYTES: usize = 32 * 1024;
 const ROW_MAX_BYTES: usize = u32::MAX as usize;
 
 /// The records of a chunk, with the range of each in the bytes of the chunk.
-pub(super) struct CsvRecords<'a> {
+pub(in crate::text) struct CsvRecords<'a> {
     columns: Arc<[String]>,
     delimiter: u8,
     bytes: &'a [u8],
@@ -41,7 +41,7 @@ pub(super) struct CsvRecords<'a> {
 }
 
 impl<'a> CsvRecords<'a> {
-    pub(super) fn new(bytes: &'a [u8], delimiter: u8, columns: &Arc<[String]>) -> Self {
+    pub(in crate::text) fn new(bytes: &'a [u8], delimiter: u8, columns: &Arc<[String]>) -> Self {
         // A cell must not end within a character, nor at a byte that means something else.
         let is_usual = delimiter.is_ascii() && !matches!(delimiter, b'"' | b'\n' | b'\r');
         let hits = is_usual && bytes.len() <= ROW_MAX_BYTES;
@@ -191,7 +191,7 @@ fn not_utf8(columns: &[String], bad: BadCell) -> BadRecord {
 }
 
 /// Why a record of this length is not read.
-pub(super) fn too_long(length: u64) -> BadRecord {
+pub(in crate::text) fn too_long(length: u64) -> BadRecord {
     BadRecord {
         code: ROW_TOO_LONG,
         column: None,
@@ -203,8 +203,8 @@ pub(super) fn too_long(length: u64) -> BadRecord {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::test_files::{columns, hostile_csv};
     use super::*;
+    use crate::text::test_files::{columns, hostile_csv};
 
     type Read = Vec<(Range<usize>, Result<Cells, BadRecord>)>;
 

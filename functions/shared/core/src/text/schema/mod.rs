@@ -7,15 +7,26 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::cell_rule::Patterns;
-use super::cells::Cells;
-use super::coerce::{Coerced, ColumnTypes, Types, coerce};
-use super::flat_schema::{CellChecks, FlatSchema};
-use super::head::shortened;
-use super::items::Record;
-use super::json_size::json_bytes;
-use super::schema_bounds::{Bounded, check_bounds};
-pub use super::schema_error::SchemaError;
+use crate::text::csv::Cells;
+use crate::text::head::shortened;
+use crate::text::items::Record;
+use crate::text::json::json_bytes;
+use bounds::{Bounded, check_bounds};
+use coerce::{Coerced, ColumnTypes, Types, coerce};
+pub use error::SchemaError;
+use flat::{CellChecks, FlatSchema, Patterns};
+pub use guess::{common_type, type_of_cell, type_of_value};
+
+mod bounds;
+mod coerce;
+mod error;
+mod flat;
+mod guess;
+
+#[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+mod schema_tests;
 
 /// Bytes of memory of a compiled schema for each byte of its JSON, patterns apart. An estimate.
 const HELD_PER_BYTE: usize = 60;

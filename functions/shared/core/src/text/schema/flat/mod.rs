@@ -8,9 +8,16 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::cell_rule::{ANNOTATIONS, Answer, CellRule, Patterns};
-use super::cells::Cells;
 use super::coerce::ColumnTypes;
+use crate::text::csv::Cells;
+pub(super) use cell_rule::Patterns;
+use cell_rule::{ANNOTATIONS, Answer, CellRule};
+
+mod cell_rule;
+mod plain_number;
+
+#[cfg(test)]
+mod flat_schema_tests;
 
 /// A schema that asks something of each cell by itself.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 use serde_json::{Map, Value, json};
 
-use super::items::Record;
-use super::schema::{RowSchema, SchemaError};
-use super::schema_bounds::{COMPILED_MAX_BYTES, EXPANDED_MAX, PATTERN_MAX_BYTES, PATTERNS_MAX, check_bounds};
+use super::bounds::{COMPILED_MAX_BYTES, EXPANDED_MAX, PATTERN_MAX_BYTES, PATTERNS_MAX, check_bounds};
+use super::{RowSchema, SchemaError};
+use crate::text::items::Record;
 
 /// What the schema has too much of.
 fn too_large(schema: &Value) -> &'static str {
@@ -85,7 +85,7 @@ fn a_schema_that_is_nested_too_deeply_is_refused() {
 fn a_message_about_a_row_does_not_list_a_whole_enum() {
     let values: Vec<String> = (0..10_000).map(|n| format!("value {n}")).collect();
     let schema = RowSchema::compile(Some(&json!({ "properties": { "a": { "enum": values } } }))).unwrap();
-    let violation = schema.check(super::Record::Json(json!({ "a": "no" }))).unwrap_err();
+    let violation = schema.check(Record::Json(json!({ "a": "no" }))).unwrap_err();
     assert!(violation.message.len() < 1_000, "{}", violation.message.len());
 }
 

@@ -5,8 +5,8 @@
 
 use memchr::memchr;
 
+use super::super::Span;
 use super::super::hits::{STRIDE, bits};
-use super::super::scan::Span;
 use super::{CsvScanner, CsvState, LONG_ROW};
 
 /// Why no more strides were taken.

@@ -2,14 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::UTF8_MARK;
-use super::cell_reader::CellReader;
-use super::columns::unique_names;
-use super::format::{Dialect, Format};
-pub use super::head_error::HeadError;
-use super::likely_charset::likely_charset;
-use super::scan::{RecordScanner, Span};
-use super::sniff;
+use crate::text::UTF8_MARK;
+use crate::text::csv::cell_reader::CellReader;
+use crate::text::format::{Dialect, Format};
+use crate::text::likely_charset::likely_charset;
+use crate::text::scan::{RecordScanner, Span};
+use columns::unique_names;
+pub use error::HeadError;
+
+mod columns;
+mod error;
+mod sniff;
+
+#[cfg(test)]
+mod head_tests;
 
 /// Maximum number of columns. It is that of Excel, and keeps the stored names of the columns within a row of the table.
 pub const COLUMNS_MAX: usize = 16_384;

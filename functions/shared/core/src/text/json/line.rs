@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::bad_record::{BadRecord, INVALID_JSON};
 use super::reserved::{RESERVED_NAMES, has_reserved_name};
+use crate::text::bad_record::{BadRecord, INVALID_JSON};
 
 /// Reads a line that must hold one JSON object. Numbers keep every digit, and the way they are written.
-pub(super) fn parse(line: &str) -> Result<Value, BadRecord> {
+pub(in crate::text) fn parse(line: &str) -> Result<Value, BadRecord> {
     if has_reserved_name(line.as_bytes()) {
         return Err(bad(format!("The line has a name that begins with `{RESERVED_NAMES}`. Rename that field.")));
     }

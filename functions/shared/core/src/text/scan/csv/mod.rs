@@ -7,7 +7,7 @@ use memchr::{memchr, memchr3};
 
 use self::strides::Stop;
 use super::hits::STRIDE;
-use super::scan::{OpenQuote, Span};
+use super::{OpenQuote, Span};
 
 mod strides;
 
@@ -37,7 +37,7 @@ enum CsvState {
 
 /// Finds the same records as the `csv` crate with its default settings.
 #[derive(Debug)]
-pub(super) struct CsvScanner {
+pub(in crate::text) struct CsvScanner {
     delimiter: u8,
     offset: u64,
     state: CsvState,

@@ -10,8 +10,8 @@ use referencing::{Draft, Registry, RegistryBuilder, Resolver, ResourceRef, uri};
 use regex_automata::nfa::thompson::NFA;
 use serde_json::{Map, Value};
 
-use super::head::shortened;
-use super::schema_error::SchemaError;
+use super::error::SchemaError;
+use crate::text::head::shortened;
 
 /// The only supported dialect of JSON Schema.
 const DRAFT: Draft = Draft::Draft202012;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use super::coerce::Types;
 use super::plain_number::PlainNumber;
+use crate::text::schema::coerce::Types;
 
 /// Keywords that say something about a value and ask nothing of it.
 pub(super) const ANNOTATIONS: [&str; 8] =
@@ -26,7 +26,7 @@ pub(super) struct CellRule {
 }
 
 /// Compiles the patterns of a schema.
-pub(super) trait Patterns {
+pub(in crate::text::schema) trait Patterns {
     /// The validator of `{"pattern": …}`. `None` if it would take much memory.
     fn compile(&mut self, pattern: &str) -> Option<Arc<Validator>>;
 }
@@ -125,7 +125,7 @@ impl CellRule {
         self.types == Types::ANY || self.types.allows(Types::STRING)
     }
 
-    /// Checks a cell, as what [`coerce`](super::coerce) makes of it.
+    /// Checks a cell, as what [`coerce`](crate::text::schema::coerce) makes of it.
     #[inline]
     pub(super) fn check(&self, cell: &str) -> Answer {
         if self.types == Types::ANY || (self.is_text() && !(cell.is_empty() && self.types.allows(Types::NULL))) {

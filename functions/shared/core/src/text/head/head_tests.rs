@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{COLUMNS_MAX, Dialect, Format, Head, HeadError, TextParams, read_head};
+use crate::text::{COLUMNS_MAX, Dialect, Format, Head, HeadError, TextParams, read_head};
 
 fn params(value: serde_json::Value) -> TextParams {
     serde_json::from_value(value).expect("valid params")

@@ -4,7 +4,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 /// A cell that is not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct BadCell {
+pub(in crate::text) struct BadCell {
     /// The 0-based number of the cell.
     pub index: usize,
     /// The 0-based position of its first invalid byte, in the cell without its quotes.
@@ -22,7 +22,7 @@ pub fn split_cells(raw: &[u8], delimiter: u8) -> Vec<String> {
 }
 
 /// Splits records into cells, one at a time.
-pub(super) struct CellReader {
+pub(in crate::text) struct CellReader {
     reader: Reader,
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -31,7 +31,7 @@ pub(super) struct CellReader {
 }
 
 impl CellReader {
-    pub(super) fn new(delimiter: u8) -> Self {
+    pub(in crate::text) fn new(delimiter: u8) -> Self {
         let mut reader = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             text: vec![0; 1024],
@@ -46,7 +46,7 @@ impl CellReader {
     /// Reads the record at the start of `input` and returns its length in bytes, without its terminator.
     ///
     /// `input` must start with the first byte of the record, so not with a line end.
-    pub(super) fn read(&mut self, input: &[u8]) -> usize {
+    pub(in crate::text) fn read(&mut self, input: &[u8]) -> usize {
         (self.text_length, self.cells) = (0, 0);
         let mut consumed = 0;
         loop {
@@ -76,12 +76,12 @@ impl CellReader {
     }
 
     /// Number of cells of the record.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::text) fn count(&self) -> usize {
         self.cells
     }
 
     /// All cells of the record, concatenated, and the end of each, always on a character boundary.
-    pub(super) fn text(&self) -> Result<(&str, &[usize]), BadCell> {
+    pub(in crate::text) fn text(&self) -> Result<(&str, &[usize]), BadCell> {
         let ends = &self.ends[..self.cells];
         match std::str::from_utf8(&self.text[..self.text_length]) {
             // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two
@@ -92,7 +92,7 @@ impl CellReader {
     }
 
     /// The cells of the record as separate strings.
-    pub(super) fn texts(&self) -> Result<Vec<String>, BadCell> {
+    pub(in crate::text) fn texts(&self) -> Result<Vec<String>, BadCell> {
         let texts = self.each().enumerate().map(|(index, cell)| match std::str::from_utf8(cell) {
             Ok(text) => Ok(text.to_owned()),
             Err(error) => Err(BadCell { index, byte: error.valid_up_to() }),

@@ -4,10 +4,10 @@ use memchr::memchr;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::cell_reader::CellReader;
-use super::format::{Dialect, Format};
-use super::reserved::has_reserved_name;
-use super::scan::RecordScanner;
+use crate::text::csv::cell_reader::CellReader;
+use crate::text::format::{Dialect, Format};
+use crate::text::json::has_reserved_name;
+use crate::text::scan::RecordScanner;
 
 /// The delimiters that are recognised. If two are equally frequent, the earlier one in this list wins.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::super::test_files::hostile_csv;
 use super::*;
+use crate::text::test_files::hostile_csv;
 
 /// What a scanner says of slices: its records, and after each slice where it is.
 type Seen = (Vec<Span>, Vec<(u64, u64)>, Result<Option<Span>, OpenQuote>);

@@ -26,7 +26,7 @@ fn gathered(eight: [u8; 8]) -> u64 {
 }
 
 /// The indices of the wanted bytes, in their order.
-pub(super) struct Hits<'a, const N: usize> {
+pub(in crate::text) struct Hits<'a, const N: usize> {
     bytes: &'a [u8],
     wanted: [u8; N],
     stride_start: usize,
@@ -35,7 +35,7 @@ pub(super) struct Hits<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Hits<'a, N> {
-    pub(super) fn new(bytes: &'a [u8], wanted: [u8; N]) -> Self {
+    pub(in crate::text) fn new(bytes: &'a [u8], wanted: [u8; N]) -> Self {
         let mut hits = Self { bytes, wanted, stride_start: 0, bits: 0 };
         hits.restart(0);
         hits
@@ -43,7 +43,7 @@ impl<'a, const N: usize> Hits<'a, N> {
 
     /// Leaves out what is before this index, which must not be before the last hit.
     #[inline]
-    pub(super) fn skip_to(&mut self, index: usize) {
+    pub(in crate::text) fn skip_to(&mut self, index: usize) {
         match index.checked_sub(self.stride_start) {
             Some(distance) if distance < STRIDE => self.bits &= u64::MAX << distance,
             _ => self.restart(index),

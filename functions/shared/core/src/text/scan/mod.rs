@@ -5,8 +5,12 @@
 
 use memchr::memchr;
 
-use super::csv_scan::CsvScanner;
-use super::format::{Dialect, Format};
+use self::csv::CsvScanner;
+use crate::text::format::{Dialect, Format};
+
+pub(super) mod hits;
+
+mod csv;
 
 /// The position of one record in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

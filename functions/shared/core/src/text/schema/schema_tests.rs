@@ -1,7 +1,7 @@
 use serde_json::{Map, Value, json};
 
-use super::test_files::{START, columns, csv, cut, no_limits};
-use super::{Record, RowSchema, SchemaError, SchemaViolation, read_items};
+use crate::text::test_files::{START, columns, csv, cut, no_limits};
+use crate::text::{Record, RowSchema, SchemaError, SchemaViolation, read_items};
 
 fn compiled(schema: Value) -> RowSchema {
     RowSchema::compile(Some(&schema)).expect("a valid schema")

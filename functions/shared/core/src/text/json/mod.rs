@@ -1,0 +1,9 @@
+//! JSON: [`line`] parses a line of JSON Lines, [`reserved`] finds names that no object may have, [`size`] measures values.
+
+pub(super) mod line;
+
+mod reserved;
+mod size;
+
+pub use reserved::{RESERVED_NAMES, has_reserved_name};
+pub(crate) use size::json_bytes;
