@@ -3,8 +3,7 @@
 use rowmill_api::job::JobWarning;
 use rowmill_api::status::WarningCode;
 
-use crate::text::Head;
-use crate::text::head::shortened;
+use crate::text::{Head, shortened};
 
 /// Maximum number of columns a warning lists. It gives the number of the others.
 const COLUMNS_LISTED: usize = 5;

@@ -21,21 +21,19 @@ mod csv;
 mod json;
 mod likely_charset;
 mod scan;
+mod user_text;
 
 pub use self::csv::{Cells, escape_formula, split_cells, unescape_formula};
 pub use bad_record::BadRecord;
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use format::{Dialect, Format};
-pub(crate) use head::shortened;
 pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub(crate) use json::json_bytes;
 pub use json::{RESERVED_NAMES, has_reserved_name};
 pub use likely_charset::{Utf8Watch, likely_charset};
 pub use schema::{RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
-
-/// The byte-order mark of UTF-8.
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) use user_text::shortened;
 
 #[cfg(test)]
 mod cut_tests;

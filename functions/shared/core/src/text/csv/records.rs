@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::cell_reader::{BadCell, CellReader};
 use super::cells::{Cells, RowGroup, RowPlace};
 use crate::text::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
-use crate::text::head::shortened;
 use crate::text::scan::hits::Hits;
+use crate::text::user_text::shortened;
 
 /// Maximum number of records read together, which share their memory.
 const GROUP_ROWS: usize = 128;

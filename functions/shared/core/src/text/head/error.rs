@@ -1,6 +1,6 @@
 //! Why the head of a file cannot be read.
 
-use super::{COLUMNS_MAX, TITLE_ROWS_MAX};
+use super::limits::{COLUMNS_MAX, TITLE_ROWS_MAX};
 
 /// Why a file cannot be read at all. The message is for the user who uploaded it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

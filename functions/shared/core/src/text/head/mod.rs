@@ -2,29 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::UTF8_MARK;
 use crate::text::csv::cell_reader::CellReader;
 use crate::text::format::{Dialect, Format};
 use crate::text::likely_charset::likely_charset;
 use crate::text::scan::{RecordScanner, Span};
+use crate::text::user_text::shortened;
 use columns::unique_names;
 pub use error::HeadError;
+pub use limits::{COLUMNS_MAX, TITLE_ROWS_MAX};
 
 mod columns;
 mod error;
+mod limits;
 mod sniff;
 
 #[cfg(test)]
 mod head_tests;
 
-/// Maximum number of columns. It is that of Excel, and keeps the stored names of the columns within a row of the table.
-pub const COLUMNS_MAX: usize = 16_384;
-
-/// Maximum of the params `headerRow` and `skipRows`.
-pub const TITLE_ROWS_MAX: u32 = 1000;
-
-/// Maximum number of characters of the user's input that a message quotes.
-const QUOTED_CHARS: usize = 60;
+/// The byte-order mark of UTF-8.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The params of a job that describe the text of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -291,13 +287,5 @@ impl<'a> FirstRows<'a> {
             }
             None => Ok(None),
         }
-    }
-}
-
-/// Shortens the user's text for a message.
-pub(crate) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

@@ -11,7 +11,7 @@ use regex_automata::nfa::thompson::NFA;
 use serde_json::{Map, Value};
 
 use super::error::SchemaError;
-use crate::text::head::shortened;
+use crate::text::user_text::shortened;
 
 /// The only supported dialect of JSON Schema.
 const DRAFT: Draft = Draft::Draft202012;

@@ -4,7 +4,7 @@ use regex_syntax::ast::ErrorKind;
 use regex_syntax::ast::parse::Parser;
 use serde_json::Value;
 
-use crate::text::head::shortened;
+use crate::text::user_text::shortened;
 
 /// Why a schema cannot be used. The message is for the user who sent it.
 #[derive(Debug, thiserror::Error)]

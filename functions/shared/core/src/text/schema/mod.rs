@@ -8,9 +8,9 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::text::csv::Cells;
-use crate::text::head::shortened;
 use crate::text::items::Record;
 use crate::text::json::json_bytes;
+use crate::text::user_text::shortened;
 use bounds::{Bounded, check_bounds};
 use coerce::{Coerced, ColumnTypes, Types, coerce};
 pub use error::SchemaError;

@@ -7,43 +7,18 @@ use memchr::{memchr, memchr3};
 
 use self::strides::Stop;
 use super::hits::STRIDE;
-use super::{OpenQuote, Span};
+use super::span::Span;
+pub(super) use state::CsvScanner;
+use state::{CsvState, LONG_ROW};
 
+mod state;
 mod strides;
 
 #[cfg(test)]
 mod tests;
 
-/// How many bytes without a border are quicker searched with `memchr`.
-const LONG_ROW: usize = 2 * STRIDE;
-
 /// How many bytes the state machine takes at most before a stride is tried again.
 const BACKOFF_MAX: usize = 16 * 1024;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum CsvState {
-    /// Before a record. Line ends here are blank lines.
-    Between,
-    /// After a CR that ended a record. A following LF belongs to that record.
-    AfterCr(Span),
-    /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
-    /// opens.
-    Plain { cell_start: bool },
-    /// Inside quotes.
-    Quoted,
-    /// After a quote inside quotes: it is the closing quote or the first half of an escaped quote.
-    QuoteSeen,
-}
-
-/// Finds the same records as the `csv` crate with its default settings.
-#[derive(Debug)]
-pub(in crate::text) struct CsvScanner {
-    delimiter: u8,
-    offset: u64,
-    state: CsvState,
-    record_start: u64,
-    quote_offset: u64,
-}
 
 /// Where strides are tried.
 #[derive(Clone, Copy, Debug)]
@@ -54,24 +29,6 @@ enum Strides {
 }
 
 impl CsvScanner {
-    pub(super) fn new(delimiter: u8, offset: u64) -> Self {
-        Self { delimiter, offset, state: CsvState::Between, record_start: offset, quote_offset: offset }
-    }
-
-    /// Before a record, where the next one can start.
-    pub(super) fn record_start(&self) -> u64 {
-        match self.state {
-            CsvState::Between => self.offset,
-            CsvState::AfterCr(record) => record.start,
-            _ => self.record_start,
-        }
-    }
-
-    /// The offset of the next byte to scan.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// Scans the next bytes of the file and reports each record whose end is certain.
     pub(super) fn scan(&mut self, bytes: &[u8], mut found: impl FnMut(Span)) {
         let is_usual = !matches!(self.delimiter, b'"' | b'\n' | b'\r');
@@ -205,17 +162,5 @@ impl CsvScanner {
         }
         self.state = CsvState::Plain { cell_start: bytes[bytes.len() - 1] == self.delimiter };
         bytes.len()
-    }
-
-    /// Ends the file. Returns the last record if it has no terminator.
-    pub(super) fn finish(&mut self) -> Result<Option<Span>, OpenQuote> {
-        match std::mem::replace(&mut self.state, CsvState::Between) {
-            CsvState::Between => Ok(None),
-            CsvState::AfterCr(record) => Ok(Some(record)),
-            CsvState::Plain { .. } | CsvState::QuoteSeen => {
-                Ok(Some(Span { start: self.record_start, content_end: self.offset, end: self.offset }))
-            }
-            CsvState::Quoted => Err(OpenQuote { record_start: self.record_start, offset: self.quote_offset }),
-        }
     }
 }

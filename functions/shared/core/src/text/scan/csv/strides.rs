@@ -5,9 +5,9 @@
 
 use memchr::memchr;
 
-use super::super::Span;
-use super::super::hits::{STRIDE, bits};
-use super::{CsvScanner, CsvState, LONG_ROW};
+use super::state::{CsvScanner, CsvState, LONG_ROW};
+use crate::text::scan::hits::{STRIDE, bits};
+use crate::text::scan::span::Span;
 
 /// Why no more strides were taken.
 #[derive(Clone, Copy, Debug)]

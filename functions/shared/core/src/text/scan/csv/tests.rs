@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::text::scan::span::OpenQuote;
 use crate::text::test_files::hostile_csv;
 
 /// What a scanner says of slices: its records, and after each slice where it is.
