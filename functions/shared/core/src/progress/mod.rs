@@ -2,10 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`update`] | the one write of the job row |
+//! | [`update`] | updates of the job row: transitions, stops, leases |
 //! | [`counters`] | the totals and the open tallies of an attempt |
 //! | [`commit`] | commits of chunks, and the chunks that are sent after them |
-//! | [`breaker`] | pause and resume of jobs whose target is down |
+//! | [`breaker`] | the breaker of a job type, for jobs whose target is down |
 //! | [`views`] | a job as clients see it |
 
 pub mod breaker;
