@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
+use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

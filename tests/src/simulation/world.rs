@@ -14,7 +14,6 @@ use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::Redriver;
 use rowmill_api::owner_priorities::OwnerPriorities;
-use rowmill_aws::settings::{Deadlines, Recovery};
 use rowmill_core::in_memory::{
     InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
 };
@@ -23,6 +22,7 @@ use rowmill_core::model::job::Priority;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
+use rowmill_settings::{Deadlines, Recovery};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 

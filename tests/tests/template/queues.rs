@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
+use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Value, json};
 
 use crate::{

@@ -5,12 +5,12 @@ use std::fs;
 
 use rowmill_api::{owner_priorities, routes};
 use rowmill_aws::http::Access;
-use rowmill_aws::settings::{
-    self, ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings,
-    Setting, SettingsGroup, SubscriptionLimits,
-};
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::request_limits::RequestLimits;
+use rowmill_settings::{
+    ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings, Setting,
+    SettingsGroup, SubscriptionLimits,
+};
 use serde_json::{Value, json};
 
 use crate::functions::folder_of;
@@ -90,7 +90,7 @@ fn groups_in(text: &str) -> BTreeSet<&str> {
 
 /// Every resource by the name of its constant, `JOBS_TABLE`, and its variable, from the source where they are declared.
 fn resources() -> BTreeMap<String, String> {
-    let text = source("functions/shared/aws/src/settings/resources.rs");
+    let text = source("functions/shared/settings/src/resources.rs");
     let declared = text.lines().filter_map(|line| line.trim().split_once(" = \"ROWMILL_"));
     let resources = declared.map(|(name, rest)| {
         let variable = rest.split('"').next().expect("a literal");
@@ -195,7 +195,7 @@ fn every_function_gets_exactly_the_settings_that_its_code_reads() {
             }
         }
         if ADMITTING.contains(&package) {
-            read.insert(settings::ADMISSION_TABLE.variable.to_owned());
+            read.insert(rowmill_settings::ADMISSION_TABLE.variable.to_owned());
         }
         // The runtime reads who may call, for every function of the API.
         let of_api = source(&start_path(package)).contains(".serve_api(").then_some(Access::NAME);

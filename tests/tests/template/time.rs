@@ -1,7 +1,7 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
-use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
+use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::{JobRetention, SettingsGroup};
+use rowmill_settings::{JobRetention, SettingsGroup};
 
 use crate::cancel::Canceller;
 use crate::handler::{self, UseCases};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
+use rowmill_settings::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct CreateLimits {
         pub chunks: ChunkLimits;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rowmill_aws::Runtime;
-use rowmill_aws::settings::{JobTargets, OwnerPrioritySettings, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
+use rowmill_settings::{JobTargets, OwnerPrioritySettings, SettingsGroup};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::{Links, SettingsGroup};
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_settings::{Links, SettingsGroup};
 
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;

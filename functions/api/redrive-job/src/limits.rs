@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
 use rowmill_core::ports::Ceilings;
+use rowmill_settings::{Deadlines, RETRY_AFTER_MAX, Recovery};
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct RedriveLimits {
         pub ceilings: Ceilings;

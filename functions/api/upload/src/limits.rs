@@ -1,11 +1,11 @@
 //! The limits of an upload.
 
-use rowmill_aws::settings::{FileLimits, Links};
 use rowmill_core::model::outstanding::OutstandingLimits;
+use rowmill_settings::{FileLimits, Links};
 
 const MIB: u64 = 1024 * 1024;
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct UploadLimits {
         /// The largest file that can be the body of the request, in bytes. A Lambda payload has at most 6 MB, and

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::SettingsGroup;
+use rowmill_settings::SettingsGroup;
 
 use crate::handler;
 use crate::limits::UploadLimits;

@@ -1,6 +1,6 @@
 //! The settings of the page.
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     /// How people sign in on the page.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct PageSettings {

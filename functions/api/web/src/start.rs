@@ -6,9 +6,9 @@ use std::time::Duration;
 use lambda_runtime::Error;
 use rowmill_api::client_config::{ClientConfig, ClientLimits};
 use rowmill_aws::http::Access;
-use rowmill_aws::settings::{FileLimits, JobTargets, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::DirectTransfers;
+use rowmill_settings::{FileLimits, JobTargets, SettingsGroup};
 use rowmill_targets::Targets;
 use upload::limits::UploadLimits;
 

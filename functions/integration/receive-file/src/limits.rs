@@ -1,9 +1,9 @@
 //! The settings of the inbox.
 
-pub use rowmill_aws::settings::FileLimits;
 use rowmill_core::model::ids::Owner;
+pub use rowmill_settings::FileLimits;
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct InboxSettings {
         /// The owner of a dropped file that names none.

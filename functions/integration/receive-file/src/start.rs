@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::{self, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::Owner;
+use rowmill_settings::SettingsGroup;
 
 use crate::handler::{self, Inbox};
 use crate::limits::{FileLimits, InboxSettings};
@@ -24,7 +24,7 @@ pub async fn start(job_types: JobTypes) -> Result<(), lambda_runtime::Error> {
             default_owner: Owner(InboxSettings::from_env()?.owner),
         },
         deliveries: runtime.inbox_deliveries()?,
-        bucket: settings::BUCKET.read()?,
+        bucket: rowmill_settings::BUCKET.read()?,
     });
     runtime
         .serve_queue(move |batch| {

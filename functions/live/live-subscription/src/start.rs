@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::{SettingsGroup, SubscriptionLimits};
 use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::sending::live_sender::LiveSender;
+use rowmill_settings::{SettingsGroup, SubscriptionLimits};
 
 use crate::handler;
 use crate::subscribe::Subscriber;

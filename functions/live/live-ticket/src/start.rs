@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::{ConnectionLimits, SettingsGroup};
+use rowmill_settings::{ConnectionLimits, SettingsGroup};
 
 use crate::handler;
 use crate::issue::TicketOffice;

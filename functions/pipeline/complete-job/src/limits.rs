@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{CompleteTimes, JobRetention};
 use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::packing::PackedLimits;
+use rowmill_settings::{CompleteTimes, JobRetention};
 
 /// The share of an invocation that is left for what follows composing: the end of the job, or the handover.
 const MARGIN_SHARE: u32 = 4;
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteLimits {
         /// The time limit of an invocation.

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_aws::settings::VISIBILITY_TIMEOUTS;
 use rowmill_core::model::messages::ChunkMessage;
+use rowmill_settings::VISIBILITY_TIMEOUTS;
 
 use crate::invocation::Invocation;
 use crate::process::{ChunkEnd, ChunkProcessor};

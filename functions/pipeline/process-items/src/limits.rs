@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct RunLimits {
         /// Maximum number of retries of an item with a transient error before the chunk returns to its queue.

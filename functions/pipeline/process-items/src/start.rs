@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rowmill_aws::Runtime;
-use rowmill_aws::settings::{JobTargets, SettingsGroup};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::ports::RecordStore;
+use rowmill_settings::{JobTargets, SettingsGroup};
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rowmill_core::model::packing::PackedLimits;
 use rowmill_formats::{RANGE_BYTES, ReadAhead};
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct SplitLimits {
         /// Size of one read of a file.

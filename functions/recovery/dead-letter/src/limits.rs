@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{CompleteTimes, JobRetention, Recovery};
 use rowmill_core::model::job::LEASE_MARGIN;
+use rowmill_settings::{CompleteTimes, JobRetention, Recovery};
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct DeadLetterLimits {
         pub timeout: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";

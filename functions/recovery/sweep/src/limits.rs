@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rowmill_aws::settings::{JobRetention, Recovery};
+use rowmill_settings::{JobRetention, Recovery};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-rowmill_aws::settings! {
+rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct SweepLimits {
         pub recovery: Recovery;

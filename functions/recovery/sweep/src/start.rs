@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rowmill_aws::settings::SettingsGroup;
 use rowmill_core::model::breaker::BreakerLimits;
+use rowmill_settings::SettingsGroup;
 
 use crate::handler;
 use crate::limits::SweepLimits;

@@ -8,7 +8,6 @@
 //! | module | holds |
 //! |---|---|
 //! | [`runtime`] | start-up and adapters |
-//! | [`mod@settings`] | settings with their defaults, and the names of the stack's resources |
 //! | [`serve`] | from an invocation to a handler and back; [`Batch::take_each`] |
 //! | [`live_events`] | the same for the events of a WebSocket API |
 //! | [`http`] | callers, requests in, JSON and problems out |
@@ -49,7 +48,6 @@ pub mod runtime;
 pub mod s3;
 pub mod secrets_manager;
 pub mod serve;
-pub mod settings;
 pub mod sqs;
 pub mod system;
 pub mod telemetry;
@@ -61,4 +59,3 @@ mod thread_priority;
 
 pub use runtime::{Runtime, start};
 pub use serve::{Batch, Delivery};
-pub use settings::StartError;

@@ -21,6 +21,7 @@ use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::sending::lane_router::LaneRouter;
 use rowmill_core::sending::priority_router::PriorityRouter;
+use rowmill_settings::{self as settings, JobTypeSettings, Resource, SettingsGroup, StartError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,7 +39,6 @@ use crate::live_events::{self, LiveEvent};
 use crate::s3::S3Objects;
 use crate::secrets_manager::StoredSecret;
 use crate::serve::{self, Batch};
-use crate::settings::{self, JobTypeSettings, Resource, SettingsGroup, StartError};
 use crate::sqs::{SqsDeliveries, SqsQueue};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
 use jiff::Timestamp;
+use rowmill_settings::StartError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -17,7 +18,6 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::audit;
-use crate::settings::StartError;
 use crate::trace;
 
 /// Lets audit lines through at every level of the log.

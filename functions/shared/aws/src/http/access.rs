@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-crate::settings! {
+rowmill_settings::settings! {
     /// Who may call the API.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct Access {

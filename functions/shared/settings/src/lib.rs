@@ -3,7 +3,7 @@
 //! A group of settings is a struct made by [`settings!`](crate::settings!). Each of its fields is one of these:
 //!
 //! ```ignore
-//! rowmill_aws::settings! {
+//! rowmill_settings::settings! {
 //!     /// The limits of a sweep.
 //!     #[derive(Clone, Copy, Debug)]
 //!     pub struct SweepLimits {
@@ -148,18 +148,18 @@ fn parse<T: Value>(parameter: &str, name: String, value: Option<String>, default
     }
 }
 
-/// Makes a [`SettingsGroup`]: see [the module](mod@crate::settings). `impl Type { … }` makes one of a struct of another crate.
+/// Makes a [`SettingsGroup`]: see [the crate](crate). `impl Type { … }` makes one of a struct of another crate.
 #[macro_export]
 macro_rules! settings {
-    (@default $type:ty) => { <$type as $crate::settings::SettingsGroup>::defaults() };
+    (@default $type:ty) => { <$type as $crate::SettingsGroup>::defaults() };
     (@default $type:ty, $default:expr $(, $parameter:literal)?) => { $default };
-    (@read $type:ty) => { <$type as $crate::settings::SettingsGroup>::from_env()? };
-    (@read $type:ty, $default:expr, $parameter:literal) => { $crate::settings::read::<$type>($parameter, $default)? };
+    (@read $type:ty) => { <$type as $crate::SettingsGroup>::from_env()? };
+    (@read $type:ty, $default:expr, $parameter:literal) => { $crate::read::<$type>($parameter, $default)? };
     (@read $type:ty, $default:expr) => { $default };
-    (@list $list:ident, $type:ty) => { $list.extend(<$type as $crate::settings::SettingsGroup>::settings()) };
+    (@list $list:ident, $type:ty) => { $list.extend(<$type as $crate::SettingsGroup>::settings()) };
     (@list $list:ident, $type:ty, $default:expr, $parameter:literal) => {{
         let default: $type = $default;
-        $list.push($crate::settings::Setting::new(Self::NAME, $parameter, &default));
+        $list.push($crate::Setting::new(Self::NAME, $parameter, &default));
     }};
     (@list $list:ident, $type:ty, $default:expr) => {};
     (
@@ -178,14 +178,14 @@ macro_rules! settings {
 
         impl Default for $group {
             fn default() -> Self {
-                <Self as $crate::settings::SettingsGroup>::defaults()
+                <Self as $crate::SettingsGroup>::defaults()
             }
         }
 
         $crate::settings! { impl $group { $($field: $type $(= $default $(, $parameter)?)?;)+ } }
     };
     (impl $group:ident { $($field:ident: $type:ty $(= $default:expr $(, $parameter:literal)?)?;)+ }) => {
-        impl $crate::settings::SettingsGroup for $group {
+        impl $crate::SettingsGroup for $group {
             const NAME: &'static str = stringify!($group);
 
             fn defaults() -> Self {
@@ -196,7 +196,7 @@ macro_rules! settings {
                 Ok(Self { $($field: $crate::settings!(@read $type $(, $default $(, $parameter)?)?),)+ })
             }
 
-            fn settings() -> Vec<$crate::settings::Setting> {
+            fn settings() -> Vec<$crate::Setting> {
                 let mut list = Vec::new();
                 $($crate::settings!(@list list, $type $(, $default $(, $parameter)?)?);)+
                 list
