@@ -32,7 +32,7 @@ pub async fn start(job_types: JobTypes) -> Result<(), Error> {
     let origins = Origins::of(origins.map(String::as_str));
     let config = ClientConfig {
         live: live_url.is_some(),
-        sign_in: sign_in(&access, &page),
+        sign_in: sign_in(&access.issuer, [&access.read_scope, &access.write_scope], &page),
         bucket_origin,
         limits: ClientLimits {
             direct_max_bytes: UploadLimits::defaults().direct_max_bytes,

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rowmill_aws::patience;
 use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition};
@@ -198,8 +197,7 @@ impl Splitter {
 
     /// The cut of the job's input, from this point on.
     async fn cut(&self, job: &Job, spec: &Spec, point: &TallyPoint) -> Result<Cut, PortError> {
-        // Files are read ahead, in tasks of their own.
-        let objects = patience::of_objects(Arc::clone(&self.objects));
+        let objects = Arc::clone(&self.objects);
         let (clock, start) = (Arc::clone(&self.clock), point.start);
         Ok(match (&job.redrive, &spec.source) {
             (Some(redrive), _) => {

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
+use rowmill_core::ports::patience;
 use rowmill_core::ports::processor::{ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch, ItemObserver, observed};
 use tokio::runtime::Handle;
@@ -24,7 +25,6 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::metrics::{self, Metric};
-use crate::patience;
 use crate::thread_priority::ThreadPriority;
 
 /// A batch that is still running is looked at so often within the item timeout, or more often.

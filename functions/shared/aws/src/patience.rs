@@ -4,11 +4,8 @@
 //! they ask for too much. So a function that processes messages repeats a throttled request until its time is nearly over:
 //! the workers wait, and ask for less meanwhile. Where a client waits for an answer, the usual attempts must do.
 
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use aws_sdk_dynamodb::config::retry::TokenBucket;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::FinalizerInterceptorContextRef;
@@ -18,9 +15,8 @@ use aws_smithy_runtime_api::client::retries::{ErrorKind, RequestAttempts};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
 use aws_smithy_types::retry::RetryConfig;
-use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
+use rowmill_core::ports::patience::{current, of};
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Instant;
 
@@ -31,59 +27,15 @@ const TO_ANSWER: Duration = Duration::from_millis(2500);
 /// The longest backoff before a repetition.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
-tokio::task_local! {
-    static UNTIL: Option<Instant>;
-}
-
 /// Works with patience until shortly before this deadline.
 pub fn until<F: Future>(deadline: Timestamp, work: F) -> TaskLocalFuture<Option<Instant>, F> {
     let left = Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-    UNTIL.scope(Instant::now().checked_add(left.saturating_sub(TO_ANSWER)), work)
-}
-
-/// Until when there is patience here. `None` if there is none.
-pub fn current() -> Option<Instant> {
-    UNTIL.try_with(|until| *until).ok().flatten()
-}
-
-/// Works with the patience of another place: a task or a thread has none of its own.
-pub fn of<F: Future>(until: Option<Instant>, work: F) -> TaskLocalFuture<Option<Instant>, F> {
-    UNTIL.scope(until, work)
+    of(Instant::now().checked_add(left.saturating_sub(TO_ANSWER)), work)
 }
 
 /// Whether a refused request may be repeated beyond the usual attempts.
 pub fn is_left() -> bool {
     current().is_some_and(|until| Instant::now() < until)
-}
-
-/// These objects, read and written with the patience of this place. A task that is spawned later has none of its own.
-pub fn of_objects(objects: Arc<dyn Objects>) -> Arc<dyn Objects> {
-    Arc::new(PatientObjects { objects, until: current() })
-}
-
-struct PatientObjects {
-    objects: Arc<dyn Objects>,
-    until: Option<Instant>,
-}
-
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl Objects for PatientObjects {
-    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
-        of(self.until, self.objects.head(key)).await
-    }
-
-    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        of(self.until, self.objects.read_range(key, etag, range)).await
-    }
-
-    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
-        of(self.until, self.objects.read(key)).await
-    }
-
-    async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
-        of(self.until, self.objects.put(key, content_type, bytes, sha256)).await
-    }
 }
 
 /// Has the SDK repeat throttled requests as long as there is patience, with the usual backoff between them.

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::SourceFile;
-use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::ports::{Objects, PortError, patience};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file, decode_stream};
 
@@ -108,6 +109,8 @@ struct ObjectReader {
     file: SourceFile,
     ahead: ReadAhead,
     runtime: Handle,
+    /// That of the place where it was made.
+    patience: Option<Instant>,
     at: u64,
     /// The last range read: its offset and its bytes.
     range: (u64, Bytes),
@@ -119,7 +122,8 @@ impl ObjectReader {
     fn new(objects: Arc<dyn Objects>, file: SourceFile, reads: usize) -> Self {
         let ahead = ReadAhead { range_bytes: RANGE_BYTES, reads };
         let reader = SourceReader::careful(Arc::clone(&objects), file.clone(), 0, ahead);
-        Self { objects, file, ahead, runtime: Handle::current(), at: 0, range: (0, Bytes::new()), reader }
+        let (runtime, patience) = (Handle::current(), patience::current());
+        Self { objects, file, ahead, runtime, patience, at: 0, range: (0, Bytes::new()), reader }
     }
 
     /// The bytes in memory from the current position on.
@@ -143,7 +147,8 @@ impl Read for ObjectReader {
                 let (objects, file) = (Arc::clone(&self.objects), self.file.clone());
                 self.reader = SourceReader::careful(objects, file, self.at, self.ahead);
             }
-            let bytes = self.runtime.block_on(self.reader.next()).map_err(io::Error::other)?;
+            let next = patience::of(self.patience, self.reader.next());
+            let bytes = self.runtime.block_on(next).map_err(io::Error::other)?;
             self.range = (self.at, bytes.unwrap_or_default());
         }
         let buffered = self.buffered();

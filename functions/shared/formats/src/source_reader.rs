@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rowmill_core::model::spec::SourceFile;
-use rowmill_core::ports::{Objects, PortError};
+use rowmill_core::ports::{Objects, PortError, patience};
 use tokio::task::JoinHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,12 +94,13 @@ impl SourceReader {
             let range = self.next_offset..end;
             self.next_offset = end;
             let (objects, file, wanted) = (Arc::clone(&self.objects), self.file.clone(), range.clone());
-            let task = tokio::spawn(async move {
+            let read = async move {
                 let length = wanted.end - wanted.start;
                 let bytes = objects.read_range(&file.key, &file.etag, wanted).await?;
                 // If the pinned object is shorter than before, it was replaced.
                 if bytes.len() as u64 == length { Ok(bytes) } else { Err(PortError::Changed) }
-            });
+            };
+            let task = tokio::spawn(patience::of(patience::current(), read));
             self.in_flight.push_back(RangeRead { range, task });
         }
     }

@@ -3,14 +3,17 @@ use std::future::Future;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::SourceFile;
-use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
+use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult, patience};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use crate::{ReadAhead, SourceReader};
+use crate::{Limits, ReadAhead, SourceReader, TextStream};
 
 /// A file in a bucket whose reads end when the test says so.
 #[derive(Default)]
@@ -19,6 +22,8 @@ struct Bucket {
     /// The reads that have begun and not ended, by the byte at which they begin.
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Result<(), PortError>>>>,
     held: Arc<Held>,
+    /// The patience of each read.
+    patience: Mutex<Vec<Option<Instant>>>,
 }
 
 /// Bytes of reads in flight, and of ranges that somebody still has.
@@ -85,6 +90,7 @@ impl Objects for Bucket {
 
     async fn read_range(&self, _key: &str, _etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         let bytes = Counted::new(&self.text[range.start as usize..range.end as usize], &self.held);
+        self.patience.lock().unwrap().push(patience::current());
         let (sender, end) = oneshot::channel();
         self.waiting.lock().unwrap().insert(range.start, sender);
         end.await.expect("the test says how it ends").map(|()| Bytes::from_owner(bytes))
@@ -232,4 +238,22 @@ async fn a_file_that_has_become_shorter_has_changed() {
     let mut reader = SourceReader::new(Arc::new(Short), file, 0, ReadAhead { range_bytes: 2, reads: 8 });
     assert_eq!(reader.next().await.unwrap().unwrap(), "ab");
     assert!(matches!(reader.next().await, Err(PortError::Changed)));
+}
+
+#[tokio::test]
+async fn reads_in_tasks_and_threads_have_the_patience_of_their_reader() {
+    let (bucket, until) = (Bucket::with(b"abcd"), Some(Instant::now()));
+    let mut reader = bucket.reader(2, 2);
+    patience::of(until, begin(reader.next())).await;
+    assert_eq!(*bucket.patience.lock().unwrap(), [until, until]);
+
+    let (bucket, packing) = (Bucket::with(b"abcd"), Packing::Text { compression: None, charset: None });
+    let open = async || TextStream::open(bucket.clone(), &bucket.file(), &packing, Limits::of_beginning(), 1);
+    let mut text = patience::of(until, open()).await;
+    while bucket.waiting().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    bucket.end(0, Ok(()));
+    assert_eq!(text.next().await.unwrap().unwrap().bytes, "abcd");
+    assert_eq!(*bucket.patience.lock().unwrap(), [until]);
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use rowmill_aws::patience;
 use rowmill_core::items::skipped::SkippedChunk;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::keys;
@@ -106,7 +105,7 @@ impl InputText<'_> {
 
     /// The text of a range, a piece at a time. An empty piece stands for decoded text before the range.
     pub fn range(&self, range: Range<u64>) -> BoxStream<'static, Result<Bytes, TextError>> {
-        let objects = patience::of_objects(Arc::clone(self.objects));
+        let objects = Arc::clone(self.objects);
         match &self.spec.source {
             Source::File(file) => file_text(objects, file, range),
             Source::Packed { file, packing } => packed_text(objects, file, packing, self.packed, range),

@@ -13,6 +13,7 @@ pub mod job_store;
 mod live;
 mod objects;
 mod outstanding_uploads;
+pub mod patience;
 pub mod processor;
 mod queue;
 mod record_store;
