@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use dynoxide::Database;
-use rowmill_aws::clients::Clients;
+use rowmill_aws::sdk::clients::Clients;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

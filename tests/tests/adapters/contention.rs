@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
 use rowmill_api::cost::Usage;
-use rowmill_aws::dynamodb::DynamoDbJobStore;
+use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Job, Lease};

@@ -10,11 +10,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_aws::clients::Clients;
-use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
-use rowmill_aws::eventbridge::EventBridgeEvents;
-use rowmill_aws::s3::S3Objects;
-use rowmill_aws::sqs::{SqsDeliveries, SqsQueue};
+use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
+use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
+use rowmill_aws::adapters::s3::S3Objects;
+use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
+use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::fixtures;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{

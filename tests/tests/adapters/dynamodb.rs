@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_aws::dynamodb::{DynamoDbRecordStore, bucket_of};
+use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, RecordPage, RecordVersion, Upsert, Upserted};

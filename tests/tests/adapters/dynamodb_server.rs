@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType,
 };
 use dynoxide::Database;
-use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
+use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
 
 use crate::{config, https_client};
 

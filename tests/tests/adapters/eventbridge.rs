@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use jiff::Timestamp;
-use rowmill_aws::eventbridge::EventBridgeEvents;
+use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
 use rowmill_core::contract::{self, Listener};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::states::Status;

@@ -11,8 +11,9 @@ use async_trait::async_trait;
 use futures::future::{join, join_all};
 use jiff::Timestamp;
 use process_items::handler;
-use rowmill_aws::dynamodb::DynamoDbJobStore;
-use rowmill_aws::{Batch, Delivery, patience};
+use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
+use rowmill_aws::sdk::patience;
+use rowmill_aws::{Batch, Delivery};
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner,

@@ -1,7 +1,7 @@
 //! Many who write one job row at the same time.
 
 use futures::future::join_all;
-use rowmill_aws::dynamodb::DynamoDbJobStore;
+use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};

@@ -7,7 +7,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
-use rowmill_aws::lambda::LambdaTarget;
+use rowmill_aws::adapters::lambda::LambdaTarget;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};

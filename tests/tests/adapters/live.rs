@@ -8,9 +8,9 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
-use rowmill_aws::api_gateway::ApiGatewayConnections;
-use rowmill_aws::clients::Clients;
-use rowmill_aws::dynamodb::DynamoDbLive;
+use rowmill_aws::adapters::api_gateway::ApiGatewayConnections;
+use rowmill_aws::adapters::dynamodb::DynamoDbLive;
+use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::contract;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest, Topic};

@@ -12,7 +12,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
-use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};

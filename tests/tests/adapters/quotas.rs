@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_api::blocks::{AT, Principal, REASON, scope};
-use rowmill_aws::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
+use rowmill_aws::adapters::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
 use rowmill_core::contract::{self, Operator};
 use rowmill_core::model::breaker::{Breaker, BreakerState};
 use rowmill_core::model::ids::{FileGuid, Owner, RunId};

@@ -7,8 +7,8 @@ use aws_config::SdkConfig;
 use bytes::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use rowmill_aws::clients::Clients;
-use rowmill_aws::s3::S3Objects;
+use rowmill_aws::adapters::s3::S3Objects;
+use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::contract::{self, Client, Outsider};
 use rowmill_core::ports::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,

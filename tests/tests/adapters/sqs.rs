@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
-use rowmill_aws::sqs::{SqsDeliveries, SqsQueue};
+use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_core::contract::{self, Receiver};
 use rowmill_core::fixtures;
 use rowmill_core::model::ids::{JobGuid, Owner};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_aws::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
-use rowmill_aws::patience;
+use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_aws::sdk::patience;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::Upserted;
 use rowmill_core::ports::{Admissions, Ceilings, Created, Jobs, PortError, RecordStore, Tallies};

@@ -9,7 +9,7 @@ use aws_config::SdkConfig;
 use reqwest::StatusCode;
 use rowmill::aws::{Target, sdk_config};
 use rowmill_api::webhook_key;
-use rowmill_aws::secrets_manager::{Secret, SecretValues, StoredSecret};
+use rowmill_aws::adapters::secrets_manager::{Secret, SecretValues, StoredSecret};
 use serde_json::{Value, json};
 
 use crate::quotas::operate;

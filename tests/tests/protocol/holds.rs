@@ -8,7 +8,7 @@ use acceptance::world::World;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use process_items::process::ChunkEnd;
-use rowmill_aws::batch_threads::BatchThreads;
+use rowmill_aws::host::batch_threads::BatchThreads;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use rowmill_aws::metrics::Metric;
+use rowmill_aws::observe::metrics::Metric;
 use serde_json::{Value, json};
 
 use crate::{WITHOUT_READER, default_of, event_sources, is_dead_letter_queue, properties, target, template, workspace};

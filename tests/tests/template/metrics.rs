@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
-use rowmill_aws::metrics::{DIMENSION, Metric, NAMESPACE, Unit};
+use rowmill_aws::observe::metrics::{DIMENSION, Metric, NAMESPACE, Unit};
 use serde_json::{Value, json};
 
 use crate::parameters::{WRITE, with_between};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use rowmill_api::{owner_priorities, routes};
-use rowmill_aws::http::Access;
+use rowmill_aws::host::http::Access;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_settings::{

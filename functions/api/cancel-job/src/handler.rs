@@ -3,7 +3,7 @@
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, json_response, path_parameter, to_be_polled};
+use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, to_be_polled};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::JobStore;
 use rowmill_core::progress::views::job_view;

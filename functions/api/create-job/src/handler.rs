@@ -4,7 +4,7 @@ use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::ITEMS_MAX_BYTES;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{
+use rowmill_aws::host::http::{
     Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
     read_json_up_to, to_be_polled,
 };

@@ -10,7 +10,7 @@ use rowmill_api::item::{FailedItemPage, SkippedItemPage};
 use rowmill_api::job::JobPage;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{
+use rowmill_aws::host::http::{
     Call, Problem, etag_of, json_response, path_parameter, query_parameter, response, to_be_polled, with_etag,
 };
 use rowmill_core::items::audit::{AuditError, Auditor};

@@ -3,7 +3,7 @@
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, json_response, path_parameter, read_json_if_any, to_be_polled};
+use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json_if_any, to_be_polled};
 use rowmill_core::progress::views::job_view;
 
 use crate::redrive::{RedriveJobError, Redriver};

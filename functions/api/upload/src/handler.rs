@@ -4,7 +4,7 @@ use bytes::Bytes;
 use lambda_http::{Body, Request, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{
+use rowmill_aws::host::http::{
     Call, Problem, content_type, header, json_response, no_content, path_parameter, query_parameter, read_json,
     read_json_if_any,
 };

@@ -4,7 +4,7 @@ use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, Response};
 use rowmill_api::client_config::ClientConfig;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, etag_of, header, json_response, path_parameter, response, with_etag};
+use rowmill_aws::host::http::{Call, Problem, etag_of, header, json_response, path_parameter, response, with_etag};
 
 use crate::files::File;
 
@@ -99,7 +99,7 @@ fn config(web: &Web, request: &Request) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use rowmill_api::client_config::ClientLimits;
-    use rowmill_aws::http::{Access, Api};
+    use rowmill_aws::host::http::{Access, Api};
 
     use super::*;
     use crate::files::VERSION;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use rowmill_api::client_config::{ClientConfig, ClientLimits};
-use rowmill_aws::http::Access;
+use rowmill_aws::host::http::Access;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::ports::DirectTransfers;
 use rowmill_settings::{FileLimits, JobTargets, SettingsGroup};

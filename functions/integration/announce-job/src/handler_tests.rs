@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use rowmill_aws::dynamodb::RowChange;
+use rowmill_aws::adapters::dynamodb::RowChange;
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::ports::{Events, PortError};
 use serde_json::{Value, json};

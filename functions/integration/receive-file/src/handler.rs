@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use create_job::create::{CreateJobError, Creator};
 use rowmill_api::problem::ProblemCode;
-use rowmill_aws::audit::{Change, DONE};
-use rowmill_aws::http::Problem;
+use rowmill_aws::host::http::Problem;
+use rowmill_aws::observe::audit::{Change, DONE};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::ports::{Deliveries, PortError};
 

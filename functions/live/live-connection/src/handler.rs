@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use rowmill_aws::live_events::{LiveEvent, LiveEventType};
+use rowmill_aws::host::live_events::{LiveEvent, LiveEventType};
 
 use crate::connect::{Doorkeeper, Opened};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::http::{Call, Problem, json_response};
+use rowmill_aws::host::http::{Call, Problem, json_response};
 
 use crate::issue::{TicketError, TicketOffice};
 

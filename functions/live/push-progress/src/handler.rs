@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use rowmill_aws::dynamodb::{JobChange, RowChange};
+use rowmill_aws::adapters::dynamodb::{JobChange, RowChange};
 use rowmill_core::ports::PortError;
 
 use crate::movement::Change;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
-use rowmill_aws::metrics::{self, Metric};
+use rowmill_aws::observe::metrics::{self, Metric};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::messages::ChunkMessage;
 

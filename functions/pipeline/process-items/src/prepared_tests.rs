@@ -3,7 +3,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rowmill_aws::batch_threads::BatchThreads;
+use rowmill_aws::host::batch_threads::BatchThreads;
 use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InlineBatchRunner, ManualClock};
 use rowmill_core::job_types::JobTypes;

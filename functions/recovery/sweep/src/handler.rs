@@ -1,6 +1,6 @@
 //! From the schedule's event to the use case, and its metrics.
 
-use rowmill_aws::metrics::{self, Metric};
+use rowmill_aws::observe::metrics::{self, Metric};
 use rowmill_core::ports::PortError;
 
 use crate::sweep::{Sweeper, Swept};

@@ -25,24 +25,24 @@ use rowmill_settings::{self as settings, JobTypeSettings, Resource, SettingsGrou
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api_gateway::ApiGatewayConnections;
-use crate::batch_threads::BatchThreads;
-use crate::clients::Clients;
-use crate::dynamodb::{
+use crate::adapters::api_gateway::ApiGatewayConnections;
+use crate::adapters::dynamodb::{
     DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore,
     RowChange,
 };
-use crate::eventbridge::EventBridgeEvents;
-use crate::http::{Access, Api, Call, Guard, Problem};
-use crate::lambda::LambdaTarget;
-use crate::live_events::{self, LiveEvent};
-use crate::s3::S3Objects;
-use crate::secrets_manager::StoredSecret;
-use crate::serve::{self, Batch};
-use crate::sqs::{SqsDeliveries, SqsQueue};
-use crate::system::{SystemClock, SystemEntropy};
-use crate::telemetry;
-use crate::usage_shares;
+use crate::adapters::eventbridge::EventBridgeEvents;
+use crate::adapters::lambda::LambdaTarget;
+use crate::adapters::s3::S3Objects;
+use crate::adapters::secrets_manager::StoredSecret;
+use crate::adapters::sqs::{SqsDeliveries, SqsQueue};
+use crate::adapters::system::{SystemClock, SystemEntropy};
+use crate::host::batch_threads::BatchThreads;
+use crate::host::http::{Access, Api, Call, Guard, Problem};
+use crate::host::live_events::{self, LiveEvent};
+use crate::host::serve::{self, Batch};
+use crate::observe::telemetry;
+use crate::sdk::clients::Clients;
+use crate::sdk::usage_shares;
 
 /// Starts a function: sets up its log and the AWS configuration all its clients share.
 ///

@@ -1,0 +1,246 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use jiff::Timestamp;
+use rowmill_api::cost::Usage;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Dedupe, Full, Idempotency, NewJob, PortError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::DynamoDbJobStore;
+use super::job_row::{add_trace, job_item};
+use super::slots::{Shards, TRIES};
+use super::spec_row::put_spec;
+use crate::adapters::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
+use crate::adapters::dynamodb::errors::port_error;
+use crate::adapters::dynamodb::transact::{Transacted, condition_failed, transact};
+use crate::observe::metrics::{self, Metric};
+use crate::sdk::retry::Backoff;
+
+const DOING: &str = "creating the job";
+
+/// The row of an idempotency key in the admission table.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RememberedRow {
+    scope: String,
+    job_id: JobGuid,
+    fingerprint: String,
+    expires_at: i64,
+}
+
+/// The row of a dedupe key in the admission table.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DedupeRow {
+    scope: String,
+    job_id: JobGuid,
+    expires_at: i64,
+}
+
+/// Meaning of a refused transaction.
+enum Refusal {
+    /// The job exists, this one or that of an earlier request.
+    Created(Created),
+    /// The counters of other shards have room.
+    TryIn(Shards),
+}
+
+fn remembered_scope(owner: &Owner, key: &str) -> String {
+    format!("idempotency#{owner}#{key}")
+}
+
+fn dedupe_scope(owner: &Owner, key: &str) -> String {
+    format!("dedupe#{owner}#{key}")
+}
+
+#[async_trait]
+impl Admissions for DynamoDbJobStore {
+    async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
+        let mut shards = Shards::first(new.job.job_guid, new.ceilings);
+        // Job, spec, three counters and the keys; then the message to the splitter.
+        let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
+        let usage = self.share(Usage::of_transaction(rows).with_sends(1));
+        let mut backoff = Backoff::while_a_client_waits();
+        for tries in 1..=TRIES {
+            let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
+            items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
+            if let Some(wanted) = &new.idempotency {
+                items.push(self.remember(&new.job, wanted)?);
+            }
+            if let Some(wanted) = &new.dedupe {
+                items.push(self.take_dedupe_key(&new.job, wanted)?);
+            }
+            let request = self.client.transact_write_items().set_transact_items(Some(items));
+            // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
+            let request = request.client_request_token(shards.token(new.job.job_guid));
+            match transact(DOING, request, &mut backoff).await? {
+                Transacted::Applied => {
+                    metrics::add(Metric::JobsCreated, 1);
+                    return Ok(Created::New);
+                }
+                Transacted::Refused(reasons) => match self.why_refused(new, &reasons, shards, tries == TRIES).await? {
+                    Refusal::Created(created) => return Ok(created),
+                    Refusal::TryIn(others) => shards = others,
+                },
+            }
+        }
+        Err(PortError::unavailable(DOING, "not admitted").into())
+    }
+
+    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
+        self.reached_slots("looking for a free slot", owner, job_type, ceilings).await
+    }
+
+    async fn remembered(
+        &self,
+        owner: &Owner,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<(JobGuid, String)>, PortError> {
+        let row = self.remembered_row("looking for the idempotency key", owner, key).await?;
+        // DynamoDB deletes expired rows up to days late.
+        let row = row.filter(|row| row.expires_at > now.as_second());
+        Ok(row.map(|row| (row.job_id, row.fingerprint)))
+    }
+
+    async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
+        let row: Option<DedupeRow> = self.admission_row("looking for the dedupe key", dedupe_scope(owner, key)).await?;
+        Ok(row.filter(|row| row.expires_at > now.as_second()).map(|row| row.job_id))
+    }
+}
+
+impl DynamoDbJobStore {
+    /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was created
+    /// earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached limit, so that a
+    /// repeated request finds its job even without room for another.
+    async fn why_refused(
+        &self,
+        new: &NewJob,
+        reasons: &[CancellationReason],
+        shards: Shards,
+        is_last: bool,
+    ) -> Result<Refusal, CreateError> {
+        let failed = |place: usize| reasons.get(place).is_some_and(condition_failed);
+        if failed(0) {
+            return Ok(Refusal::Created(Created::New));
+        }
+        if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
+            let there = reasons.get(5).and_then(|reason| reason.item.clone());
+            return self.before(&new.job, wanted, there).await.map(Refusal::Created);
+        }
+        let place = 5 + usize::from(new.idempotency.is_some());
+        if let (true, Some(wanted)) = (failed(place), &new.dedupe) {
+            let there = reasons.get(place).and_then(|reason| reason.item.clone());
+            return self.same(&new.job, wanted, there).await.map(Refusal::Created);
+        }
+        let of_slots = reasons.get(2..5).unwrap_or_default();
+        let others = self.other_shards(DOING, &new.job, new.ceilings, of_slots, shards, is_last).await?;
+        others.map(Refusal::TryIn).map_err(CreateError::Full)
+    }
+
+    /// The answer for an idempotency key that is taken.
+    async fn before(&self, job: &Job, wanted: &Idempotency, there: Option<Item>) -> Result<Created, CreateError> {
+        let there = match there {
+            Some(item) => from_item::<RememberedRow>(DOING, item)?,
+            None => {
+                let row = self.remembered_row(DOING, &job.owner, &wanted.key).await?;
+                row.ok_or_else(|| {
+                    PortError::unavailable(
+                        DOING,
+                        "the row of the idempotency key disappeared after the conflict with it",
+                    )
+                })?
+            }
+        };
+        match there.fingerprint == wanted.fingerprint {
+            true if there.job_id == job.job_guid => Ok(Created::New),
+            true => Ok(Created::Before(there.job_id)),
+            false => Err(CreateError::KeyReused),
+        }
+    }
+
+    /// The answer for a dedupe key that another job has, or this one after a lost reply.
+    async fn same(&self, job: &Job, wanted: &Dedupe, there: Option<Item>) -> Result<Created, CreateError> {
+        let there: Option<DedupeRow> = match there {
+            Some(item) => Some(from_item(DOING, item)?),
+            None => self.admission_row(DOING, dedupe_scope(&job.owner, &wanted.key)).await?,
+        };
+        match there {
+            Some(row) if row.job_id == job.job_guid => Ok(Created::New),
+            Some(row) => Ok(Created::Same(row.job_id)),
+            None => {
+                Err(PortError::unavailable(DOING, "the row of the dedupe key disappeared after the conflict with it")
+                    .into())
+            }
+        }
+    }
+
+    async fn remembered_row(
+        &self,
+        doing: &'static str,
+        owner: &Owner,
+        key: &str,
+    ) -> Result<Option<RememberedRow>, PortError> {
+        self.admission_row(doing, remembered_scope(owner, key)).await
+    }
+
+    async fn admission_row<R: DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        scope: String,
+    ) -> Result<Option<R>, PortError> {
+        let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(true);
+        let output = request.key("scope", text(scope)).send().await;
+        let item = output.map_err(|error| port_error(doing, error))?.item;
+        item.map(|item| from_item(doing, item)).transpose()
+    }
+
+    fn put_job(&self, new: &NewJob, shards: Shards, usage: Usage) -> Result<TransactWriteItem, PortError> {
+        let mut item = job_item(DOING, &Job { usage, ..new.job.clone() })?;
+        add_trace(&mut item, &new.job);
+        item.extend(shards.attributes());
+        let put = Put::builder().table_name(&self.jobs_table).set_item(Some(item));
+        let put = put.condition_expression("attribute_not_exists(jobId)").build();
+        Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
+    }
+
+    fn remember(&self, job: &Job, wanted: &Idempotency) -> Result<TransactWriteItem, PortError> {
+        let row = RememberedRow {
+            scope: remembered_scope(&job.owner, &wanted.key),
+            job_id: job.job_guid,
+            fingerprint: wanted.fingerprint.clone(),
+            expires_at: expiry_seconds(wanted.expires_at),
+        };
+        self.put_if_expired(job, to_item(DOING, &row)?, None)
+    }
+
+    fn take_dedupe_key(&self, job: &Job, wanted: &Dedupe) -> Result<TransactWriteItem, PortError> {
+        let row = DedupeRow {
+            scope: dedupe_scope(&job.owner, &wanted.key),
+            job_id: job.job_guid,
+            expires_at: expiry_seconds(wanted.expires_at),
+        };
+        self.put_if_expired(job, to_item(DOING, &row)?, wanted.replaces)
+    }
+
+    /// Puts a row of the admission table if there is none, if the one there has expired, or if it names the job to replace.
+    fn put_if_expired(&self, job: &Job, row: Item, replaces: Option<JobGuid>) -> Result<TransactWriteItem, PortError> {
+        let mut put = Put::builder()
+            .table_name(self.admission_table(DOING)?)
+            .set_item(Some(row))
+            .expression_attribute_names("#scope", "scope")
+            .expression_attribute_names("#expiresAt", "expiresAt")
+            .expression_attribute_values(":now", number(job.created_at.as_second()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let mut condition = "attribute_not_exists(#scope) OR #expiresAt <= :now".to_owned();
+        if let Some(replaces) = replaces {
+            condition.push_str(" OR #jobId = :replaces");
+            put = put.expression_attribute_names("#jobId", "jobId");
+            put = put.expression_attribute_values(":replaces", text(replaces));
+        }
+        let put = put.condition_expression(condition).build();
+        Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
+    }
+}

@@ -1,0 +1,130 @@
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use rowmill_api::cost::Usage;
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError};
+
+use super::DynamoDbJobStore;
+use super::job_row::{job_item, job_key, job_of};
+use super::slots::{Shards, TRIES};
+use super::usage_row::{add_usage, usage_values};
+use crate::adapters::dynamodb::attributes::{number, text};
+use crate::adapters::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
+use crate::observe::metrics::{self, Metric};
+use crate::sdk::retry::Backoff;
+
+const REDRIVING: &str = "starting the job's next attempt";
+
+/// The attributes of the job row that a redrive sets, to their values in the row of [`NewAttempt::job`]. All others that it
+/// does not remove stay unchanged, also those that a newer version may have written.
+const SET: [&str; 13] = [
+    "status",
+    "attempt",
+    "tallies",
+    "dispatched",
+    "cursorOffset",
+    "cursorRow",
+    "splitDone",
+    "atEnd",
+    "redrive",
+    "movedAt",
+    "deadlineAt",
+    "wakeShard",
+    "wakeAt",
+];
+const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
+     #breakerPause, #resendFrom, #finishedAt, #expiresAt";
+
+/// Meaning of a refused transaction.
+enum Refusal {
+    /// This very redrive was applied before.
+    Begun(Box<Job>),
+    /// The counters of other shards have room.
+    TryIn(Shards),
+}
+
+const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
+
+#[async_trait]
+impl Attempts for DynamoDbJobStore {
+    async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
+        let seen = &attempt.seen;
+        if !seen.status.is_terminal() {
+            return Err(RedriveError::Moved(Box::new(self.job(seen.job_guid).await?)));
+        }
+        let next = attempt.job();
+        let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
+        // The job and three counters; then the message to the splitter.
+        let usage = self.share(Usage::of_transaction(4).with_sends(1));
+        let mut backoff = Backoff::while_a_client_waits();
+        for tries in 1..=TRIES {
+            let mut items = vec![self.move_to_attempt(seen, &next, shards, usage)?];
+            items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
+            let request = self.client.transact_write_items().set_transact_items(Some(items));
+            match transact(REDRIVING, request, &mut backoff).await? {
+                Transacted::Applied => {
+                    metrics::add(Metric::JobsRedriven, 1);
+                    return Ok(next);
+                }
+                Transacted::Refused(reasons) => {
+                    match self.why_not_begun(attempt, &reasons, shards, tries == TRIES).await? {
+                        Refusal::Begun(job) => return Ok(*job),
+                        Refusal::TryIn(others) => shards = others,
+                    }
+                }
+            }
+        }
+        Err(PortError::unavailable(REDRIVING, "not admitted").into())
+    }
+}
+
+impl DynamoDbJobStore {
+    /// The reasons are in the order of the items. That the job has moved on is checked before a reached limit: this redrive
+    /// itself may have moved it, and its own slot may fill the limit.
+    async fn why_not_begun(
+        &self,
+        attempt: &NewAttempt,
+        reasons: &[CancellationReason],
+        shards: Shards,
+        is_last: bool,
+    ) -> Result<Refusal, RedriveError> {
+        let (of_job, of_slots) = reasons.split_at(reasons.len().min(1));
+        let Some(reason) = of_job.first().filter(|reason| condition_failed(reason)) else {
+            let others =
+                self.other_shards(REDRIVING, &attempt.seen, attempt.ceilings, of_slots, shards, is_last).await?;
+            return others.map(Refusal::TryIn).map_err(RedriveError::Full);
+        };
+        let job = match &reason.item {
+            Some(item) => job_of(REDRIVING, item.clone())?,
+            None => self.job(attempt.seen.job_guid).await?,
+        };
+        if attempt.was_applied(&job) {
+            Ok(Refusal::Begun(Box::new(job)))
+        } else {
+            Err(RedriveError::Moved(Box::new(job)))
+        }
+    }
+
+    fn move_to_attempt(
+        &self,
+        seen: &Job,
+        next: &Job,
+        shards: Shards,
+        usage: Usage,
+    ) -> Result<TransactWriteItem, PortError> {
+        let mut next = job_item(REDRIVING, next)?;
+        let set = SET.iter().filter_map(|name| Some((format!(":{name}"), next.remove(*name)?)));
+        let mut values: Vec<_> = set.collect();
+        values.push((":seenStatus".to_owned(), text(seen.status.as_str())));
+        values.push((":seenAttempt".to_owned(), number(seen.attempt)));
+        values.push((":one".to_owned(), number(1)));
+        let of_shards = shards.attributes();
+        let set = SET.into_iter().chain(of_shards.iter().map(|(name, _)| name.as_str()));
+        let set: Vec<String> = set.map(|name| format!("#{name} = :{name}")).collect();
+        let change = format!("SET {} {REMOVE} ADD #revision :one, {}", set.join(", "), add_usage!());
+        values.extend(usage_values(usage).map(|(name, units)| (name.to_owned(), units)));
+        values.extend(of_shards.into_iter().map(|(name, shard)| (format!(":{name}"), shard)));
+        let key = job_key(seen.job_guid);
+        RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN }.with(REDRIVING, values)
+    }
+}

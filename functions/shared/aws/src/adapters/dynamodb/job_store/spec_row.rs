@@ -1,0 +1,37 @@
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use rowmill_core::model::spec::Spec;
+use rowmill_core::ports::PortError;
+
+use super::tally_row::details_expiry;
+use crate::adapters::dynamodb::attributes::{Item, number, text};
+
+/// The sort key of the spec row.
+pub const SPEC_ROW: &str = "spec";
+
+/// The attribute that holds the spec as JSON.
+const SPEC: &str = "spec";
+
+/// Puts the spec row, as an item of a transaction.
+///
+/// # Errors
+/// None in practice: a spec can be written as JSON.
+pub fn put_spec(doing: &'static str, jobs_table: &str, spec: &Spec) -> Result<TransactWriteItem, PortError> {
+    let json = serde_json::to_string(spec).map_err(|error| PortError::invalid(doing, error))?;
+    let put = Put::builder()
+        .table_name(jobs_table)
+        .item("jobId", text(spec.job_guid))
+        .item("row", text(SPEC_ROW))
+        .item(SPEC, text(json))
+        .item("expiresAt", number(details_expiry(spec.job_guid)));
+    Ok(TransactWriteItem::builder().put(put.build().map_err(|error| PortError::invalid(doing, error))?).build())
+}
+
+/// The spec in a row.
+///
+/// # Errors
+/// `Invalid` if the row does not hold a spec.
+pub fn spec_of(doing: &'static str, item: &Item) -> Result<Spec, PortError> {
+    let spec = item.get(SPEC).and_then(|spec| spec.as_s().ok());
+    let spec = spec.ok_or_else(|| PortError::invalid(doing, "the row has no spec"))?;
+    serde_json::from_str(spec).map_err(|error| PortError::invalid(doing, error))
+}

@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_api::cost::Usage;
+use rowmill_core::model::job::{Job, Priority};
+use rowmill_core::ports::{PortError, UpdateAnswer, Updates};
+
+use super::DynamoDbJobStore;
+use super::job_row::{JOB_ROW, job_item, job_of};
+use super::usage_row::{add_usage, usage_values};
+use crate::adapters::dynamodb::attributes::{Item, number, text};
+use crate::adapters::dynamodb::write::{Update, Written};
+use crate::observe::metrics::{self, Metric};
+
+const DOING: &str = "updating the job";
+
+/// How many of the last writes can be recognised. A write that is sent again after more than these is refused; all transitions but
+/// an owner's pause and a claim recognise their own effect then.
+const WRITES_KEPT: u64 = 4;
+
+#[async_trait]
+impl Updates for DynamoDbJobStore {
+    async fn update(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError> {
+        let share = self.share(Usage::of_row_writes(1) + ahead);
+        // The SDK sends a request again whose reply it has not got: its condition fails then, but the token is in the row.
+        let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
+        let mut difference = Difference::between(&job_item(DOING, seen)?, job_item(DOING, next)?);
+        difference.set(&place, token.clone());
+        let values = difference.values.into_iter();
+        let values = values.chain([(":one".to_owned(), number(1)), (":seen".to_owned(), number(seen.revision))]);
+        let values = values.chain(usage_values(share).map(|(name, units)| (name.to_owned(), units)));
+        let update = Update {
+            doing: DOING,
+            change: &format!(
+                "SET {}{} ADD #revision :one, {}",
+                difference.set.join(", "),
+                difference.remove,
+                add_usage!()
+            ),
+            condition: "#revision = :seen",
+        };
+        match update.apply(self.update_row(seen.job_guid, JOB_ROW), values).await? {
+            Written::Applied(row) => {
+                measure(seen, next);
+                Ok(UpdateAnswer::Written(job_of(DOING, row)?))
+            }
+            Written::Refused(row) if row.get(&place) == Some(&token) => {
+                measure(seen, next);
+                Ok(UpdateAnswer::WrittenBefore(job_of(DOING, row)?))
+            }
+            Written::Refused(row) => {
+                self.give_back(share, ahead);
+                Ok(UpdateAnswer::Refused(job_of(DOING, row)?))
+            }
+        }
+    }
+}
+
+/// What two rows differ in, as parts of an update expression. Attributes that are in neither of them stay as they are: the
+/// trace, the shards, the tokens of other writes, and those of another version.
+#[derive(Default)]
+struct Difference {
+    set: Vec<String>,
+    remove: String,
+    values: Vec<(String, AttributeValue)>,
+}
+
+impl Difference {
+    fn between(seen: &Item, next: Item) -> Self {
+        let mut difference = Self::default();
+        let gone: Vec<String> =
+            seen.keys().filter(|name| !next.contains_key(*name)).map(|name| format!("#{name}")).collect();
+        if !gone.is_empty() {
+            difference.remove = format!(" REMOVE {}", gone.join(", "));
+        }
+        for (name, value) in next {
+            if seen.get(&name) != Some(&value) {
+                difference.set(&name, value);
+            }
+        }
+        difference
+    }
+
+    fn set(&mut self, name: &str, value: AttributeValue) {
+        self.set.push(format!("#{name} = :{name}"));
+        self.values.push((format!(":{name}"), value));
+    }
+}
+
+/// Counts a transition that took effect.
+fn measure(seen: &Job, next: &Job) {
+    metrics::add_any(Metric::JobsStarted, (seen.started_at.is_none() && next.started_at.is_some()).into());
+    // When a redrive was asked for is not stored. The time of a pause is the owner's own. Low jobs may wait.
+    let is_timed = next.attempt == 1 && next.pauses == 0 && next.priority != Priority::Low;
+    if let (None, Some(at), true) = (seen.first_chunk_at, next.first_chunk_at, is_timed) {
+        let delay = Duration::try_from(at.duration_since(next.created_at));
+        metrics::time(Metric::DispatchDelay, delay.unwrap_or_default());
+    }
+}

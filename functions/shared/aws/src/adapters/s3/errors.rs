@@ -1,0 +1,35 @@
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use rowmill_core::ports::PortError;
+
+use crate::sdk::denied::{denied, is_denied};
+
+/// Maps a failed request to what the caller does about it. Without an error document, as for HEAD, the status decides.
+pub fn port_error<E>(doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    let code = error.code().unwrap_or_default();
+    let status = error.raw_response().map_or(0, |response| response.status().as_u16());
+    match (code, status) {
+        // A missing bucket is a broken deployment, not a missing object.
+        ("NoSuchBucket", _) => PortError::unavailable(doing, error),
+        ("NoSuchKey" | "NotFound" | "NoSuchUpload", _) | (_, 404) => PortError::NotFound,
+        ("PreconditionFailed" | "InvalidPart", _) | (_, 412) => PortError::Changed,
+        ("BadDigest" | "XAmzContentChecksumMismatch" | "XAmzContentSHA256Mismatch", _) => PortError::Changed,
+        ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPartOrder", _) => {
+            PortError::invalid(doing, error)
+        }
+        // The answer to HEAD has no error document. Other causes of a 403, such as an expired session, have a code of their own.
+        (code, status) if is_denied(Some(code)) || (code.is_empty() && status == 403) => {
+            denied(doing, error.message().map(str::to_owned).as_deref(), error)
+        }
+        _ => PortError::unavailable(doing, error),
+    }
+}
+
+/// Whether the requested range begins beyond the object's end.
+pub fn is_beyond_the_end<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    error.code() == Some("InvalidRange")
+        || error.raw_response().is_some_and(|response| response.status().as_u16() == 416)
+}
