@@ -41,7 +41,10 @@ impl Invariants {
     pub fn refused(&self, job: JobGuid, commits: &[Commit], tally: &Tally) -> Checked {
         for commit in commits {
             match commit.refused_by(tally) {
-                Some(Committed::WonBefore(_)) => self.note_commit(job, commit)?,
+                Some(Committed::WonBefore(_)) => {
+                    self.reach("commit won before");
+                    self.note_commit(job, commit)?;
+                }
                 Some(_) => self.reach("commit lost"),
                 None => self.reach("commit refused because of another one"),
             }

@@ -233,10 +233,10 @@ impl Run {
         let deadline = self.world.hub.now() + TIMEOUT;
         let receipt = delivery.receipt();
         let processor = Arc::clone(&process);
-        self.world.invariants.delivered(self.tasks.next_number(), message.job_guid, message.address.attempt);
         if message.delivery_mode == DeliveryMode::Isolated {
             self.world.invariants.isolates(self.tasks.next_number(), message.job_guid, message.address);
         }
+        let (task, job, attempt) = (self.tasks.next_number(), message.job_guid, message.address.attempt);
         let mut chunks = vec![(message, delivery.receives > 1)];
         let mut deliveries = vec![delivery];
         if function == Function::Process {
@@ -244,6 +244,7 @@ impl Run {
             chunks.extend(others.iter().map(|(delivery, message)| (message.clone(), delivery.receives > 1)));
             deliveries.extend(others.into_iter().map(|(delivery, _)| delivery));
         }
+        self.world.invariants.delivered(task, job, attempt, chunks.len() == 1);
         self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
             let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
             let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
@@ -48,6 +49,8 @@ pub(super) struct Known {
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
     /// The tally that each invocation must send before it ends.
     pub(super) owed: BTreeMap<u64, Owed>,
+    /// The rows whose items each invocation has begun, and when. None of a zombie.
+    at_work: BTreeMap<u64, BTreeMap<(JobGuid, u64), Timestamp>>,
     /// The invocations that have seen an open breaker.
     pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
@@ -106,12 +109,14 @@ impl Invariants {
         known.isolated.remove(&task);
         known.on_lanes.remove(&task);
         known.owed.remove(&task);
+        known.at_work.remove(&task);
     }
 
     /// This invocation has timed out and goes on, as none of Lambda does.
     pub fn is_zombie(&self, task: u64) {
         let mut known = self.known();
         known.isolated.remove(&task);
+        known.at_work.remove(&task);
         known.on_lanes.insert(task, None);
     }
 
@@ -131,6 +136,14 @@ impl Invariants {
         ensure(at_it <= 1, || {
             format!("{} {} is isolated, but two invocations process it at once", job_name(job), chunk_name(chunk))
         })
+    }
+
+    /// An invocation begins the item of this row.
+    pub fn item_begins(&self, task: u64, job: JobGuid, row: u64, at: Timestamp) {
+        let mut known = self.known();
+        if known.on_lanes.get(&task) != Some(&None) {
+            known.at_work.entry(task).or_default().entry((job, row)).or_insert(at);
+        }
     }
 
     /// An invocation died while it processed this chunk.
@@ -234,7 +247,8 @@ impl Invariants {
         })
     }
 
-    /// A tally may have been closed without its rest. Only the tally of a stopped job may.
+    /// A tally may have been closed without its rest. Only the tally of a stopped job may, and only when each run that began an
+    /// item of the rest before the stop has ended.
     pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
@@ -252,6 +266,14 @@ impl Invariants {
             *known.reached.entry("tally closed without its rest".to_owned()).or_default() += 1;
             let open = of_tally.committed.iter().zip(&of_tally.rows).filter(|(committed, _)| committed.is_none());
             let rows: Vec<u64> = open.flat_map(|(_, rows)| rows.iter().map(|row| row.number)).collect();
+            let before_stop = |at: &Timestamp| row.stop.as_ref().is_some_and(|stop| *at < stop.at);
+            let of_attempt =
+                |task: &u64| known.deliveries.get(task).is_some_and(|delivery| delivery.is_of(job, attempt));
+            let runs = known.at_work.iter().filter(|(task, _)| of_attempt(task)).flat_map(|(_, begun)| begun);
+            let mut at_work = runs.filter(|((_, number), at)| rows.contains(number) && before_stop(at));
+            ensure(at_work.next().is_none(), || {
+                format!("{} tally {number} is closed early while a run is at its rows", job_name(job))
+            })?;
             let numbers =
                 (0..).zip(&of_tally.committed).map(|(index, _)| ChunkAddress { attempt, tally: number, index });
             let numbers: Vec<u64> = numbers.map(ChunkAddress::number).collect();

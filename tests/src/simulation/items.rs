@@ -96,7 +96,7 @@ impl ItemProcessor for Simulated {
             Record::Json(_) => None,
         };
         let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
-        let _at_item = AtItem::begin(self);
+        let _at_item = AtItem::begin(self, item);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
             std::future::pending::<()>().await;
@@ -145,9 +145,10 @@ struct AtItem<'a> {
 }
 
 impl<'a> AtItem<'a> {
-    fn begin(of: &'a Simulated) -> Self {
+    fn begin(of: &'a Simulated, item: &Item) -> Self {
         let task = of.hub.current();
         of.hub.check(of.invariants.at_item(task, true));
+        of.invariants.item_begins(task, item.job_guid, item.row, of.hub.now());
         Self { of, task }
     }
 }

@@ -24,20 +24,28 @@ pub struct JobAtDelivery {
     /// Whether each row that it has read was of a paused job or past its attempt. A chunk that is received with others may find
     /// the job resumed.
     read: Option<bool>,
+    /// Whether it has read that its attempt is past. Not known of an invocation with several chunks: another one may have read
+    /// it, while this one is within a batch.
+    saw_past: Option<bool>,
 }
 
 impl JobAtDelivery {
     pub const fn job(&self) -> JobGuid {
         self.job
     }
+
+    pub fn is_of(&self, job: JobGuid, attempt: u32) -> bool {
+        (self.job, self.attempt) == (job, attempt)
+    }
 }
 
 impl Invariants {
-    /// An invocation of `process-items` begins.
-    pub fn delivered(&self, task: u64, job: JobGuid, attempt: u32) {
+    /// An invocation of `process-items` begins, `alone` with one chunk or with several.
+    pub fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
         if let Ok(row) = now(self.store.job(job)) {
             let paused = row.is_paused().then_some(row.pauses);
-            let delivery = JobAtDelivery { job, attempt, past: row.is_past(attempt), paused, read: None };
+            let (past, saw_past) = (row.is_past(attempt), alone.then_some(false));
+            let delivery = JobAtDelivery { job, attempt, past, paused, read: None, saw_past };
             self.known().deliveries.insert(task, delivery);
         }
     }
@@ -54,11 +62,12 @@ impl Invariants {
         {
             let may_not_begin = row.is_past(delivery.attempt) || row.is_paused();
             delivery.read = Some(delivery.read.unwrap_or(true) && may_not_begin);
+            delivery.saw_past = delivery.saw_past.map(|saw| saw || row.is_past(delivery.attempt));
         }
     }
 
-    /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, and
-    /// it has read another row than such ones.
+    /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, it has
+    /// read another row than such ones, and it has not read since that its attempt is past.
     pub fn may_begin(&self, task: u64) -> Checked {
         let Some(delivery) = self.known().deliveries.get(&task).cloned() else { return Ok(()) };
         let row = now(self.store.job(delivery.job)).map_err(|error| error.to_string())?;
@@ -67,7 +76,8 @@ impl Invariants {
             format!("{}: an item begins, and the job row does not say that a chunk has begun", job_name(delivery.job))
         })?;
         let in_pause = row.is_paused() && delivery.paused == Some(row.pauses);
-        ensure(!delivery.past && !in_pause && delivery.read != Some(true), || {
+        let was_told = delivery.read == Some(true) || delivery.saw_past == Some(true);
+        ensure(!delivery.past && !in_pause && !was_told, || {
             let name = job_name(delivery.job);
             format!("{name}: an item begins although its job is paused or its attempt is past: {delivery:?}")
         })
@@ -80,9 +90,8 @@ impl Invariants {
         if row.resend_from.is_some() || row.is_paused() || row.stop.is_some() || row.status.is_terminal() {
             return Ok(());
         }
-        let ahead = match self.known().jobs.get(&job) {
-            Some(record) if record.width.is_none() => record.ahead,
-            _ => return Ok(()),
+        let Some((ahead, width)) = self.known().jobs.get(&job).map(|record| (record.ahead, record.width)) else {
+            return Ok(());
         };
         let sent: BTreeSet<ChunkAddress> = (queues.messages().iter())
             .filter_map(|message| match &message.body {
@@ -93,14 +102,15 @@ impl Invariants {
         let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
         self.reach("all chunks sent again after a resume");
         for tally in now(self.store.tallies(job, row.attempt, 0..counted)).map_err(|error| error.to_string())? {
-            // The run that makes the tally half done that it waits for may be about to send it.
+            // The run that makes the tally half done that it waits for, or commits the chunk, may be about to send it.
             if ahead.is_some_and(|ahead| tally.number >= ahead) {
                 continue;
             }
             let places = (0..).take(tally.expected as usize).filter(|place| tally.mark(*place).is_none());
             for index in places.filter(|_| !tally.is_closed()) {
                 let chunk = ChunkAddress { attempt: row.attempt, tally: tally.number, index };
-                ensure(sent.contains(&chunk), || {
+                let waits = width.is_some_and(|width| chunk.number() >= u64::from(width));
+                ensure(waits || sent.contains(&chunk), || {
                     format!("{} {} was forgotten by a resume", job_name(job), chunk_name(chunk))
                 })?;
             }
