@@ -12,6 +12,7 @@
 //! | pipeline, protocol | `tests/pipeline.rs`, `tests/protocol` | the real use cases in one process ([`world`]); a crash before and after every port call ([`faults`]) |
 //! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
+//! | mutations | `cargo run --bin mutations` | that seeds and tests notice each missing condition of the protocol ([`mutations`]) |
 //! | exhaustive model | `tests/exhaustive` | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
 //! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]); a good tenant beside a hostile one ([`tenants`]) |
 //! | browser | `tests/browser` | the page in headless Chromium on the local stack |
@@ -50,6 +51,7 @@ pub mod faults;
 pub mod files;
 pub mod fuzz;
 pub mod local_stack;
+pub mod mutations;
 pub mod oracle;
 pub mod progress;
 pub mod simulation;
