@@ -88,7 +88,7 @@ pub fn new_job() -> NewJob {
 }
 
 /// Another job of the same owner.
-fn named(number: u128) -> NewJob {
+pub fn named(number: u128) -> NewJob {
     let mut new = new_job();
     new.job.job_guid = JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | number));
     NewJob { idempotency: None, ..new }

@@ -9,12 +9,14 @@ use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
-use rowmill_core::ports::{Admissions, CommitAnswer, Completion, Completions, Created, Jobs, Tallies};
+use rowmill_core::ports::{
+    Admissions, CommitAnswer, Completion, Completions, CreateError, Created, Jobs, PortError, Tallies, WriteLost,
+};
 use rowmill_core::progress::update::update_job_ahead;
 use rowmill_core::text::{Chunk, ChunkMode, Position};
 
 use crate::dynamodb_server::Server;
-use crate::lost_replies::{at, change, lossy, new_job};
+use crate::lost_replies::{at, change, lossy, named, new_job};
 
 const START: Position = Position { offset: 0, row: 1 };
 
@@ -83,8 +85,10 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
     used(4);
     let Some(Committed::Lost(seen)) = commit_alone(&store, job, &commit(0, 2)).await else { panic!("counted twice") };
     assert_eq!(seen.usage, first.usage);
+    store.touch(job, 1, 0, first.at).await.unwrap();
     let Some(Committed::Won(closed)) = commit_alone(&store, job, &commit(1, 2)).await else { panic!("lost") };
-    assert_eq!(closed.usage, first.usage + sends(4) + Usage::of_row_writes(2), "with what the loser had used");
+    let of_losers = sends(4) + Usage::of_row_writes(2);
+    assert_eq!(closed.usage, first.usage + of_losers + Usage::of_row_writes(1), "lost: a commit and a sign of life");
     used(1);
     let totals = store.fold(job, &closed).await.unwrap();
     assert_eq!(totals.usage, closed.usage + sends(1) + Usage::of_row_writes(1));
@@ -107,6 +111,19 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
     assert_eq!(of_job(job).await, expected);
     store.complete(&completion).await.unwrap();
     assert_eq!(of_job(job).await, expected, "ended once");
+
+    used(3);
+    let late = Completion { status: Status::Failed, outcome: None, ..completion };
+    assert!(matches!(store.complete(&late).await, Err(WriteLost::Condition(_))));
+    let (other, full) = (named(2), named(3));
+    assert_eq!(store.create(&other).await.unwrap(), Created::New);
+    let of_create = Usage::of_transaction(5).with_sends(1);
+    assert_eq!(of_job(other.job.job_guid).await, sends(3) + of_create, "with what the late end had used");
+    used(2);
+    assert!(matches!(store.create(&full).await, Err(CreateError::Full(_))));
+    change(&store, other.job.job_guid, |job| job.take(Lease { holder: run(9), until: at(50) }, at(6))).await;
+    let of_refused = sends(2 - 1);
+    assert_eq!(of_job(other.job.job_guid).await, sends(3) + of_create + of_refused + Usage::of_row_writes(1));
 }
 
 #[tokio::test]
@@ -117,8 +134,12 @@ async fn a_share_counts_once_if_every_reply_is_lost() {
     let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission)).metered(&SHARES);
     let job = new_job().job.job_guid;
     store.put_tally(job, &tally(1)).await.unwrap();
+    let reply = store.touch(job, 1, 0, at(3)).await;
+    assert!(matches!(reply, Err(PortError::Unavailable { .. })), "not sent again: {reply:?}");
+    let touched = store.tally(job, 1, 0).await.unwrap();
+    assert_eq!((touched.at, touched.usage), (at(3), sends(7) + Usage::of_row_writes(1)));
     let Some(Committed::WonBefore(closed)) = commit_alone(&store, job, &commit(0, 1)).await else { panic!("lost") };
-    assert_eq!(closed.usage, sends(7) + Usage::of_row_writes(1));
+    assert_eq!(closed.usage, touched.usage + Usage::of_row_writes(1));
     let totals = store.fold(job, &closed).await.unwrap();
     assert_eq!(totals.usage, closed.usage + Usage::of_row_writes(1));
 }

@@ -1,6 +1,9 @@
+use aws_sdk_dynamodb::config::Config;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
 use rowmill_core::ports::PortError;
 
@@ -34,7 +37,23 @@ impl Update<'_> {
         request: UpdateItemFluentBuilder,
         values: impl IntoIterator<Item = (impl Into<String>, AttributeValue)>,
     ) -> Result<Written, PortError> {
-        self.send(self.prepare(request, values)).await
+        let request = self.prepare(request, values);
+        self.answer(past_conflicts(|| request.clone().send()).await)
+    }
+
+    /// Applies the update, and does not send it again if the reply is lost. So one that is refused was never applied, which the
+    /// row of a repeated one might not tell.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply). After `Unavailable` it may have been applied.
+    pub async fn apply_once(
+        &self,
+        request: UpdateItemFluentBuilder,
+        values: impl IntoIterator<Item = (impl Into<String>, AttributeValue)>,
+    ) -> Result<Written, PortError> {
+        let request = self.prepare(request, values);
+        let once = || Config::builder().retry_config(RetryConfig::disabled());
+        self.answer(past_conflicts(|| request.clone().customize().config_override(once()).send()).await)
     }
 
     fn prepare(
@@ -56,8 +75,8 @@ impl Update<'_> {
         request
     }
 
-    async fn send(&self, request: UpdateItemFluentBuilder) -> Result<Written, PortError> {
-        match past_conflicts(|| request.clone().send()).await {
+    fn answer(&self, answer: Result<UpdateItemOutput, SdkError<UpdateItemError>>) -> Result<Written, PortError> {
+        match answer {
             Ok(output) => Ok(Written::Applied(output.attributes.unwrap_or_default())),
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {

@@ -233,7 +233,10 @@ pub async fn a_sign_of_life_changes_only_the_time_of_a_tally(store: &impl JobSto
     store.put_tally(guid(1), &tally(0, 2)).await.unwrap();
     let seen = commit_chunk(store, &commit(0, 1, 1)).await.unwrap().tally().clone();
     store.touch(guid(1), 1, 0, at(8)).await.unwrap();
-    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), Tally { at: at(8), ..seen });
+    let touched = Tally { at: at(8), ..seen };
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), touched);
+    store.touch(guid(1), 1, 0, at(7)).await.unwrap();
+    assert_eq!(store.tally(guid(1), 1, 0).await.unwrap(), touched, "time does not run backwards");
 }
 
 pub async fn a_sign_of_life_creates_no_tally(store: &impl JobStore) {

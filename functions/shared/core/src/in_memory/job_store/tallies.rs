@@ -64,7 +64,7 @@ impl Tallies for InMemoryJobStore {
 
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
         if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, tally)) {
-            tally.at = at;
+            tally.at = tally.at.max(at);
         }
         Ok(())
     }

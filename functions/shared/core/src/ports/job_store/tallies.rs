@@ -43,7 +43,8 @@ pub trait Tallies: Send + Sync {
     /// `NotFound` if the tally does not exist.
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
 
-    /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not exist.
+    /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not exist, or
+    /// had a later one.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -61,7 +61,8 @@ impl Admissions for DynamoDbJobStore {
         let mut shards = Shards::first(new.job.job_guid, new.ceilings);
         // Job, spec, three counters and the keys; then the message to the splitter.
         let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
-        let usage = self.share(Usage::of_transaction(rows).with_sends(1));
+        let ahead = Usage::of_transaction(rows).with_sends(1);
+        let usage = self.share(ahead);
         let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
@@ -80,10 +81,16 @@ impl Admissions for DynamoDbJobStore {
                     metrics::add(Metric::JobsCreated, 1);
                     return Ok(Created::New);
                 }
-                Transacted::Refused(reasons) => match self.why_refused(new, &reasons, shards, tries == TRIES).await? {
-                    Refusal::Created(created) => return Ok(created),
-                    Refusal::TryIn(others) => shards = others,
-                },
+                Transacted::Refused(reasons) => {
+                    let refusal = self.why_refused(new, &reasons, shards, tries == TRIES).await;
+                    if !matches!(refusal, Ok(Refusal::Created(Created::New) | Refusal::TryIn(_))) {
+                        self.give_back(usage, ahead);
+                    }
+                    match refusal? {
+                        Refusal::Created(created) => return Ok(created),
+                        Refusal::TryIn(others) => shards = others,
+                    }
+                }
             }
         }
         Err(PortError::unavailable(DOING, "not admitted").into())

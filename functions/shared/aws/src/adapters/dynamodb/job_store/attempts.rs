@@ -55,7 +55,8 @@ impl Attempts for DynamoDbJobStore {
         let next = attempt.job();
         let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
         // The job and three counters; then the message to the splitter.
-        let usage = self.share(Usage::of_transaction(4).with_sends(1));
+        let ahead = Usage::of_transaction(4).with_sends(1);
+        let usage = self.share(ahead);
         let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut items = vec![self.move_to_attempt(seen, &next, shards, usage)?];
@@ -67,7 +68,8 @@ impl Attempts for DynamoDbJobStore {
                     return Ok(next);
                 }
                 Transacted::Refused(reasons) => {
-                    match self.why_not_begun(attempt, &reasons, shards, tries == TRIES).await? {
+                    let refusal = self.why_not_begun(attempt, &reasons, shards, tries == TRIES).await;
+                    match refusal.inspect_err(|_| self.give_back(usage, ahead))? {
                         Refusal::Begun(job) => return Ok(*job),
                         Refusal::TryIn(others) => shards = others,
                     }

@@ -38,7 +38,8 @@ impl Completions for DynamoDbJobStore {
         // Written with the attempt that is seen: with another one, the condition does not hold.
         let shards = Shards::of_row(&self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?);
         let slots = self.give_slots_back(DOING, seen, shards, completion.finished_at)?;
-        let share = self.share(Usage::of_transaction(1 + slots.len() as u64));
+        let ahead = Usage::of_transaction(1 + slots.len() as u64);
+        let share = self.share(ahead);
         let mut items = vec![self.end_job(completion, share)?];
         items.extend(slots);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
@@ -50,7 +51,11 @@ impl Completions for DynamoDbJobStore {
             Transacted::Refused(_) => {
                 let job = self.job(seen.job_guid).await?;
                 // Our own completion: its reply was lost.
-                if completion.has_ended(&job) { Ok(()) } else { Err(WriteLost::Condition(Box::new(job))) }
+                if completion.has_ended(&job) {
+                    return Ok(());
+                }
+                self.give_back(share, ahead);
+                Err(WriteLost::Condition(Box::new(job)))
             }
         }
     }

@@ -22,11 +22,8 @@ const CLOSE: Update = Update {
     condition: "attribute_exists(#expected) AND #done = :done",
 };
 
-const TOUCH: Update = Update {
-    doing: "touching a tally",
-    change: concat!("SET #at = :at ADD ", add_usage!()),
-    condition: "attribute_exists(#expected)",
-};
+const TOUCH: Update =
+    Update { doing: "touching a tally", change: concat!("SET #at = :at ADD ", add_usage!()), condition: "#at < :at" };
 
 const NOTE_NEXT_SENT: Update = Update {
     doing: "noting that a tally was sent",
@@ -134,17 +131,32 @@ impl Tallies for DynamoDbJobStore {
     }
 
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError> {
-        let values = usage_values(self.share(Usage::of_row_writes(1))).into_iter().chain([(":at", time(at))]);
-        self.note_on_tally(job, attempt, tally, &TOUCH, values).await
+        let share = self.share(Usage::of_row_writes(1));
+        let values = usage_values(share).into_iter().chain([(":at", time(at))]);
+        match TOUCH.apply_once(self.update_row(job, &tally_key(attempt, tally)), values).await {
+            Ok(Written::Applied(_)) => Ok(()),
+            // A later sign of life was first, or the tally does not exist.
+            Ok(Written::Refused(_)) | Err(PortError::NotFound) => {
+                self.give_back(share, Usage::NONE);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError> {
-        self.note_on_tally(job, attempt, tally, &NOTE_NEXT_SENT, [(":true", AttributeValue::Bool(true))]).await
+        let row = self.update_row(job, &tally_key(attempt, tally));
+        match NOTE_NEXT_SENT.apply(row, [(":true", AttributeValue::Bool(true))]).await {
+            // The tally does not exist.
+            Ok(_) | Err(PortError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
         debug_assert!(tally.is_closed(), "an open tally may still move");
-        // What was used since the commit that closed it, too.
+        // With what was used since the commit that closed it. A fold that loses does not give its share back: the row does not
+        // tell whether the first one was the same request, whose reply was lost.
         let usage = tally.usage + self.share(Usage::of_row_writes(1));
         let mut values = vec![
             (":at", time(tally.at)),
@@ -212,22 +224,6 @@ fn measure(Commit { counts, .. }: &Commit) {
 }
 
 impl DynamoDbJobStore {
-    /// Sets values on a tally, if the tally exists.
-    async fn note_on_tally(
-        &self,
-        job: JobGuid,
-        attempt: u32,
-        tally: u32,
-        note: &Update<'_>,
-        values: impl IntoIterator<Item = (&'static str, AttributeValue)> + Send,
-    ) -> Result<(), PortError> {
-        match note.apply(self.update_row(job, &tally_key(attempt, tally)), values).await {
-            // The tally does not exist.
-            Ok(_) | Err(PortError::NotFound) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Updates the totals of an attempt. The first update creates their row.
     async fn move_totals(
         &self,
