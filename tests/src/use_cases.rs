@@ -37,6 +37,7 @@ use rowmill_core::sending::lane_router::LaneRouter;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use rowmill_settings::{Deadlines, JobRetention, Recovery};
+use rowmill_settings::{Deadlines, JobRetention, Recovery, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
 use upload::upload::{UploadLimits, Uploads};
@@ -254,7 +255,7 @@ impl UseCases {
         let Ports { jobs, objects, records, chunks, splits, clock, entropy, .. } = self.routed();
         let limits = SplitLimits {
             range_bytes: self.limits.range_bytes,
-            timeout: self.limits.lease.saturating_sub(self.limits.margin),
+            times: TimeLimits { split: self.limits.lease.saturating_sub(self.limits.margin), ..TimeLimits::default() },
             margin: self.limits.margin,
             ..SplitLimits::default()
         };
@@ -318,6 +319,7 @@ impl UseCases {
             time: self.limits.sweep_time,
             tallies_max: self.limits.tallies_max,
             backoff_max: self.limits.backoff_max,
+            times: TimeLimits::default(),
         };
         let (steps, resender, breaker) = (self.steps(), self.resender(), self.breaker());
         let chunks = Arc::new(PriorityRouter { high: Arc::clone(&chunks), normal: chunks, low: None });

@@ -86,6 +86,15 @@ impl Template {
         self.document["Parameters"].get(name).is_some()
     }
 
+    /// The default of a parameter.
+    pub fn default_of(&self, parameter: &str) -> Option<String> {
+        match &self.document["Parameters"].get(parameter)?["Default"] {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
     /// The functions with the packages they are built from.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
+use rowmill_api::times;
+use rowmill_core::model::breaker::PROBE_TIMES;
 use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::Value;
 
@@ -27,21 +29,24 @@ fn time_limits_are_within_the_assumptions_of_the_protocol() {
 }
 
 #[test]
-fn a_job_with_a_running_function_is_not_stale() {
+fn the_times_of_the_recovery_are_above_their_bounds() {
     let template = template();
-    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
-    {
-        assert!(default_of(&template, "StaleSeconds") > default_of(&template, limit), "{limit}");
-    }
-    assert!(default_of(&template, "StaleSeconds") < default_of(&template, "SweepBackoffMaxSeconds"));
+    times::check(|name| Some(default_of(&template, name))).unwrap();
     assert!(default_of(&template, "StaleSeconds") * 2 < default_of(&template, "DefaultDeadlineSeconds"));
-}
-
-#[test]
-fn the_grace_of_a_stop_is_longer_than_a_run() {
-    let template = template();
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
     assert!(default_of(&template, "StopGraceSeconds") > longest, "for every allowed limit");
+    let (limit, probe) = (u64::from(PROBE_TIMES) * 7, 7);
+    let with_limit = |limit| {
+        times::check(|name| match name {
+            "ProcessTimeoutSeconds" => Some(limit),
+            "BreakerProbeSeconds" => Some(probe),
+            _ => None,
+        })
+    };
+    assert!(
+        with_limit(limit).is_err() && with_limit(limit - 1).is_ok(),
+        "a probe lasts as long as the breaker lets it"
+    );
 }
 
 #[test]

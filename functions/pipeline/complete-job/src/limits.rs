@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::packing::PackedLimits;
-use rowmill_settings::{CompleteTimes, JobRetention};
+use rowmill_settings::{JobRetention, TimeLimits};
 
 /// The share of an invocation that is left for what follows composing: the end of the job, or the handover.
 const MARGIN_SHARE: u32 = 4;
@@ -12,8 +12,7 @@ const MARGIN_SHARE: u32 = 4;
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteLimits {
-        /// The time limit of an invocation.
-        pub times: CompleteTimes;
+        pub times: TimeLimits;
         pub jobs: JobRetention;
         /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
@@ -25,10 +24,10 @@ rowmill_settings::settings! {
 impl CompleteLimits {
     /// How long before the end of its invocation a composition is handed over to the next invocation.
     pub fn margin(&self) -> Duration {
-        self.times.timeout / MARGIN_SHARE
+        self.times.complete / MARGIN_SHARE
     }
 
     pub fn lease(&self) -> Duration {
-        self.times.timeout + LEASE_MARGIN
+        self.times.complete + LEASE_MARGIN
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
 use rowmill_formats::{RANGE_BYTES, ReadAhead};
+use rowmill_settings::TimeLimits;
 
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ rowmill_settings::settings! {
         pub packed: PackedLimits;
         /// How long before the end of its invocation a split is handed over to the next invocation.
         pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
-        pub timeout: Duration = Duration::from_secs(300), "SplitTimeoutSeconds";
+        pub times: TimeLimits;
     }
 }
 
@@ -27,6 +28,6 @@ impl SplitLimits {
 
     /// Duration of a lease: longer than an invocation can last.
     pub fn lease(&self) -> Duration {
-        self.timeout + self.margin
+        self.times.split + self.margin
     }
 }

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use rowmill_core::model::job::LEASE_MARGIN;
-use rowmill_settings::{CompleteTimes, JobRetention, Recovery};
+use rowmill_settings::{JobRetention, Recovery, TimeLimits, VISIBILITY_TIMEOUTS};
 
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct DeadLetterLimits {
-        pub timeout: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
-        /// The time limit of `complete-job`.
-        pub completions: CompleteTimes;
-        /// How long an isolated chunk may stand still before it is given up.
+        pub times: TimeLimits;
+        /// How long an isolated chunk may stand still before it is given up. Longer than a run.
         pub recovery: Recovery;
         pub jobs: JobRetention;
     }
@@ -21,10 +19,10 @@ impl DeadLetterLimits {
     /// How long after its last tally was closed a job is not given up: another message of its completion, whose run
     /// died, may still be delivered. Longer than the completions queue hides the message, and than the run's lease.
     pub fn completion_patience(&self) -> Duration {
-        self.completions.visibility() + self.completions.timeout + LEASE_MARGIN
+        self.times.complete * (VISIBILITY_TIMEOUTS + 1) + LEASE_MARGIN
     }
 
     pub fn lease(&self) -> Duration {
-        self.timeout + LEASE_MARGIN
+        self.times.dead_letter + LEASE_MARGIN
     }
 }

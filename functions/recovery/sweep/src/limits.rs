@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_settings::{JobRetention, Recovery};
+use rowmill_settings::{JobRetention, Recovery, TimeLimits};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -11,6 +11,7 @@ rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct SweepLimits {
         pub recovery: Recovery;
+        pub times: TimeLimits;
         /// Retention of a job that ends before anybody took it up.
         pub jobs: JobRetention;
         /// How long after its stop the running chunks of a job may still be committed. Longer than an invocation of

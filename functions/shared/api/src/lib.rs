@@ -5,7 +5,7 @@
 //!
 //! It also holds what command and functions share beside the API: the rows of blocked callers ([`blocks`]), the keys of
 //! webhooks ([`webhook_key()`]), the parameters `JobTypes` ([`job_type_limits`]) and `OwnerPriorities`
-//! ([`owner_priorities`]), digests as text ([`sha256_hex`]), and the price list ([`cost`]).
+//! ([`owner_priorities`]), the bounds of times ([`times`]), digests as text ([`sha256_hex`]), and the price list ([`cost`]).
 //!
 //! Two rules keep versions compatible. A request denies unknown fields, so that a misspelled one is an error. A view
 //! allows unknown fields, and the words in it that may grow are [`Open`], so that an older client reads a newer answer.
@@ -33,6 +33,7 @@ pub mod results;
 pub mod routes;
 mod sha256;
 pub mod status;
+pub mod times;
 pub mod upload;
 pub mod webhook_key;
 mod whole;

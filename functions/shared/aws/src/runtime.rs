@@ -47,9 +47,10 @@ use crate::sdk::usage_shares;
 /// Starts a function: sets up its log and the AWS configuration all its clients share.
 ///
 /// # Errors
-/// [`StartError::Invalid`] if `RUST_LOG` is not a filter.
+/// [`StartError::Invalid`] if `RUST_LOG` is not a filter; [`StartError::Times`].
 pub async fn start(function_name: &'static str) -> Result<Runtime, StartError> {
     telemetry::start(function_name)?;
+    settings::check_times()?;
     Ok(Runtime { function_name, clients: Clients::from_environment().await })
 }
 

@@ -46,11 +46,12 @@ pub use resources::{
     RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
 };
 pub use targets::JobTargets;
-pub use times::{CompleteTimes, VISIBILITY_TIMEOUTS};
+pub use times::{TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
 
 use rowmill_api::job_type_limits::JobTypesError;
 use rowmill_api::owner_priorities::OwnerPrioritiesError;
+use rowmill_api::times::TooShort;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -75,6 +76,8 @@ pub enum StartError {
     /// The highest priorities of the owners are invalid.
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
+    #[error(transparent)]
+    Times(#[from] TooShort),
 }
 
 /// Settings that belong together, read at once. Made by [`settings!`](crate::settings!).

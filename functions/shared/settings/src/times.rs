@@ -2,22 +2,30 @@
 
 use std::time::Duration;
 
+use rowmill_api::times::{self, TooShort};
+
+use super::variable;
+
 /// A queue hides a delivered message for this many time limits of the function that reads the queue. AWS asks for at
 /// least six, so that a throttled invocation does not make its messages visible while the poller still holds them. The
 /// template's mapping `SixTimes` has the products.
 pub const VISIBILITY_TIMEOUTS: u32 = 6;
 
 crate::settings! {
-    /// The time limit of `complete-job`.
+    /// The time limits of the functions that queues feed.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct CompleteTimes {
-        pub timeout: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
+    pub struct TimeLimits {
+        pub split: Duration = Duration::from_secs(300), "SplitTimeoutSeconds";
+        pub process: Duration = Duration::from_secs(90), "ProcessTimeoutSeconds";
+        pub complete: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
+        pub dead_letter: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
     }
 }
 
-impl CompleteTimes {
-    /// How long the completions queue hides a message from its next delivery.
-    pub fn visibility(self) -> Duration {
-        self.timeout * VISIBILITY_TIMEOUTS
-    }
+/// Checks the times that this function has against each other.
+///
+/// # Errors
+/// The first one that is too short.
+pub fn check_times() -> Result<(), TooShort> {
+    times::check(|parameter| std::env::var(variable(parameter)).ok()?.trim().parse().ok())
 }

@@ -7,6 +7,7 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::{
     Capability, ChangeSetStatus, ChangeSetType, Parameter, Stack as StackDescription, StackEvent, StackStatus,
 };
+use rowmill_api::times::{self, TooShort};
 use uuid::Uuid;
 
 use super::{DeployError, patience};
@@ -29,6 +30,9 @@ impl<'a> Stack<'a> {
     }
 
     /// Updates the stack to the template. False if nothing had to be changed.
+    ///
+    /// # Errors
+    /// [`DeployError::Times`] and others. The stack is unchanged then.
     pub(super) async fn apply(
         &self,
         template: &Template,
@@ -36,6 +40,7 @@ impl<'a> Stack<'a> {
         parameters: &BTreeMap<String, String>,
     ) -> Result<bool, DeployError> {
         let existing = self.existing().await?;
+        check_times(template, parameters, existing.as_ref())?;
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
         let parameters = self.parameters(template, parameters, existing.as_ref());
         let change_set = format!("rowmill-{}", Uuid::now_v7().simple());
@@ -244,6 +249,20 @@ impl<'a> Stack<'a> {
     }
 }
 
+/// Checks the times that the stack will have: the given ones, those that it keeps, and the template's defaults.
+fn check_times(
+    template: &Template,
+    given: &BTreeMap<String, String>,
+    existing: Option<&StackDescription>,
+) -> Result<(), TooShort> {
+    let kept = |name: &str| {
+        let parameter = existing?.parameters().iter().find(|parameter| parameter.parameter_key() == Some(name))?;
+        parameter.parameter_value().map(str::to_owned)
+    };
+    let value = |name: &str| given.get(name).cloned().or_else(|| kept(name)).or_else(|| template.default_of(name));
+    times::check(|name| value(name)?.trim().parse().ok())
+}
+
 fn status_of(stack: &StackDescription) -> StackStatus {
     stack.stack_status().cloned().unwrap_or_else(|| StackStatus::from("UNKNOWN"))
 }
@@ -278,6 +297,21 @@ mod tests {
         assert!(is_cause(&event(ResourceStatus::CreateFailed, "Bucket name is taken")));
         assert!(!is_cause(&event(ResourceStatus::CreateFailed, "Resource creation cancelled")));
         assert!(!is_cause(&event(ResourceStatus::CreateComplete, "")));
+    }
+
+    #[test]
+    fn times_are_checked_as_the_stack_will_have_them() {
+        let template = "Parameters: {StopGraceSeconds: {Default: 150}, ProcessTimeoutSeconds: {Default: \"90\"}}";
+        let template = Template::parse(template).unwrap();
+        let kept = Parameter::builder().parameter_key("ProcessTimeoutSeconds").parameter_value("60").build();
+        let existing = StackDescription::builder().parameters(kept).build();
+        let with_grace = |seconds: &str, existing: Option<&StackDescription>| {
+            let given = BTreeMap::from([("StopGraceSeconds".to_owned(), seconds.to_owned())]);
+            check_times(&template, &given, existing)
+        };
+        assert!(check_times(&template, &BTreeMap::new(), None).is_ok());
+        assert!(with_grace("90", None).is_err() && with_grace("91", None).is_ok());
+        assert!(with_grace("60", Some(&existing)).is_err() && with_grace("61", Some(&existing)).is_ok());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rowmill_api::job_type_limits::{JobTypeLimits, JobTypesError};
 use rowmill_api::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
+use rowmill_api::times::{self, TooShort};
 
 use crate::api::ApiError;
 use crate::aws::{Aws, CallFailed, NoRegion};
@@ -74,6 +75,8 @@ pub enum DeployError {
     JobTypes(#[from] JobTypesError),
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
+    #[error(transparent)]
+    Times(#[from] TooShort),
     #[error(transparent)]
     NoRegion(#[from] NoRegion),
     /// A call failed after all retries.
@@ -158,7 +161,7 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
 ///
 /// # Errors
 ///
-/// `UnknownParameter`, `JobTypes`, `OwnerPriorities`.
+/// `UnknownParameter`, `JobTypes`, `OwnerPriorities`, `Times`.
 pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, String>) -> Result<(), DeployError> {
     if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
         return Err(DeployError::UnknownParameter(name.clone()));
@@ -166,6 +169,7 @@ pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, Strin
     let given = |name| parameters.get(name).map_or("", String::as_str);
     JobTypeLimits::parse(given("JobTypes"))?;
     OwnerPriorities::parse(given("OwnerPriorities"))?;
+    times::check(|name| parameters.get(name)?.trim().parse().ok())?;
     Ok(())
 }
 
