@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::World;
+use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
+use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
 
@@ -115,4 +117,29 @@ async fn a_sweep_stops_at_its_limit_of_jobs_and_the_next_one_continues() {
     let second = world.sweep().await;
     assert_eq!((second.looked_at, second.capped), (50, false));
     assert_eq!(world.splits.take().len(), 150, "each job once");
+}
+
+#[tokio::test]
+async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv(files::plain_csv(200)).await;
+    let job = world.create_with(file, json!({ "deadlineSeconds": 3600 })).await.job_guid;
+    world.split().await;
+    let chunks = world.chunks.take();
+    world.process_all(chunks.iter().filter(|message| message.address.tally != 1).take(100)).await;
+    world.jobs.spoil_tally(job, 1, 1);
+    world.clock.advance(world.limits.recovery.stale);
+    assert_eq!(world.sweep().await.failed, 1, "the row may be repaired");
+    world.clock.advance(Duration::from_secs(3600));
+    assert_eq!(world.sweep().await.overdue, 1);
+    assert_eq!(world.jobs.job(job).await.unwrap().stop.unwrap().code, StopCode::AuditFailed);
+    assert_eq!(world.sweep().await.tallies_closed, 0, "chunks may be running");
+    world.clock.advance(world.limits.grace);
+    assert_eq!(world.sweep().await.tallies_closed, 2, "of the four one is closed, and one cannot be");
+    let ended = world.jobs.job(job).await.unwrap();
+    let counts = Counts { succeeded: 100, failed: 0, skipped: 36 };
+    assert_eq!((ended.status, ended.counts, ended.results), (Status::Failed, Some(counts), None));
+    assert_eq!(world.jobs.active("system"), 0);
+    world.clock.advance(10 * world.limits.backoff_max);
+    assert_eq!(world.sweep().await.looked_at, 0);
 }

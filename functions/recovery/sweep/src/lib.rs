@@ -7,3 +7,4 @@ pub mod handler;
 pub mod limits;
 pub mod start;
 pub mod sweep;
+mod unreadable;

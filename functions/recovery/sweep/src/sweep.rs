@@ -26,7 +26,7 @@ pub use crate::limits::SweepLimits;
 const QUEUED_LOOKS: u32 = 2;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
-const TALLIES_CLOSED_MAX: usize = 500;
+pub(crate) const TALLIES_CLOSED_MAX: usize = 500;
 
 /// The use case and the ports it works through.
 pub struct Sweeper {
@@ -122,21 +122,25 @@ impl Sweeper {
     /// Does what is due. Returns when the job is due next, and its number of recoveries in a row by then.
     async fn bring_forward(&self, job: Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        let counters = Counters::read(&*self.jobs, &job).await?;
+        if let Some(grace_ends) = job.stop.as_ref().map(|stop| stop.at + self.limits.grace).filter(|ends| now < *ends) {
+            return Ok((grace_ends, 0));
+        }
+        let counters = match Counters::read(&*self.jobs, &job).await {
+            Err(error @ PortError::Invalid { .. }) => return self.look_at_unreadable(&job, error, swept).await,
+            counters => counters?,
+        };
         if job.stop.is_none() && now >= job.deadline_at && !counters.totals.is_complete() {
             if let Some(end) = Completion::of_untaken(&job, &Stop::overdue(&job, now), self.limits.jobs.retention) {
-                return self.end_untaken(&job, &end, swept).await;
+                // If somebody has taken it up meanwhile, it is due again at once.
+                swept.overdue += u64::from(self.end(&end).await?);
+                return Ok((self.clock.now(), job.recoveries));
             }
             let stopped = stop_overdue(&*self.jobs, &job, now).await?;
             swept.overdue += u64::from(stopped.done().is_ok());
             // The stop made the job due at once.
             return Ok((now, 0));
         }
-        if let Some(stop) = &job.stop {
-            let grace_ends = stop.at + self.limits.grace;
-            if now < grace_ends {
-                return Ok((grace_ends, 0));
-            }
+        if job.stop.is_some() {
             return self.end_stopped(&job, &counters, swept).await;
         }
         if job.is_paused() {
@@ -159,14 +163,13 @@ impl Sweeper {
         Ok(self.later(&job, now))
     }
 
-    /// Ends a job that nobody has taken up before its deadline. If somebody has meanwhile, the job is due again at once.
-    async fn end_untaken(&self, job: &Job, end: &Completion, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+    /// Ends a job, unless another write was first. Returns whether it has ended.
+    pub(crate) async fn end(&self, end: &Completion) -> Result<bool, PortError> {
         match self.jobs.complete(end).await {
-            Ok(()) => swept.overdue += 1,
-            Err(WriteLost::Condition(_)) => {}
-            Err(WriteLost::Port(error)) => return Err(error),
+            Ok(()) => Ok(true),
+            Err(WriteLost::Condition(_)) => Ok(false),
+            Err(WriteLost::Port(error)) => Err(error),
         }
-        Ok((self.clock.now(), job.recoveries))
     }
 
     /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been running
@@ -218,7 +221,7 @@ impl Sweeper {
     }
 
     /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.
-    fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
+    pub(crate) fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
         let doubled = self
             .limits
             .recovery
@@ -267,9 +270,8 @@ impl Sweeper {
         let now = self.clock.now();
         if job.split.done {
             self.steps.split_end.announce(job).await?;
-        } else if !self.end_split(job).await? {
-            let until = job.lease.map_or(now + self.limits.grace, |lease| lease.until);
-            return Ok((until.max(now), job.recoveries));
+        } else if let Some(until) = self.end_split(job).await? {
+            return Ok((until, job.recoveries));
         }
         for tally in counters.open.iter().take(TALLIES_CLOSED_MAX) {
             swept.tallies_closed += u64::from(!tally.is_closed());
@@ -281,13 +283,15 @@ impl Sweeper {
         Ok(self.later(job, now))
     }
 
-    /// Ends the split of a stopped job whose splitter died. Returns whether the split has ended.
-    async fn end_split(&self, job: &Job) -> Result<bool, PortError> {
-        let run = self.entropy.run_id();
-        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await?.done() {
-            Ok(job) => self.steps.split_end.finish(&job, run, false).await,
-            Err(_) => Ok(false),
-        }
+    /// Ends the split of a stopped job whose splitter died. If the splitter may be alive: returns when to try again.
+    pub(crate) async fn end_split(&self, job: &Job) -> Result<Option<Timestamp>, PortError> {
+        let (run, now) = (self.entropy.run_id(), self.clock.now());
+        let has_ended = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await?.done() {
+            Ok(job) => self.steps.split_end.finish(&job, run, false).await?,
+            Err(_) => false,
+        };
+        let until = job.lease.map_or(now + self.limits.grace, |lease| lease.until.max(now));
+        Ok((!has_ended).then_some(until))
     }
 }
 

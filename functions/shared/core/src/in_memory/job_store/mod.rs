@@ -11,7 +11,8 @@ mod tallies;
 mod updates;
 mod wake_ups;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeBounds;
 use std::sync::Mutex;
 
 use super::lock;
@@ -33,6 +34,8 @@ struct Tables {
     jobs: BTreeMap<JobGuid, Job>,
     specs: HashMap<JobGuid, Spec>,
     tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
+    /// Tallies whose rows cannot be decoded.
+    spoiled: BTreeSet<(JobGuid, u32, u32)>,
     totals: HashMap<(JobGuid, u32), Totals>,
     checkpoints: HashMap<(JobGuid, ChunkAddress), Checkpoint>,
     dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
@@ -79,6 +82,11 @@ impl InMemoryJobStore {
         lock(&self.0).tallies.remove(&(job, attempt, number));
     }
 
+    /// Makes the row of a tally unreadable, as another version of the functions might.
+    pub fn spoil_tally(&self, job: JobGuid, attempt: u32, number: u32) {
+        lock(&self.0).spoiled.insert((job, attempt, number));
+    }
+
     /// Changes a tally without any condition, as a broken store would.
     pub fn edit_tally(&self, job: JobGuid, attempt: u32, number: u32, edit: impl FnOnce(&mut Tally)) {
         if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, number)) {
@@ -88,6 +96,11 @@ impl InMemoryJobStore {
 }
 
 impl Tables {
+    fn readable(&self, places: impl RangeBounds<(JobGuid, u32, u32)>) -> Result<(), PortError> {
+        let spoiled = self.spoiled.range(places).next();
+        spoiled.map_or(Ok(()), |_| Err(PortError::invalid("reading a tally", "its row cannot be decoded")))
+    }
+
     fn job(&mut self, job: JobGuid) -> Result<&mut Job, PortError> {
         self.jobs.get_mut(&job).ok_or(PortError::NotFound)
     }

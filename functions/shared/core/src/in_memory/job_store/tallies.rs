@@ -18,12 +18,17 @@ impl Tallies for InMemoryJobStore {
     }
 
     async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError> {
-        lock(&self.0).tallies.get(&(job, attempt, number)).cloned().ok_or(PortError::NotFound)
+        let tables = lock(&self.0);
+        let place = (job, attempt, number);
+        tables.readable(place..=place)?;
+        tables.tallies.get(&place).cloned().ok_or(PortError::NotFound)
     }
 
     async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError> {
         let places = (job, attempt, numbers.start)..(job, attempt, numbers.end.max(numbers.start));
-        Ok(lock(&self.0).tallies.range(places).map(|(_, tally)| tally.clone()).collect())
+        let tables = lock(&self.0);
+        tables.readable(places.clone())?;
+        Ok(tables.tallies.range(places).map(|(_, tally)| tally.clone()).collect())
     }
 
     async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError> {
