@@ -1,10 +1,21 @@
 //! Digests as text.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of these bytes, in 64 lowercase hexadecimal digits.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
-    format!("{:x}", Sha256::digest(bytes))
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes as lowercase hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //!
 //! `process-items` signs with these keys, and `rowmill webhook-key` shows an operator the key of a target.
 
-use std::fmt::Write as _;
-
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+
+use crate::sha256::hex;
 
 /// What a key is derived from, in front of the job type. It keeps these keys apart from any others that may be derived
 /// from the same secret.
@@ -21,11 +21,7 @@ pub fn webhook_key(secret: &str, job_type: &str) -> String {
 pub fn hmac_sha256(key: &str, parts: &[&[u8]]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&mac.finalize().into_bytes())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
