@@ -1,5 +1,6 @@
 //! The limits of pushing.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// The shortest time between two `progress` messages of a job.
@@ -8,4 +9,4 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub const SENDS_AT_ONCE: usize = 16;
 
 /// How many jobs the process remembers: whose they are, and when they were last told of.
-pub const JOBS_REMEMBERED: usize = 20_000;
+pub const JOBS_REMEMBERED: NonZeroUsize = NonZeroUsize::new(20_000).unwrap();

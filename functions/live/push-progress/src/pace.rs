@@ -2,7 +2,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::bounded_map::BoundedMap;
+use lru::LruCache;
 use rowmill_core::model::ids::{JobGuid, Owner};
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
@@ -13,13 +13,13 @@ pub struct Memory(Mutex<Jobs>);
 
 #[derive(Debug)]
 struct Jobs {
-    owners: BoundedMap<JobGuid, Owner>,
-    told: BoundedMap<JobGuid, Timestamp>,
+    owners: LruCache<JobGuid, Owner>,
+    told: LruCache<JobGuid, Timestamp>,
 }
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { owners: BoundedMap::new(JOBS_REMEMBERED), told: BoundedMap::new(JOBS_REMEMBERED) }
+        Self { owners: LruCache::new(JOBS_REMEMBERED), told: LruCache::new(JOBS_REMEMBERED) }
     }
 }
 
@@ -35,7 +35,7 @@ impl Memory {
 
     /// Keeps in mind whose job it is.
     pub fn keep_owner(&self, job: JobGuid, owner: Owner) {
-        self.jobs().owners.insert(job, owner);
+        self.jobs().owners.put(job, owner);
     }
 
     /// Wait before the next `progress` of a job.
@@ -54,6 +54,6 @@ impl Memory {
         let mut jobs = self.jobs();
         let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);
         let now = next.filter(|next| *next <= now && now < *next + PROGRESS_EVERY).unwrap_or(now);
-        jobs.told.insert(job, now);
+        jobs.told.put(job, now);
     }
 }

@@ -1,8 +1,8 @@
 //! Specs and processors, made once per process and job.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
@@ -36,10 +36,7 @@ impl Prepared {
 }
 
 /// A job that is kept. Its first caller prepares it, and the others wait for that.
-struct Kept {
-    job_guid: JobGuid,
-    cell: Arc<OnceCell<Ready>>,
-}
+type Kept = Arc<OnceCell<Ready>>;
 
 /// A prepared job, and what it takes in memory.
 struct Ready {
@@ -51,14 +48,13 @@ pub struct PreparedJobs {
     jobs: Arc<dyn JobStore>,
     job_types: JobTypes,
     batches: Arc<dyn BatchRunner>,
-    /// The job used last is the last one.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<LruCache<JobGuid, Kept>>,
 }
 
 impl PreparedJobs {
     /// A cache without jobs. The processors are made by `batches`.
     pub fn new(jobs: Arc<dyn JobStore>, job_types: JobTypes, batches: Arc<dyn BatchRunner>) -> Self {
-        Self { jobs, job_types, batches, kept: Mutex::default() }
+        Self { jobs, job_types, batches, kept: Mutex::new(LruCache::unbounded()) }
     }
 
     /// The job's spec and processor. A spec never changes, so it is read once. While a job is prepared, which may take
@@ -68,29 +64,22 @@ impl PreparedJobs {
     /// `NotFound`; `Invalid` if this process does not know the job type or rejects its params: the functions have
     /// different versions.
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
-        let cell = self.cell(job_guid);
+        let cell = Arc::clone(self.kept().get_or_insert(job_guid, Arc::default));
         let ready = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
         self.drop_extra();
         Ok(Arc::clone(&ready.prepared))
     }
 
-    /// The place of the job, which is now the one used last.
-    fn cell(&self, job_guid: JobGuid) -> Arc<OnceCell<Ready>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = kept.iter().position(|entry| entry.job_guid == job_guid);
-        let entry = place.and_then(|place| kept.remove(place));
-        let entry = entry.unwrap_or_else(|| Kept { job_guid, cell: Arc::default() });
-        let cell = Arc::clone(&entry.cell);
-        kept.push_back(entry);
-        cell
+    fn kept(&self) -> MutexGuard<'_, LruCache<JobGuid, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the jobs used longest ago until the others fit.
     fn drop_extra(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = |entry: &Kept| entry.cell.get().map_or(0, |ready| ready.bytes);
+        let mut kept = self.kept();
+        let bytes = |(_, kept): (&JobGuid, &Kept)| kept.get().map_or(0, |ready| ready.bytes);
         while kept.len() > 1 && (kept.len() > JOBS_KEPT || kept.iter().map(bytes).sum::<usize>() > BYTES_KEPT) {
-            kept.pop_front();
+            kept.pop_lru();
         }
     }
 

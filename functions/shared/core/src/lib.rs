@@ -21,7 +21,6 @@
 //! crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
 //! how to write a job type.
 
-pub mod bounded_map;
 pub mod callers;
 pub mod guide;
 pub mod items;

@@ -7,15 +7,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
+use std::num::NonZeroUsize;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lambda_http::http::HeaderMap;
-use rowmill_core::bounded_map::BoundedMap;
+use lru::LruCache;
 use rowmill_core::model::ids::JobGuid;
 use tokio::task::futures::TaskLocalFuture;
 
 /// Number of jobs whose traces a process remembers.
-const JOBS_REMEMBERED: usize = 1000;
+const JOBS_REMEMBERED: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 
 /// Maximum number of traces named in the line at the end of an invocation.
 const TOUCHED_MAX: usize = 20;
@@ -89,13 +90,13 @@ pub fn of_new_job(job: JobGuid) -> TraceId {
 
 /// What this process knows of traces.
 struct Known {
-    by_job: BoundedMap<String, TraceId>,
+    by_job: LruCache<String, TraceId>,
     /// Those of the jobs that were read or created since the last line.
     touched: BTreeSet<TraceId>,
 }
 
 static KNOWN: LazyLock<Mutex<Known>> =
-    LazyLock::new(|| Mutex::new(Known { by_job: BoundedMap::new(JOBS_REMEMBERED), touched: BTreeSet::new() }));
+    LazyLock::new(|| Mutex::new(Known { by_job: LruCache::new(JOBS_REMEMBERED), touched: BTreeSet::new() }));
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,12 +108,12 @@ pub fn learn(job: JobGuid, trace: TraceId) {
     if known.touched.len() < TOUCHED_MAX {
         known.touched.insert(trace.clone());
     }
-    known.by_job.insert(job.to_string(), trace);
+    known.by_job.put(job.to_string(), trace);
 }
 
 /// The trace of a job, by the name of the job, if this process knows it.
 pub fn of_job(job: &str) -> Option<TraceId> {
-    known().by_job.get(&job.to_owned()).cloned()
+    known().by_job.get(job).cloned()
 }
 
 /// The traces of the jobs that were read or created since the last call, at most 20.

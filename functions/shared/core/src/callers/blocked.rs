@@ -1,30 +1,31 @@
 //! Whether a caller is blocked by an operator.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lru::LruCache;
 use rowmill_api::blocks::Principal;
 
-use crate::bounded_map::BoundedMap;
 use crate::ports::{Block, Blocks, Clock, PortResult};
 
 /// How long a process remembers whether a caller is blocked. A block is effective in all processes after this time.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 
 /// Maximum number of callers a process remembers.
-const REMEMBERED_MAX: usize = 10_000;
+const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
 /// Tells whether a caller is blocked. It reads a caller's block at most every [`REMEMBERED_FOR`].
 pub struct BlockCheck {
     blocks: Arc<dyn Blocks>,
     clock: Arc<dyn Clock>,
-    known: Mutex<BoundedMap<Principal, (Timestamp, Option<Block>)>>,
+    known: Mutex<LruCache<Principal, (Timestamp, Option<Block>)>>,
 }
 
 impl BlockCheck {
     pub fn new(blocks: Arc<dyn Blocks>, clock: Arc<dyn Clock>) -> Self {
-        Self { blocks, clock, known: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
+        Self { blocks, clock, known: Mutex::new(LruCache::new(REMEMBERED_MAX)) }
     }
 
     /// The block of this principal, if it is blocked.
@@ -39,7 +40,7 @@ impl BlockCheck {
         }
         let block = self.blocks.block(principal).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(principal.clone(), (now + REMEMBERED_FOR, block.clone()));
+        known.put(principal.clone(), (now + REMEMBERED_FOR, block.clone()));
         Ok(block)
     }
 }

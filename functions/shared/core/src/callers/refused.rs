@@ -1,31 +1,32 @@
 //! Remembers callers that have reached their limit, so that a flood of requests does not write to the store.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use lru::LruCache;
 use rowmill_api::blocks::Principal;
 
-use crate::bounded_map::BoundedMap;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 
 /// Maximum number of full counts a process remembers.
-const REMEMBERED_MAX: usize = 10_000;
+const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
 /// The counts of a store. A caller that the store has refused is refused without it until its minute or hour ends: refused
 /// requests are not counted, so the counts cannot change before.
 pub struct RefusalMemory {
     store: Arc<dyn RequestCounts>,
     /// The full counts by caller and route, each with the number of its window.
-    full: Mutex<BoundedMap<(Principal, String), (i64, RequestsCounted)>>,
+    full: Mutex<LruCache<(Principal, String), (i64, RequestsCounted)>>,
 }
 
 impl RefusalMemory {
     pub fn new(store: Arc<dyn RequestCounts>) -> Self {
-        Self { store, full: Mutex::new(BoundedMap::new(REMEMBERED_MAX)) }
+        Self { store, full: Mutex::new(LruCache::new(REMEMBERED_MAX)) }
     }
 
-    fn full(&self) -> MutexGuard<'_, BoundedMap<(Principal, String), (i64, RequestsCounted)>> {
+    fn full(&self) -> MutexGuard<'_, LruCache<(Principal, String), (i64, RequestsCounted)>> {
         self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,7 +45,7 @@ impl RequestCounts for RefusalMemory {
         if let Counted::No(counted) = answer
             && let Some(window) = limits.reached(counted)
         {
-            self.full().insert(key, (window.number(request.at), counted));
+            self.full().put(key, (window.number(request.at), counted));
         }
         Ok(answer)
     }
