@@ -33,7 +33,7 @@ use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::ports::processor::InputKind;
 use serde::Deserialize;
 
-use crate::call_gate::CALLS_MAX;
+use crate::gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
 const REDIRECT_HOSTS_MAX: usize = 16;

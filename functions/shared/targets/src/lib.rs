@@ -7,19 +7,19 @@
 //! | module | content |
 //! |---|---|
 //! | [`config`] | parses and checks the setting |
-//! | [`call_gate`] | concurrency limit, circuit breaker and retries in front of every target |
+//! | [`gate`] | the gate in front of every target: its concurrency limit, the stop after unanswered calls, and retries |
 //! | [`webhook`] | calls to a web service |
 //! | [`addresses`], [`lookup`] | the addresses that Rowmill may connect to |
 //! | [`signature`] | the signature by which a web service recognises Rowmill |
 
 pub mod addresses;
-pub mod call_gate;
 pub mod config;
+pub mod gate;
 pub mod lookup;
 pub mod signature;
 pub mod webhook;
 
-mod circuit;
+mod gate_state;
 mod retry_after;
 mod targets;
 

@@ -8,8 +8,8 @@ use rowmill_core::job_types::TargetType;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Target};
 
-use crate::call_gate::{CALLS_MAX, CallGate, GatedTarget, ProcessPermits};
 use crate::config::{self, ConfigError, TargetConfig, TargetKind};
+use crate::gate::{CALLS_MAX, Gate, GatedTarget, ProcessPermits};
 use crate::lookup::{Lookup, SystemLookup};
 use crate::signature::WebhookSecrets;
 use crate::webhook::{WebhookClient, WebhookTarget};
@@ -102,7 +102,7 @@ impl Targets {
 
     /// One gate for each host and each function. The concurrency of a host is the lowest `hostConcurrency` of its job
     /// types. All gates together admit at most [`CALLS_MAX`] calls.
-    fn gates(&self, clock: &Arc<dyn Clock>) -> HashMap<String, Arc<CallGate>> {
+    fn gates(&self, clock: &Arc<dyn Clock>) -> HashMap<String, Arc<Gate>> {
         let mut concurrency: HashMap<String, usize> = HashMap::new();
         for config in &self.0 {
             let own = match config.kind {
@@ -112,7 +112,7 @@ impl Targets {
             concurrency.entry(gate_name(config)).and_modify(|lowest| *lowest = own.min(*lowest)).or_insert(own);
         }
         let process = ProcessPermits::default();
-        let gate = |(name, limit)| (name, Arc::new(CallGate::new(Arc::clone(clock), limit, process.clone())));
+        let gate = |(name, limit)| (name, Arc::new(Gate::new(Arc::clone(clock), limit, process.clone())));
         concurrency.into_iter().map(gate).collect()
     }
 }

@@ -94,7 +94,7 @@ impl Endpoint {
         self.allow_private
     }
 
-    /// Its host and port. They identify the service for concurrency limits and the circuit breaker.
+    /// Its host and port. They identify the service for concurrency limits and the gate in front of it.
     pub fn host(&self) -> String {
         host_of(&self.url)
     }

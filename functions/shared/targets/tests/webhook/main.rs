@@ -1,8 +1,8 @@
 //! Webhook calls to a local service that answers correctly, wrongly, partly or not at all.
 
 mod answers;
-mod call_gate;
 mod calls;
+mod gate;
 mod redirects;
 mod server;
 

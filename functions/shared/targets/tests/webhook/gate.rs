@@ -8,9 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
-use rowmill_targets::call_gate::{
-    CALLS_MAX, CallGate, GatedTarget, OPEN_FOR, ProcessPermits, RETRY_AFTER_MAX, RETRY_WAIT_MAX, TRIES_MAX,
-    UNANSWERED_MAX,
+use rowmill_targets::gate::{
+    CALLS_MAX, Gate, GatedTarget, ProcessPermits, RETRY_AFTER_MAX, RETRY_WAIT_MAX, SHUT_FOR, TRIES_MAX, UNANSWERED_MAX,
 };
 use tokio::sync::Semaphore;
 
@@ -44,7 +43,7 @@ impl Target for Scripted {
 
 fn gated(target: Arc<dyn Target>, clock: &Arc<ManualClock>) -> GatedTarget {
     let clock: Arc<dyn Clock> = clock.clone();
-    GatedTarget::new(Arc::new(CallGate::new(clock, 10, ProcessPermits::default())), target)
+    GatedTarget::new(Arc::new(Gate::new(clock, 10, ProcessPermits::default())), target)
 }
 
 fn later(seconds: u64) -> TargetError {
@@ -112,13 +111,13 @@ async fn an_error_without_retry_after_is_not_retried_by_the_gate() {
 }
 
 #[tokio::test]
-async fn the_circuit_of_a_service_that_hangs_stays_open_until_it_answers_again() {
+async fn the_gate_of_a_service_that_hangs_stays_shut_until_it_answers_again() {
     let clock = Arc::new(ManualClock::default());
     let hangs = Arc::new(AtomicBool::new(true));
     let hangs_now = hangs.clone();
     let script = move |_: &_, _| if hangs_now.load(Ordering::SeqCst) { Reply::Hang } else { Reply::ok() };
     let server = Server::start(script).await;
-    let gate = Arc::new(CallGate::new(clock.clone(), 10, ProcessPermits::default()));
+    let gate = Arc::new(Gate::new(clock.clone(), 10, ProcessPermits::default()));
     let with_timeout = |timeout| GatedTarget::new(gate.clone(), Arc::new(webhook(&server.url("/"), timeout)));
     let gated = with_timeout(Duration::from_millis(50));
     for _ in 0..UNANSWERED_MAX + 10 {
@@ -126,13 +125,13 @@ async fn the_circuit_of_a_service_that_hangs_stays_open_until_it_answers_again()
     }
     let calls = UNANSWERED_MAX as usize;
     assert!(server.seen().len() <= calls, "the other calls were not sent");
-    clock.advance(OPEN_FOR);
+    clock.advance(SHUT_FOR);
     for _ in 0..3 {
         assert!(call(&gated).await.is_err());
     }
     assert!(server.seen().len() <= calls + 1, "one call probed");
     hangs.store(false, Ordering::SeqCst);
-    clock.advance(OPEN_FOR);
+    clock.advance(SHUT_FOR);
     let before = server.seen().len();
     for _ in 0..3 {
         assert!(call(&with_timeout(LONG)).await.is_ok(), "the next probe succeeds");
@@ -149,7 +148,7 @@ async fn after_a_cancelled_probe_the_next_call_probes() {
     for _ in 0..UNANSWERED_MAX {
         assert!(call(&gated).await.is_err());
     }
-    clock.advance(OPEN_FOR);
+    clock.advance(SHUT_FOR);
     target.no_answer.store(false, Ordering::SeqCst);
     {
         let probe = call(&gated);
@@ -194,7 +193,7 @@ async fn concurrent_calls_to_a_host_are_limited_over_all_job_types() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let target =
         Arc::new(Slow { permits: Semaphore::new(0), no_answer: AtomicBool::new(false), calls: AtomicUsize::new(0) });
-    let gate = Arc::new(CallGate::new(clock, 2, ProcessPermits::default()));
+    let gate = Arc::new(Gate::new(clock, 2, ProcessPermits::default()));
     let (one, two) = (GatedTarget::new(gate.clone(), target.clone()), GatedTarget::new(gate, target.clone()));
     let (mut a, mut b, mut c) = (Box::pin(call(&one)), Box::pin(call(&two)), Box::pin(call(&one)));
     for waiting in [&mut a, &mut b, &mut c] {
@@ -214,7 +213,7 @@ async fn concurrent_calls_of_a_process_are_limited_over_all_hosts() {
         Arc::new(Slow { permits: Semaphore::new(0), no_answer: AtomicBool::new(false), calls: AtomicUsize::new(0) });
     let process = ProcessPermits::default();
     let host = || {
-        let gate = CallGate::new(clock.clone(), 10, process.clone());
+        let gate = Gate::new(clock.clone(), 10, process.clone());
         GatedTarget::new(Arc::new(gate), target.clone())
     };
     let hosts = [host(), host(), host()];

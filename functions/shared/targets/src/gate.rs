@@ -1,8 +1,8 @@
-//! Concurrency limit, circuit breaker and retries in front of every target.
+//! The gate in front of every target: its concurrency limit, the stop after unanswered calls, and retries.
 //!
 //! Each host and each function has one gate per process; all job types that call it share the gate. All gates of a
-//! process share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the circuit is open (see
-//! [`UNANSWERED_MAX`]), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
+//! process share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the gate is shut (after
+//! [`UNANSWERED_MAX`] unanswered calls), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
 //! gate waits and repeats the call itself, so that the batch does not go back to the queue for a delay of a second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::circuit::{Admitted, Blocked, Circuit};
-pub use crate::circuit::{OPEN_FOR, RETRY_AFTER_MAX, UNANSWERED_MAX};
+use crate::gate_state::{Admitted, Blocked, GateState};
+pub use crate::gate_state::{RETRY_AFTER_MAX, SHUT_FOR, UNANSWERED_MAX};
 
 /// The longest total time that one call waits for the target's `Retry-After`.
 pub const RETRY_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -36,18 +36,18 @@ impl Default for ProcessPermits {
 }
 
 /// The gate in front of a host or a function.
-pub struct CallGate {
+pub struct Gate {
     clock: Arc<dyn Clock>,
     target_permits: Semaphore,
     process: ProcessPermits,
-    circuit: Mutex<Circuit>,
+    state: Mutex<GateState>,
 }
 
-impl CallGate {
+impl Gate {
     /// A gate that admits at most `concurrency` calls at a time, as far as the process has permits left.
     pub fn new(clock: Arc<dyn Clock>, concurrency: usize, process: ProcessPermits) -> Self {
         let target_permits = Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS));
-        Self { clock, target_permits, process, circuit: Mutex::default() }
+        Self { clock, target_permits, process, state: Mutex::default() }
     }
 
     /// Number of further calls the gate's own limit would admit now.
@@ -55,41 +55,41 @@ impl CallGate {
         self.target_permits.available_permits()
     }
 
-    fn circuit(&self) -> MutexGuard<'_, Circuit> {
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a permit, unless calls are blocked. Checks the circuit before the wait, because the wait can be long
+    /// Waits for a permit, unless calls are blocked. Checks the state before the wait, because the wait can be long
     /// and pointless, and again after it.
     async fn permit(&self) -> Result<CallPermit<'_>, Blocked> {
-        let blocked = self.circuit().blocked(self.clock.now());
+        let blocked = self.state().blocked(self.clock.now());
         blocked.map_or(Ok(()), Err)?;
         // Take the permit of the process last: a call that waits for its own host must not block calls to other hosts.
         let permits = [self.target_permits.acquire().await.ok(), self.process.0.acquire().await.ok()];
-        let admitted = self.circuit().admit(self.clock.now())?;
+        let admitted = self.state().admit(self.clock.now())?;
         Ok(CallPermit { gate: self, is_probe: admitted == Admitted::Probe, _permits: permits })
     }
 }
 
 /// The permit of a call in flight.
 struct CallPermit<'a> {
-    gate: &'a CallGate,
-    /// Whether the circuit waits for the result of this call.
+    gate: &'a Gate,
+    /// Whether the gate waits for the result of this call.
     is_probe: bool,
     _permits: [Option<SemaphorePermit<'a>>; 2],
 }
 
 impl CallPermit<'_> {
-    /// Reports the result of the call to the circuit. Returns the delay that the target asked for, if any.
+    /// Reports the result of the call. Returns the delay that the target asked for, if any.
     fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
         self.is_probe = false;
-        let (mut circuit, now) = (self.gate.circuit(), self.gate.clock.now());
+        let (mut state, now) = (self.gate.state(), self.gate.clock.now());
         match result {
-            Err(TargetError::Unreachable { .. }) => circuit.not_answered(now),
-            _ => circuit.answered(),
+            Err(TargetError::Unreachable { .. }) => state.not_answered(now),
+            _ => state.answered(),
         }
         match result {
-            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(circuit.back_off(now, *wait)),
+            Err(TargetError::Busy { retry_after: Some(wait), .. }) => Some(state.back_off(now, *wait)),
             _ => None,
         }
     }
@@ -99,18 +99,18 @@ impl Drop for CallPermit<'_> {
     /// A probe that is dropped without a result was cancelled by its caller.
     fn drop(&mut self) {
         if self.is_probe {
-            self.gate.circuit().probe_abandoned();
+            self.gate.state().probe_abandoned();
         }
     }
 }
 
 pub struct GatedTarget {
-    gate: Arc<CallGate>,
+    gate: Arc<Gate>,
     target: Arc<dyn Target>,
 }
 
 impl GatedTarget {
-    pub const fn new(gate: Arc<CallGate>, target: Arc<dyn Target>) -> Self {
+    pub const fn new(gate: Arc<Gate>, target: Arc<dyn Target>) -> Self {
         Self { gate, target }
     }
 }
@@ -121,8 +121,8 @@ impl Target for GatedTarget {
         let (mut tries, mut waited) = (0, Duration::ZERO);
         loop {
             let (error, wait) = match self.gate.permit().await {
-                Err(Blocked::CircuitOpen) => {
-                    let detail = "several calls in a row had no answer, so no call is sent (circuit open)";
+                Err(Blocked::Shut) => {
+                    let detail = "several calls in a row had no answer, so no call is sent for a while";
                     return Err(TargetError::no_answer(detail));
                 }
                 Err(Blocked::RetryAfter(wait)) => {
