@@ -1,6 +1,7 @@
 //! The functions: binaries, processor, traces and logs.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use serde_json::json;
 
@@ -47,6 +48,26 @@ fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retentio
         let log = properties(&template, target(&properties_of["LoggingConfig"]["LogGroup"]));
         assert_eq!(log["RetentionInDays"], json!({ "Ref": "LogRetentionDays" }), "{package}");
         assert_eq!(log["LogGroupName"], json!({ "Fn::Sub": format!("/aws/lambda/${{AWS::StackName}}-{package}") }));
+    }
+}
+
+/// Cargo would not run them.
+#[test]
+fn a_library_that_is_not_tested_has_no_tests() {
+    for function in template().functions().unwrap() {
+        let folder = workspace().join(folder_of(&function.package));
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let is_tested = !manifest.split("\n[").any(|part| part.starts_with("lib]") && part.contains("test = false"));
+        let mut paths = vec![folder.join("src")];
+        while let Some(path) = paths.pop().filter(|_| !is_tested) {
+            if path.is_dir() {
+                paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let has_tests = ["#[test]", "#[tokio::test", "proptest!"].iter().any(|test| text.contains(test));
+            assert!(!has_tests, "{} has tests, and its Cargo.toml `test = false`", path.display());
+        }
     }
 }
 
