@@ -4,10 +4,9 @@ use serde::Serialize;
 
 use super::limits::{NETWORK_BYTES, PROCESSOR, TABLE_WRITES};
 
-/// The most tallies of a job, `TALLIES_MAX` of `split-job`.
-pub const TALLIES_MAX: u64 = 65_536;
+pub const TALLIES_MAX: u64 = split_job::split::TALLIES_MAX as u64;
 
-pub const CHUNKS_PER_TALLY: u64 = 64;
+pub const CHUNKS_PER_TALLY: u64 = rowmill_core::model::tally::CHUNKS_PER_TALLY as u64;
 
 /// How many times as many chunks as run at once are sent ahead.
 const AHEAD: u64 = 2;

@@ -25,10 +25,10 @@ const JOB: Usage = Usage {
 };
 
 /// For each tally: its row, its count in the job row, its fold, its chunk index.
-const TALLY: Usage = Usage { dynamodb_requests: 3, write_halves: 6, s3_writes: 1, ..Usage::NONE };
+const TALLY: Usage = Usage { s3_writes: 1, ..Usage::of_row_writes(3) };
 
 /// For each commit: the chunks of a tally that one invocation has.
-const COMMIT: Usage = Usage { dynamodb_requests: 1, write_halves: 2, ..Usage::NONE };
+const COMMIT: Usage = Usage::of_row_writes(1);
 
 /// For each read of chunks.
 const READ: Usage = Usage { s3_reads: 1, ..Usage::NONE };

@@ -178,7 +178,7 @@ impl Intercept for Meter {
             // A write whose condition fails is charged by the size of the stored item, but its response has no capacity.
             // Rows written on condition take one unit, except for job rows with much metadata.
             Some(Err(error)) if error.as_operation_error().is_some_and(is_failed_condition) => {
-                add_units(&WRITE_HALVES, 1.0);
+                WRITE_HALVES.fetch_add(Usage::of_row_writes(1).write_halves, Ordering::Relaxed);
             }
             _ => {}
         }
