@@ -13,8 +13,9 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
+use rowmill_api::cost::Capacity;
 use rowmill_aws::sdk::clients::Clients;
-use rowmill_aws::sdk::meter::{self, Capacity, Requests};
+use rowmill_aws::sdk::meter::{self, Requests};
 
 /// Answers each first request with an error, and then as the request asks.
 #[derive(Debug, Default)]

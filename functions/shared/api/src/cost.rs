@@ -58,6 +58,11 @@ impl Usage {
         Self { sqs_requests: self.sqs_requests + requests, ..self }
     }
 
+    /// Its capacity of DynamoDB.
+    pub fn capacity(&self) -> Capacity {
+        Capacity { read: units(self.read_halves), write: units(self.write_halves) }
+    }
+
     /// Whether it is none.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
@@ -103,6 +108,16 @@ impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
+}
+
+/// Capacity that DynamoDB charged, in request units. Half units are exact.
+#[derive(Clone, Copy, Default, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capacity {
+    /// Read units.
+    pub read: f64,
+    /// Write units.
+    pub write: f64,
 }
 
 /// List prices of AWS in one region, in picodollars (10⁻¹² dollars), without free tier and discounts. All of them are
@@ -227,14 +242,14 @@ pub struct JobCost {
 impl JobCost {
     /// The cost of this usage, by the list prices of us-east-1.
     pub fn of(usage: &Usage) -> Self {
-        let prices = PriceList::US_EAST_1;
+        let (prices, capacity) = (PriceList::US_EAST_1, usage.capacity());
         Self {
             usd: dollars(prices.price(usage).sum()),
             requests: [usage.dynamodb_requests, usage.s3_reads, usage.s3_writes, usage.sqs_requests]
                 .into_iter()
                 .fold(0, u64::saturating_add),
-            read_units: units(usage.read_halves),
-            write_units: units(usage.write_halves),
+            read_units: capacity.read,
+            write_units: capacity.write,
             s3_reads: usage.s3_reads,
             s3_writes: usage.s3_writes,
             sqs_requests: usage.sqs_requests,

@@ -143,7 +143,8 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::super::invocations::Capacity;
+    use rowmill_api::cost::Capacity;
+
     use super::*;
 
     fn invocation(function: &str, s3: u64, sqs: u64) -> Invocation {

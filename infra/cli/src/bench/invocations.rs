@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rowmill_api::cost::Capacity;
 use serde::Deserialize;
 
 /// The message of these lines.
@@ -35,17 +36,6 @@ pub struct Invocation {
     /// Peak memory of its process, if the operating system provides it.
     #[serde(default, rename = "process.peak_rss_bytes")]
     pub peak_rss_bytes: Option<u64>,
-}
-
-/// DynamoDB capacity units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub struct Capacity {
-    /// Read request units.
-    #[serde(default)]
-    pub read: f64,
-    /// Write request units.
-    #[serde(default)]
-    pub write: f64,
 }
 
 /// Parses a log line. `None` for any other line, JSON or not.

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
+use rowmill_api::cost::Capacity;
 use serde::Serialize;
 
 use crate::observe::metrics;
 use crate::observe::telemetry;
 use crate::observe::trace::{self, TraceId};
-use crate::sdk::meter::{self, Capacity, Requests};
+use crate::sdk::meter::{self, Requests};
 use crate::sdk::usage_shares;
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint}
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
-use rowmill_api::cost::Usage;
+use rowmill_api::cost::{Capacity, Usage};
 use serde::Serialize;
 
 /// A service of AWS that the functions use.
@@ -42,15 +42,6 @@ pub struct Requests {
     pub eventbridge: u64,
     pub s3: u64,
     pub sqs: u64,
-}
-
-/// Capacity that DynamoDB charged, in units.
-#[derive(Clone, Copy, Default, PartialEq, Debug, Serialize)]
-pub struct Capacity {
-    /// Read units.
-    pub read: f64,
-    /// Write units.
-    pub write: f64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
@@ -93,8 +84,6 @@ pub fn take() -> Used {
     let now = (counted(), EVENTBRIDGE.load(Ordering::Relaxed), S3.load(Ordering::Relaxed));
     let before = std::mem::replace(&mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner), now);
     let used = now.0.without(before.0);
-    #[expect(clippy::cast_precision_loss, reason = "an invocation does not use 2^53 units")]
-    let units = |halves: u64| halves as f64 / 2.0;
     Used {
         requests: Requests {
             dynamodb: used.dynamodb_requests,
@@ -103,7 +92,7 @@ pub fn take() -> Used {
             sqs: used.sqs_requests,
         },
         s3_writes: used.s3_writes,
-        capacity: Capacity { read: units(used.read_halves), write: units(used.write_halves) },
+        capacity: used.capacity(),
     }
 }
 
