@@ -2,8 +2,10 @@
 //! the functions behind the queues, of `redrive-job` and of `sweep` can crash ([`Faults`]).
 
 mod delivery;
+mod doubles;
 mod views;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,16 +21,12 @@ use job_status::items::ItemPages;
 use job_status::results::JobResults;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
-use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
-    InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
-};
+use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::lanes::JobTypeLimits;
-use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, JobStore, RecordStore};
 use rowmill_core::progress::update::update_job;
@@ -38,27 +36,19 @@ use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 
+pub use doubles::Doubles;
+
 use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::{Limits, Ports, UseCases};
 
-/// The whole pipeline.
+/// The whole pipeline over [`Doubles`].
 pub struct World {
-    pub jobs: Arc<InMemoryJobStore>,
-    pub breakers: Arc<InMemoryBreakers>,
-    pub objects: Arc<InMemoryObjects>,
-    pub records: Arc<InMemoryRecordStore>,
-    /// The jobs queue.
-    pub splits: Arc<InMemoryQueue<SplitMessage>>,
-    /// The items queue.
-    pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
-    pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
-    pub lanes: Arc<InMemoryQueue<ChunkMessage>>,
-    pub lane_deliveries: Arc<InMemoryDeliveries>,
-    pub completions: Arc<InMemoryQueue<CompletionMessage>>,
-    pub clock: Arc<ManualClock>,
+    doubles: Doubles,
     pub faults: Arc<Faults>,
     pub limits: Limits,
     pub uploads: Uploads,
+    /// Like `uploads`, but it can crash.
+    pub mortal_uploads: Uploads,
     pub creator: Creator,
     /// Like `creator`, but it can crash.
     pub mortal_creator: Arc<Creator>,
@@ -76,6 +66,14 @@ pub struct World {
     pub redriver: Redriver,
     pub dead_letters: DeadLetters,
     pub sweeper: Sweeper,
+}
+
+impl Deref for World {
+    type Target = Doubles;
+
+    fn deref(&self) -> &Doubles {
+        &self.doubles
+    }
 }
 
 impl World {
@@ -99,55 +97,19 @@ impl World {
         type_limits: JobTypeLimits,
         job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>,
     ) -> Self {
-        let jobs = Arc::new(InMemoryJobStore::default());
-        let breakers = Arc::new(InMemoryBreakers::default());
-        let objects = Arc::new(InMemoryObjects::default());
-        let records = Arc::new(InMemoryRecordStore::default());
-        let splits = Arc::new(InMemoryQueue::default());
-        let chunks = Arc::new(InMemoryQueue::default());
-        let isolated = Arc::new(InMemoryQueue::default());
-        let lanes = Arc::new(InMemoryQueue::default());
-        let lane_deliveries = Arc::new(InMemoryDeliveries::default());
-        let completions = Arc::new(InMemoryQueue::default());
-        let clock = Arc::new(ManualClock::default());
-        let faults = Arc::new(Faults::default());
-        let reliable = Ports {
-            jobs: jobs.clone(),
-            uploads: Arc::new(InMemoryUploadStore::default()),
-            breakers: breakers.clone(),
-            outstanding: Arc::new(InMemoryQuotas::default()),
-            records: records.clone(),
-            objects: objects.clone(),
-            multipart: objects.clone(),
-            transfers: objects.clone(),
-            splits: splits.clone(),
-            chunks: chunks.clone(),
-            isolated: isolated.clone(),
-            lanes: lanes.clone(),
-            lane_deliveries: lane_deliveries.clone(),
-            completions: completions.clone(),
-            batches: Arc::new(InlineBatchRunner),
-            clock: clock.clone(),
-            entropy: Arc::new(CountingEntropy::default()),
+        let (doubles, faults) = (Doubles::default(), Arc::new(Faults::default()));
+        let Doubles { records, clock, .. } = &doubles;
+        let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(clock));
+        let api = UseCases { ports: doubles.ports(), limits, job_types, type_limits };
+        let functions = UseCases { ports: doubles.crashing(&faults), ..api.clone() };
+        let uploading = Ports {
+            uploads: CrashingPort::new(doubles.upload_rows.clone(), &faults),
+            outstanding: CrashingPort::new(doubles.quotas.clone(), &faults),
+            ..functions.ports.clone()
         };
-        let crashing_objects = CrashingPort::new(objects.clone(), &faults);
-        let crashing = Ports {
-            jobs: CrashingPort::new(jobs.clone(), &faults),
-            breakers: CrashingPort::new(breakers.clone(), &faults),
-            objects: crashing_objects.clone(),
-            multipart: crashing_objects,
-            splits: CrashingPort::new(splits.clone(), &faults),
-            chunks: CrashingPort::new(chunks.clone(), &faults),
-            isolated: CrashingPort::new(isolated.clone(), &faults),
-            lanes: CrashingPort::new(lanes.clone(), &faults),
-            completions: CrashingPort::new(completions.clone(), &faults),
-            ..reliable.clone()
-        };
-        let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(&clock));
-        let api = UseCases { ports: reliable, limits, job_types, type_limits };
-        let functions = UseCases { ports: crashing, ..api.clone() };
         Self {
             uploads: api.uploads(),
+            mortal_uploads: UseCases { ports: uploading, ..functions.clone() }.uploads(),
             creator: api.creator(),
             mortal_creator: Arc::new(functions.creator()),
             status: api.status(),
@@ -163,17 +125,7 @@ impl World {
             dead_letters: functions.dead_letters(),
             sweeper: functions.sweeper(),
             limits,
-            jobs,
-            breakers,
-            objects,
-            records,
-            splits,
-            chunks,
-            isolated,
-            lanes,
-            lane_deliveries,
-            completions,
-            clock,
+            doubles,
             faults,
         }
     }

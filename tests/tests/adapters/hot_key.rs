@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acceptance::use_cases::{Limits, Ports, UseCases};
+use acceptance::world::Doubles;
 use async_trait::async_trait;
 use futures::future::{join, join_all};
 use jiff::Timestamp;
@@ -14,14 +15,10 @@ use process_items::handler;
 use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_aws::sdk::patience;
 use rowmill_aws::{Batch, Delivery};
-use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner,
-};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::lanes::JobTypeLimits;
-use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Clock, Queue, Tallies};
 use rowmill_core::text::ChunkLimits;
@@ -65,9 +62,8 @@ struct World {
     store: Arc<DynamoDbJobStore>,
     clock: Arc<VirtualClock>,
     functions: UseCases,
-    splits: Arc<InMemoryQueue<SplitMessage>>,
-    chunks: Arc<InMemoryQueue<ChunkMessage>>,
-    completions: Arc<InMemoryQueue<CompletionMessage>>,
+    /// The ports besides the store and the clock.
+    doubles: Doubles,
     /// Messages that wait, with how often they were delivered before.
     waiting: Mutex<VecDeque<(ChunkMessage, u32)>>,
     most_deliveries: Mutex<u32>,
@@ -80,28 +76,8 @@ async fn world(chunks_per_invocation: usize) -> World {
     let (jobs, admission) = create_job_tables(&client, 0).await;
     let store = Arc::new(DynamoDbJobStore::new(client, jobs, Some(admission)));
     let clock = Arc::new(VirtualClock(Instant::now()));
-    let objects = Arc::new(InMemoryObjects::default());
-    let (splits, chunks) = (Arc::new(InMemoryQueue::default()), Arc::new(InMemoryQueue::default()));
-    let completions = Arc::new(InMemoryQueue::default());
-    let ports = Ports {
-        jobs: store.clone(),
-        uploads: Arc::new(InMemoryUploadStore::default()),
-        breakers: Arc::new(InMemoryBreakers::default()),
-        outstanding: Arc::new(InMemoryQuotas::default()),
-        records: Arc::new(InMemoryRecordStore::default()),
-        objects: objects.clone(),
-        multipart: objects.clone(),
-        transfers: objects,
-        splits: splits.clone(),
-        chunks: chunks.clone(),
-        isolated: Arc::new(InMemoryQueue::default()),
-        lanes: Arc::new(InMemoryQueue::default()),
-        lane_deliveries: Arc::new(InMemoryDeliveries::default()),
-        completions: completions.clone(),
-        batches: Arc::new(InlineBatchRunner),
-        clock: clock.clone(),
-        entropy: Arc::new(CountingEntropy::default()),
-    };
+    let doubles = Doubles::default();
+    let ports = Ports { jobs: store.clone(), clock: clock.clone(), ..doubles.ports() };
     let limits = Limits {
         chunks: ChunkLimits { max_items: 2, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
         ..Limits::default()
@@ -113,9 +89,7 @@ async fn world(chunks_per_invocation: usize) -> World {
         store,
         clock,
         functions,
-        splits,
-        chunks,
-        completions,
+        doubles,
         waiting: Mutex::default(),
         most_deliveries: Mutex::default(),
         chunks_per_invocation,
@@ -138,7 +112,7 @@ impl World {
         let begun = Instant::now();
         let split = async {
             let splitter = self.functions.splitter();
-            for message in self.splits.take() {
+            for message in self.doubles.splits.take() {
                 let deadline = self.clock.now() + Duration::from_secs(280);
                 let wall = Timestamp::now() + Duration::from_secs(280);
                 patience::until(wall, splitter.split(&message, deadline)).await.unwrap();
@@ -150,7 +124,7 @@ impl World {
 
     async fn work(&self) {
         let processor = self.functions.processor();
-        while self.completions.backlog().await.unwrap() == 0 && self.clock.0.elapsed() < LONGEST {
+        while self.doubles.completions.backlog().await.unwrap() == 0 && self.clock.0.elapsed() < LONGEST {
             let batch = self.receive();
             if batch.is_empty() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -176,7 +150,7 @@ impl World {
 
     fn receive(&self) -> Vec<(ChunkMessage, u32)> {
         let mut waiting = self.waiting.lock().unwrap();
-        waiting.extend(self.chunks.take().into_iter().map(|message| (message, 0)));
+        waiting.extend(self.doubles.chunks.take().into_iter().map(|message| (message, 0)));
         let many = waiting.len().min(self.chunks_per_invocation);
         waiting.drain(..many).collect()
     }

@@ -1,63 +1,40 @@
 //! Uploads that are not complete: what is stored of them, links to send the rest, and aborts that meet crashes and completions.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::faults::{CrashingPort, Death, Faults};
+use acceptance::faults::Death;
+use acceptance::use_cases::Limits;
+use acceptance::world::World;
 use bytes::Bytes;
 use rowmill_api::request::{AnnounceRequest, SignPartsRequest};
 use rowmill_api::upload::{PartRange, UploadStatus, UploadView};
-use rowmill_core::in_memory::{CountingEntropy, InMemoryObjects, InMemoryQuotas, InMemoryUploadStore, ManualClock};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits};
 use rowmill_core::model::upload::UploadState;
-use rowmill_core::ports::{Clock, MultipartObjects, Objects, OutstandingUploads, PortError, UploadStore};
-use upload::upload::{UploadError, UploadLimits, Uploads};
+use rowmill_core::ports::{Clock, MultipartObjects, Objects, PortError, UploadStore};
+use upload::upload::{UploadError, UploadLimits};
 
-/// The bucket, the rows and the quotas, and the use case over them: in a process that may crash, and in one that does not.
-struct Bench {
-    objects: Arc<InMemoryObjects>,
-    rows: Arc<InMemoryUploadStore>,
-    quotas: Arc<InMemoryQuotas>,
-    clock: Arc<ManualClock>,
-    faults: Arc<Faults>,
-    uploads: Uploads,
-    crashing: Uploads,
-}
+/// A world in which files of more than 10 bytes are sent in parts of 10.
+struct Bench(World);
 
-/// Files of more than 10 bytes are sent in parts of 10.
 const LIMITS: OutstandingLimits = OutstandingLimits { uploads: 2, bytes: 100 };
+
+impl Deref for Bench {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.0
+    }
+}
 
 impl Bench {
     fn new() -> Self {
-        let (objects, rows) = (Arc::new(InMemoryObjects::default()), Arc::new(InMemoryUploadStore::default()));
-        let (quotas, clock) = (Arc::new(InMemoryQuotas::default()), Arc::new(ManualClock::default()));
-        let (faults, entropy) = (Arc::new(Faults::default()), Arc::new(CountingEntropy::default()));
-        let limits =
+        let uploads =
             UploadLimits { single_put_max_bytes: 10, part_bytes: 10, outstanding: LIMITS, ..UploadLimits::default() };
-        let uploads = Uploads {
-            uploads: rows.clone(),
-            objects: objects.clone(),
-            transfers: objects.clone(),
-            multipart: objects.clone(),
-            outstanding: quotas.clone(),
-            clock: clock.clone(),
-            entropy,
-            limits,
-        };
-        let crashing_objects = CrashingPort::new(objects.clone(), &faults);
-        let crashing = Uploads {
-            uploads: CrashingPort::new(rows.clone(), &faults) as Arc<dyn UploadStore>,
-            objects: crashing_objects.clone(),
-            multipart: crashing_objects,
-            outstanding: CrashingPort::new(quotas.clone(), &faults) as Arc<dyn OutstandingUploads>,
-            transfers: objects.clone(),
-            clock: clock.clone(),
-            entropy: uploads.entropy.clone(),
-            limits,
-        };
-        Self { objects, rows, quotas, clock, faults, uploads, crashing }
+        Self(World::new(Limits { uploads, ..Limits::default() }))
     }
 
     async fn announce(&self, size: u64) -> UploadView {
@@ -67,7 +44,7 @@ impl Bench {
     }
 
     async fn multipart(&self, file: FileGuid) -> String {
-        let upload = self.rows.upload(file, self.clock.now()).await.unwrap();
+        let upload = self.upload_rows.upload(file, self.clock.now()).await.unwrap();
         let UploadState::Pending { multipart: Some(multipart) } = upload.state else { panic!("{upload:?}") };
         multipart.id
     }
@@ -90,7 +67,7 @@ impl Bench {
     /// Checks that nothing is left of an upload.
     async fn is_gone(&self, file: FileGuid, multipart: &str) {
         assert!(!self.is_outstanding(file), "its bytes are given back");
-        let row = self.rows.upload(file, self.clock.now()).await;
+        let row = self.upload_rows.upload(file, self.clock.now()).await;
         assert!(matches!(row, Err(PortError::NotFound)), "{row:?}");
         let parts = self.objects.parts(&keys::upload(file), multipart).await;
         assert!(matches!(parts, Err(PortError::NotFound)), "{parts:?}");
@@ -189,7 +166,7 @@ async fn a_death_at_any_call_of_an_abort_leaves_what_a_repeated_abort_removes() 
                     _ => "none".to_owned(),
                 };
                 bench.faults.plan(call, death);
-                let died = bench.crashing.abort(&owner(), file).await.is_err();
+                let died = bench.mortal_uploads.abort(&owner(), file).await.is_err();
                 if bench.faults.is_pending() {
                     assert!(call > 3, "an abort has more calls");
                     break;
@@ -223,8 +200,8 @@ async fn an_abort_that_meets_a_completion_leaves_a_ready_upload_or_none() {
                 }
             });
             let frozen = match abort_is_frozen {
-                true => bench.crashing.abort(&owner(), file).await.err(),
-                false => bench.crashing.complete(&owner(), file).await.err(),
+                true => bench.mortal_uploads.abort(&owner(), file).await.err(),
+                false => bench.mortal_uploads.complete(&owner(), file).await.err(),
             };
             bench.faults.thaw();
             // Both ends are told as they are: what an abort deleted is not called incomplete.
