@@ -1,12 +1,12 @@
 use std::collections::HashMap;
+use std::ops::Deref;
 
-use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::records::{Dataset, RecordPage, RecordVersion, Upsert, Upserted};
-use rowmill_core::ports::{PortError, PortResult, RecordStore};
+use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
+use rowmill_core::ports::{PortError, RecordStore};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -26,29 +26,11 @@ impl<'a> Viewed<'a> {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl RecordStore for Viewed<'_> {
-    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
-        self.store.open(name, if_new).await
-    }
+impl Deref for Viewed<'_> {
+    type Target = DynamoDbRecordStore;
 
-    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
-        self.store.opened(name).await
-    }
-
-    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
-        self.store.upsert(dataset, upserts).await
-    }
-
-    async fn page(
-        &self,
-        dataset: &Dataset,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<RecordPage> {
-        self.store.page(dataset, partition, after, limit).await
+    fn deref(&self) -> &DynamoDbRecordStore {
+        &self.store
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
 };
@@ -104,11 +104,11 @@ struct Heard {
     bus: EventBridgeEvents,
 }
 
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl Events for Heard {
-    async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>> {
-        self.bus.publish(events).await
+impl Deref for Heard {
+    type Target = EventBridgeEvents;
+
+    fn deref(&self) -> &EventBridgeEvents {
+        &self.bus
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rows of the admission table that bound what a caller may ask for.
 
-use async_trait::async_trait;
+use std::ops::Deref;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_api::blocks::{AT, Principal, REASON, scope};
 use rowmill_aws::adapters::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
@@ -10,8 +11,7 @@ use rowmill_core::model::ids::{FileGuid, Owner, RunId};
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted};
 use rowmill_core::ports::{
-    Block, Blocks, BreakerMoved, Breakers, Counted, OutstandingError, OutstandingUploads, PortError, RequestCounts,
-    RequestToCount,
+    Block, BreakerMoved, Breakers, Counted, OutstandingError, OutstandingUploads, RequestCounts, RequestToCount,
 };
 use uuid::Uuid;
 
@@ -25,11 +25,11 @@ struct Operated<'a> {
     table: String,
 }
 
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl Blocks for Operated<'_> {
-    async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError> {
-        self.quotas.block(principal).await
+impl Deref for Operated<'_> {
+    type Target = DynamoDbQuotas;
+
+    fn deref(&self) -> &DynamoDbQuotas {
+        &self.quotas
     }
 }
 

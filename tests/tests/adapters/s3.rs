@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::Deref;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use aws_config::SdkConfig;
 use bytes::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -10,9 +9,7 @@ use hyper_util::server::conn::auto::Builder;
 use rowmill_aws::adapters::s3::S3Objects;
 use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::contract::{self, Client, Outsider};
-use rowmill_core::ports::{
-    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PresignedRequest, UploadedPart,
-};
+use rowmill_core::ports::{DirectTransfers, Objects, PortError, PresignedRequest};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
@@ -54,83 +51,11 @@ impl Server {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl Objects for Server {
-    async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
-        self.objects.head(key).await
-    }
+impl Deref for Server {
+    type Target = S3Objects;
 
-    async fn read_range(&self, key: &str, etag: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        self.objects.read_range(key, etag, range).await
-    }
-
-    async fn read(&self, key: &str) -> Result<Bytes, PortError> {
-        self.objects.read(key).await
-    }
-
-    async fn put(&self, key: &str, of: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> Result<String, PortError> {
-        self.objects.put(key, of, bytes, sha256).await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl DirectTransfers for Server {
-    async fn presign_put(
-        &self,
-        key: &str,
-        content_type: &str,
-        size: u64,
-        sha256: Option<[u8; 32]>,
-        expires_in: Duration,
-    ) -> Result<PresignedRequest, PortError> {
-        self.objects.presign_put(key, content_type, size, sha256, expires_in).await
-    }
-
-    async fn presign_get(
-        &self,
-        key: &str,
-        content_type: &str,
-        file_name: &str,
-        expires_in: Duration,
-    ) -> Result<PresignedRequest, PortError> {
-        self.objects.presign_get(key, content_type, file_name, expires_in).await
-    }
-
-    async fn presign_part(
-        &self,
-        key: &str,
-        multipart: &str,
-        part: u32,
-        size: u64,
-        expires_in: Duration,
-    ) -> Result<PresignedRequest, PortError> {
-        self.objects.presign_part(key, multipart, part, size, expires_in).await
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl MultipartObjects for Server {
-    async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError> {
-        self.objects.begin_multipart(key, content_type).await
-    }
-
-    async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError> {
-        self.objects.put_part(key, multipart, number, bytes).await
-    }
-
-    async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError> {
-        self.objects.parts(key, multipart).await
-    }
-
-    async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError> {
-        self.objects.complete_multipart(key, multipart, parts).await
-    }
-
-    async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError> {
-        self.objects.abort_multipart(key, multipart).await
+    fn deref(&self) -> &S3Objects {
+        &self.objects
     }
 }
 

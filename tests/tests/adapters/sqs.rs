@@ -1,8 +1,8 @@
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
 };
@@ -117,15 +117,11 @@ struct Received {
     queue: SqsQueue<ChunkMessage>,
 }
 
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl Queue<ChunkMessage> for Received {
-    async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {
-        self.queue.send(messages).await
-    }
+impl Deref for Received {
+    type Target = SqsQueue<ChunkMessage>;
 
-    async fn backlog(&self) -> Result<u64, PortError> {
-        self.queue.backlog().await
+    fn deref(&self) -> &SqsQueue<ChunkMessage> {
+        &self.queue
     }
 }
 

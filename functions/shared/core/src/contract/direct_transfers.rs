@@ -1,5 +1,6 @@
 //! The contract of [`DirectTransfers`].
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use crate::ports::{
 };
 
 /// A client that sends presigned requests.
-pub trait Client: DirectTransfers + MultipartObjects + Objects {
+pub trait Client: Deref<Target: DirectTransfers + MultipartObjects + Objects> {
     /// Sends a request with a body. Returns whether it was accepted.
     fn send(&self, request: &PresignedRequest, body: Bytes) -> impl Future<Output = bool>;
 

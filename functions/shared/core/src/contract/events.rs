@@ -1,6 +1,7 @@
 //! The contract of [`Events`].
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use crate::model::job_event::{EventItems, JobEvent, SCHEMA_VERSION};
 use crate::ports::Events;
 
 /// A bus whose events a test can take.
-pub trait Listener: Events {
+pub trait Listener: Deref<Target: Events> {
     /// Takes the events published since the last call: the detail type of each and its detail as JSON.
     fn heard(&self) -> impl Future<Output = Vec<(String, Value)>>;
 }

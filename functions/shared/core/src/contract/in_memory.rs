@@ -1,6 +1,7 @@
 //! Runs the contract suites against the in-memory adapters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -15,20 +16,20 @@ use crate::model::records::Dataset;
 use crate::ports::{Block, Objects, PresignedRequest};
 use rowmill_api::blocks::Principal;
 
-impl Records for InMemoryRecordStore {
+impl Records for Arc<InMemoryRecordStore> {
     async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {
         let record = self.dataset(&dataset.name).into_iter().find(|record| record.key == key)?;
         Some((record.version.to_string(), record.fields))
     }
 }
 
-impl Receiver for InMemoryQueue<ChunkMessage> {
+impl Receiver for Arc<InMemoryQueue<ChunkMessage>> {
     async fn take(&self) -> Vec<ChunkMessage> {
-        Self::take(self)
+        InMemoryQueue::take(self)
     }
 }
 
-impl Client for InMemoryObjects {
+impl Client for Arc<InMemoryObjects> {
     async fn send(&self, request: &PresignedRequest, body: Bytes) -> bool {
         let place = request.url.strip_prefix("memory:").expect("a request of this store");
         let Some((_, part)) = place.split_once('?') else {
@@ -46,73 +47,44 @@ impl Client for InMemoryObjects {
     }
 }
 
-impl Listener for InMemoryEvents {
+impl Listener for Arc<InMemoryEvents> {
     async fn heard(&self) -> Vec<(String, Value)> {
         let detail = |event| serde_json::to_value(event).expect("an event is JSON");
-        self.take().iter().map(|event| (event.detail_type().to_owned(), detail(event))).collect()
+        InMemoryEvents::take(self).iter().map(|event| (event.detail_type().to_owned(), detail(event))).collect()
     }
 }
 
-impl Outsider for InMemoryObjects {
+impl Outsider for Arc<InMemoryObjects> {
     async fn store(&self, key: &str, content_type: &str, metadata: BTreeMap<String, String>, bytes: Bytes) {
-        Self::store(self, key, content_type, metadata, bytes);
+        InMemoryObjects::store(self, key, content_type, metadata, bytes);
     }
 }
 
-impl Operator for InMemoryQuotas {
+impl Operator for Arc<InMemoryQuotas> {
     async fn set_block(&self, principal: &Principal, block: Option<Block>) {
-        Self::set_block(self, principal.clone(), block);
+        InMemoryQuotas::set_block(self, principal.clone(), block);
     }
 }
 
-#[tokio::test]
-async fn the_in_memory_quotas_keep_their_contracts() {
-    super::request_counts(async || InMemoryQuotas::default()).await;
-    super::blocks(async || InMemoryQuotas::default()).await;
-    super::outstanding_uploads(async || InMemoryQuotas::default()).await;
+/// A test per suite: an adapter made by `Default` keeps it.
+macro_rules! keep {
+    ($($name:ident: $($suite:ident),+ by $adapter:ty;)+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            $(super::$suite(async || <$adapter>::default()).await;)+
+        })+
+    };
 }
 
-#[tokio::test]
-async fn the_in_memory_breakers_keep_the_contract() {
-    super::breakers(async || InMemoryBreakers::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_job_store_keeps_the_contract() {
-    super::job_store(async || InMemoryJobStore::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_upload_store_keeps_the_contract() {
-    super::upload_store(async || InMemoryUploadStore::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_record_store_keeps_the_contract() {
-    super::record_store(async || InMemoryRecordStore::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_objects_keep_the_contract() {
-    super::objects(async || InMemoryObjects::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_direct_transfers_keep_the_contract() {
-    super::direct_transfers(async || InMemoryObjects::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_queue_keeps_the_contract() {
-    super::queue(async || InMemoryQueue::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_events_keep_the_contract() {
-    super::events(async || InMemoryEvents::default()).await;
-}
-
-#[tokio::test]
-async fn the_in_memory_live_connections_keep_the_contract() {
-    super::live(async || InMemoryLive::default()).await;
+keep! {
+    the_in_memory_breakers_keep_the_contract: breakers by InMemoryBreakers;
+    the_in_memory_job_store_keeps_the_contract: job_store by InMemoryJobStore;
+    the_in_memory_upload_store_keeps_the_contract: upload_store by InMemoryUploadStore;
+    the_in_memory_record_store_keeps_the_contract: record_store by Arc<InMemoryRecordStore>;
+    the_in_memory_objects_keep_the_contracts: objects, direct_transfers by Arc<InMemoryObjects>;
+    the_in_memory_queue_keeps_the_contract: queue by Arc<InMemoryQueue<ChunkMessage>>;
+    the_in_memory_events_keep_the_contract: events by Arc<InMemoryEvents>;
+    the_in_memory_live_connections_keep_the_contract: live by InMemoryLive;
+    the_in_memory_quotas_keep_the_contracts_of_uploads_and_requests: request_counts, outstanding_uploads by InMemoryQuotas;
+    the_in_memory_blocks_keep_the_contract: blocks by Arc<InMemoryQuotas>;
 }

@@ -1,6 +1,7 @@
 //! The contract of [`Objects`].
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -9,7 +10,7 @@ use super::run_checks;
 use crate::ports::{Objects, PortError};
 
 /// A bucket with an external writer.
-pub trait Outsider: Objects {
+pub trait Outsider: Deref<Target: Objects> {
     /// Stores an object with metadata.
     fn store(
         &self,
@@ -40,11 +41,11 @@ pub async fn objects<S: Outsider>(make: impl AsyncFn() -> S) {
     );
 }
 
-async fn put(store: &impl Objects, key: &str, text: &'static str) -> String {
+async fn put(store: &impl Outsider, key: &str, text: &'static str) -> String {
     store.put(key, "text/plain", Bytes::from_static(text.as_bytes()), None).await.unwrap()
 }
 
-async fn an_object_reads_back_as_it_was_stored(store: &impl Objects) {
+async fn an_object_reads_back_as_it_was_stored(store: &impl Outsider) {
     for (key, text) in [("uploads/a", "hello"), ("results/b/1/ä.jsonl", "x"), ("uploads/empty", "")] {
         let etag = put(store, key, text).await;
         let head = store.head(key).await.unwrap();
@@ -54,27 +55,27 @@ async fn an_object_reads_back_as_it_was_stored(store: &impl Objects) {
     }
 }
 
-async fn a_missing_object_is_not_found(store: &impl Objects) {
+async fn a_missing_object_is_not_found(store: &impl Outsider) {
     assert!(matches!(store.head("uploads/none").await, Err(PortError::NotFound)));
     assert!(matches!(store.read("uploads/none").await, Err(PortError::NotFound)));
     assert!(matches!(store.read_range("uploads/none", "\"e\"", 0..5).await, Err(PortError::NotFound)));
 }
 
-async fn a_range_gives_its_bytes(store: &impl Objects) {
+async fn a_range_gives_its_bytes(store: &impl Outsider) {
     let etag = put(store, "uploads/a", "0123456789").await;
     for (range, expected) in [(0..10, "0123456789"), (0..1, "0"), (3..7, "3456"), (9..10, "9"), (4..4, "")] {
         assert_eq!(store.read_range("uploads/a", &etag, range).await.unwrap(), expected);
     }
 }
 
-async fn a_range_past_the_end_gives_the_bytes_up_to_the_end(store: &impl Objects) {
+async fn a_range_past_the_end_gives_the_bytes_up_to_the_end(store: &impl Outsider) {
     let etag = put(store, "uploads/a", "0123456789").await;
     assert_eq!(store.read_range("uploads/a", &etag, 7..100).await.unwrap(), "789");
     assert_eq!(store.read_range("uploads/a", &etag, 10..20).await.unwrap(), "");
     assert_eq!(store.read_range("uploads/a", &etag, 50..60).await.unwrap(), "");
 }
 
-async fn an_object_that_was_replaced_has_changed(store: &impl Objects) {
+async fn an_object_that_was_replaced_has_changed(store: &impl Outsider) {
     let before = put(store, "uploads/a", "0123456789").await;
     let after = put(store, "uploads/a", "abcdefghij").await;
     assert_ne!(before, after);
@@ -85,13 +86,13 @@ async fn an_object_that_was_replaced_has_changed(store: &impl Objects) {
     assert_eq!(store.read_range("uploads/a", &after, 0..3).await.unwrap(), "abc");
 }
 
-async fn storing_the_same_object_again_does_not_change_it(store: &impl Objects) {
+async fn storing_the_same_object_again_does_not_change_it(store: &impl Outsider) {
     let before = put(store, "uploads/a", "same").await;
     assert_eq!(put(store, "uploads/a", "same").await, before);
     assert_eq!(store.read_range("uploads/a", &before, 0..4).await.unwrap(), "same");
 }
 
-async fn bytes_with_a_wrong_checksum_are_not_stored(store: &impl Objects) {
+async fn bytes_with_a_wrong_checksum_are_not_stored(store: &impl Outsider) {
     let bytes = Bytes::from_static(b"hello");
     let right: [u8; 32] = Sha256::digest(&bytes).into();
     assert!(store.put("uploads/a", "text/plain", bytes.clone(), Some(right)).await.is_ok());
@@ -100,7 +101,7 @@ async fn bytes_with_a_wrong_checksum_are_not_stored(store: &impl Objects) {
     assert!(matches!(store.head("uploads/b").await, Err(PortError::NotFound)));
 }
 
-async fn an_object_of_several_mebibytes_is_stored_completely(store: &impl Objects) {
+async fn an_object_of_several_mebibytes_is_stored_completely(store: &impl Outsider) {
     let bytes: Bytes = (0..3_000_000_u32).map(|n| n.to_le_bytes()[(n % 3) as usize]).collect::<Vec<u8>>().into();
     let etag = store.put("uploads/big", "text/csv", bytes.clone(), None).await.unwrap();
     assert_eq!(store.head("uploads/big").await.unwrap().size, 3_000_000);
@@ -108,7 +109,7 @@ async fn an_object_of_several_mebibytes_is_stored_completely(store: &impl Object
     assert_eq!(range, bytes[1_000_000..2_500_000]);
 }
 
-async fn an_object_has_its_media_type_and_no_notes(store: &impl Objects) {
+async fn an_object_has_its_media_type_and_no_notes(store: &impl Outsider) {
     put(store, "results/a", "x").await;
     let head = store.head("results/a").await.unwrap();
     assert_eq!((head.content_type.as_deref(), head.metadata), (Some("text/plain"), BTreeMap::new()));

@@ -1,6 +1,7 @@
 //! The contract of [`Queue`].
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 use super::run_checks;
 use crate::model::ids::{Owner, RunId};
@@ -11,7 +12,7 @@ use crate::ports::Queue;
 use crate::text::{Chunk, ChunkMode};
 
 /// A queue whose messages a test can take.
-pub trait Receiver: Queue<ChunkMessage> {
+pub trait Receiver: Deref<Target: Queue<ChunkMessage>> {
     /// Takes the messages delivered since the last call.
     fn take(&self) -> impl Future<Output = Vec<ChunkMessage>>;
 }

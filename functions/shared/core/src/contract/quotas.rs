@@ -1,5 +1,7 @@
 //! The contracts of [`RequestCounts`], [`Blocks`] and [`OutstandingUploads`].
 
+use std::ops::Deref;
+
 use futures::future::join_all;
 use rowmill_api::blocks::Principal;
 use uuid::Uuid;
@@ -28,7 +30,7 @@ pub async fn request_counts<S: RequestCounts>(make: impl AsyncFn() -> S) {
 
 /// An operator, who blocks principals.
 #[allow(async_fn_in_trait, reason = "only tests implement it")]
-pub trait Operator {
+pub trait Operator: Deref<Target: Blocks> {
     /// Blocks a principal, or lifts its block.
     async fn set_block(&self, principal: &Principal, block: Option<Block>);
 }
@@ -37,7 +39,7 @@ pub trait Operator {
 ///
 /// # Panics
 /// If the adapter breaks a promise of the port.
-pub async fn blocks<S: Blocks + Operator>(make: impl AsyncFn() -> S) {
+pub async fn blocks<S: Operator>(make: impl AsyncFn() -> S) {
     run_checks!(make, a_block_is_read_until_it_is_lifted);
 }
 
@@ -137,7 +139,7 @@ async fn a_limit_of_zero_refuses_every_request(store: &impl RequestCounts) {
     assert_eq!(store.count(&request(2, 0), limits(5, 0)).await.unwrap(), no(0, 0));
 }
 
-async fn a_block_is_read_until_it_is_lifted<S: Blocks + Operator>(store: &S) {
+async fn a_block_is_read_until_it_is_lifted(store: &impl Operator) {
     let address = Principal::of_address([192, 0, 2, 7].into());
     for principal in [owner("größe of Rome"), address] {
         assert_eq!(store.block(&principal).await.unwrap(), None);

@@ -1,5 +1,7 @@
 //! The contract of [`RecordStore`].
 
+use std::ops::Deref;
+
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -10,7 +12,7 @@ use crate::model::records::{Dataset, RecordVersion, StoredRecord, Upsert, Upsert
 use crate::ports::RecordStore;
 
 /// Reads single records, which the port does not offer.
-pub trait Records: RecordStore {
+pub trait Records: Deref<Target: RecordStore> {
     /// The stored version and the fields of the record with this key, if it exists.
     fn record(&self, dataset: &Dataset, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
 }
