@@ -20,7 +20,7 @@
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
 //! The pipeline, protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`].
-//! [`files`] makes input files. [`oracle`] counts their rows with the `csv` crate, independently of Rowmill's own reader.
+//! [`files`] makes input files. [`served`] answers requests of the SDK. [`oracle`] counts their rows with the `csv` crate, independently of Rowmill's own reader.
 //!
 //! # A failing seed
 //!
@@ -54,6 +54,7 @@ pub mod local_stack;
 pub mod mutations;
 pub mod oracle;
 pub mod progress;
+pub mod served;
 pub mod simulation;
 pub mod tenants;
 pub mod use_cases;

@@ -3,20 +3,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acceptance::served::{answer, served, target};
 use aws_sdk_dynamodb::Client;
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use aws_smithy_runtime_api::client::http::HttpConnectorFuture;
 use dynoxide::Database;
 use rowmill_aws::sdk::clients::Clients;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-
-use crate::config;
 
 /// How long a request is on its way, and so is its answer.
 const WAY: Duration = Duration::from_millis(2);
@@ -37,7 +32,7 @@ pub struct ContendedServer {
 }
 
 /// The partition keys of the tables, if they are limited.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Keys {
     /// Writes a second that each takes, if they are limited.
     writes_per_second: Option<f64>,
@@ -65,12 +60,6 @@ impl Keys {
     }
 }
 
-impl std::fmt::Debug for ContendedServer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ContendedServer").finish_non_exhaustive()
-    }
-}
-
 impl ContendedServer {
     pub fn start() -> Self {
         let database = Arc::new(Database::memory().unwrap());
@@ -79,9 +68,19 @@ impl ContendedServer {
     }
 
     pub async fn client(&self) -> Client {
-        let connector = SharedHttpConnector::new(self.clone());
-        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        Clients::new(config("http://127.0.0.1:9", http).await).dynamodb()
+        let server = self.clone();
+        let config = served(move |request| {
+            let server = server.clone();
+            HttpConnectorFuture::new(async move {
+                let operation = target(&request).split_once('.').unwrap().1;
+                let body = std::str::from_utf8(request.body().bytes().unwrap()).unwrap();
+                tokio::time::sleep(WAY).await;
+                let (status, said) = server.answer(operation, body).await;
+                tokio::time::sleep(WAY).await;
+                answer(status, &[], said).await
+            })
+        });
+        Clients::new(config.await).dynamodb()
     }
 
     /// Number of writes refused because a transaction held one of their items, by item.
@@ -215,18 +214,4 @@ fn refusal(code: &str, more: Value) -> (u16, String) {
     let mut error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "made up" });
     error.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     (400, error.to_string())
-}
-
-impl HttpConnector for ContendedServer {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let server = self.clone();
-        HttpConnectorFuture::new(async move {
-            let operation = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')).unwrap().1;
-            let body = std::str::from_utf8(request.body().bytes().unwrap()).unwrap();
-            tokio::time::sleep(WAY).await;
-            let (status, answer) = server.answer(operation, body).await;
-            tokio::time::sleep(WAY).await;
-            Ok(HttpResponse::new(status.try_into().unwrap(), SdkBody::from(answer)))
-        })
-    }
 }

@@ -3,11 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use acceptance::served::{JSON, answer, body, served};
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore, DynamoDbUploadStore};
@@ -23,26 +19,14 @@ use rowmill_core::ports::{
 };
 use serde_json::{Value, json};
 
-use crate::config;
 use crate::dynamodb::{dataset, upsert};
 
 /// A service that gives every request the same answer.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct OneAnswer {
     status: u16,
     body: String,
     requests: Arc<Mutex<Vec<Value>>>,
-}
-
-impl HttpConnector for OneAnswer {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let read = serde_json::from_slice(request.body().bytes().unwrap_or_default());
-        self.requests.lock().unwrap().push(read.unwrap_or_default());
-        let body = if request.method() == "HEAD" { SdkBody::empty() } else { SdkBody::from(self.body.clone()) };
-        let mut response = HttpResponse::new(self.status.try_into().unwrap(), body);
-        response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
-        HttpConnectorFuture::ready(Ok(response))
-    }
 }
 
 impl OneAnswer {
@@ -51,9 +35,12 @@ impl OneAnswer {
     }
 
     async fn clients(&self) -> Clients {
-        let connector = SharedHttpConnector::new(self.clone());
-        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        Clients::new(config("http://127.0.0.1:9", http).await)
+        let service = self.clone();
+        let config = served(move |request| {
+            service.requests.lock().unwrap().push(body(&request));
+            answer(service.status, &[JSON], if request.method() == "HEAD" { "" } else { &service.body })
+        });
+        Clients::new(config.await)
     }
 }
 

@@ -2,11 +2,7 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use acceptance::served::{JSON, answer, body, served, target};
 use jiff::Timestamp;
 use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
 use rowmill_core::contract::{self, Listener};
@@ -17,13 +13,11 @@ use rowmill_core::ports::{Events, PortError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::config;
-
 /// A fake of EventBridge: accepts events, and refuses entries as planned.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct FakeEventBridge(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     requests: Vec<Vec<Value>>,
     taken: Vec<Value>,
@@ -57,17 +51,6 @@ impl State {
     }
 }
 
-impl HttpConnector for FakeEventBridge {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        assert_eq!(request.headers().get("x-amz-target"), Some("AWSEvents.PutEvents"));
-        let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-        let (status, answer) = self.0.lock().unwrap().answer(&body);
-        let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(answer.to_string()));
-        response.headers_mut().insert("content-type", "application/x-amz-json-1.1");
-        HttpConnectorFuture::ready(Ok(response))
-    }
-}
-
 impl FakeEventBridge {
     fn refusing(refusals: impl IntoIterator<Item = Option<&'static str>>) -> Self {
         let fake = Self::default();
@@ -76,9 +59,13 @@ impl FakeEventBridge {
     }
 
     async fn bus(&self) -> EventBridgeEvents {
-        let connector = SharedHttpConnector::new(self.clone());
-        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        let client = aws_sdk_eventbridge::Client::new(&config("http://127.0.0.1:9", http).await);
+        let state = Arc::clone(&self.0);
+        let config = served(move |request| {
+            assert_eq!(target(&request), "AWSEvents.PutEvents");
+            let (status, said) = state.lock().unwrap().answer(&body(&request));
+            answer(status, &[JSON], said)
+        });
+        let client = aws_sdk_eventbridge::Client::new(&config.await);
         EventBridgeEvents::new(client, "jobs".to_owned())
     }
 

@@ -1,12 +1,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use acceptance::served::{answer, body, served};
+use aws_smithy_runtime_api::client::http::HttpConnectorFuture;
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_types::body::SdkBody;
 use rowmill_aws::adapters::lambda::LambdaTarget;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
@@ -14,12 +11,9 @@ use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
 use rowmill_core::text::Record;
 use serde_json::{Map, Value, json};
 
-use crate::config;
-
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:geocode";
 
 /// The answer to an invocation.
-#[derive(Clone, Debug)]
 enum Reply {
     /// A response with this status and these headers.
     Http(u16, Vec<(&'static str, &'static str)>, Value),
@@ -29,44 +23,28 @@ enum Reply {
     Unreachable,
 }
 
-/// A fake of Lambda that gives the same answer to every invocation.
-#[derive(Clone, Debug)]
-struct FakeLambda {
-    reply: Reply,
-    invocations: Arc<Mutex<Vec<(String, Value)>>>,
-}
-
-impl HttpConnector for FakeLambda {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let payload: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-        self.invocations.lock().unwrap().push((request.uri().to_owned(), payload));
-        match self.reply.clone() {
-            Reply::Http(status, headers, body) => {
-                let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body.to_string()));
-                headers.into_iter().for_each(|(name, value)| drop(response.headers_mut().insert(name, value)));
-                HttpConnectorFuture::ready(Ok(response))
-            }
+/// The result of a call if every invocation gets this answer, and the invocations.
+async fn call(reply: Reply, timeout: Duration) -> (Result<Vec<u8>, TargetError>, Vec<(String, Value)>) {
+    let invocations = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&invocations);
+    let config = served(move |request| {
+        seen.lock().unwrap().push((request.uri().to_owned(), body(&request)));
+        match &reply {
+            Reply::Http(status, headers, said) => answer(*status, headers, said),
             Reply::Hang => HttpConnectorFuture::new(std::future::pending()),
             Reply::Unreachable => {
                 HttpConnectorFuture::ready(Err(ConnectorError::io(std::io::Error::other("refused").into())))
             }
         }
-    }
-}
-
-/// The result of a call if every invocation gets this answer, and the invocations.
-async fn call(reply: Reply, timeout: Duration) -> (Result<Vec<u8>, TargetError>, Vec<(String, Value)>) {
-    let lambda = FakeLambda { reply, invocations: Arc::default() };
-    let connector = SharedHttpConnector::new(lambda.clone());
-    let http = http_client_fn(move |_: &HttpConnectorSettings, _: &_| connector.clone());
-    let client = aws_sdk_lambda::Client::new(&config("http://127.0.0.1:9", http).await);
+    });
+    let client = aws_sdk_lambda::Client::new(&config.await);
     let job_guid: JobGuid = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
     let item = Item { job_guid, row: 7, record: Record::Json(json!({ "a": 1 })) };
     let params = Map::new();
     let items = vec![TargetItem::from(&item)];
     let request = TargetRequest { job_guid, job_type: "geocode", params: &params, items };
     let end = LambdaTarget::new(client, FUNCTION, timeout).call(&request).await;
-    let invocations = lambda.invocations.lock().unwrap().clone();
+    let invocations = invocations.lock().unwrap().clone();
     (end, invocations)
 }
 

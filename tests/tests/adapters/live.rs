@@ -2,12 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aws_sdk_dynamodb::config::SharedHttpClient;
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use acceptance::served::{answer, served};
 use rowmill_aws::adapters::api_gateway::ApiGatewayConnections;
 use rowmill_aws::adapters::dynamodb::DynamoDbLive;
 use rowmill_aws::sdk::clients::Clients;
@@ -17,7 +12,6 @@ use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest, Topic};
 use rowmill_core::ports::{ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets};
 use uuid::Uuid;
 
-use crate::config;
 use crate::dynamodb_server::Server;
 use crate::lost_replies::{at, lossy};
 
@@ -46,36 +40,21 @@ async fn a_lost_reply_neither_doubles_a_subscription_nor_revives_a_ticket() {
     assert_eq!(live.redeem(&ticket, at(1)).await.unwrap(), None);
 }
 
-/// Answers every request with one status and one error, and keeps the requests.
-#[derive(Clone, Debug)]
-struct Gateway {
-    status: u16,
-    error: &'static str,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl HttpConnector for Gateway {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
-        let mut response = HttpResponse::new(self.status.try_into().unwrap(), SdkBody::from("{}"));
-        if !self.error.is_empty() {
-            response.headers_mut().insert("x-amzn-errortype", self.error);
-        }
-        HttpConnectorFuture::ready(Ok(response))
-    }
-}
-
-/// What becomes of a message and of a hang-up, and the requests.
+/// What becomes of a message and of a hang-up, and the requests, if each is answered with this status and error.
 async fn sent(status: u16, error: &'static str) -> (Result<(), SendError>, Result<(), PortError>, Vec<String>) {
-    let gateway = Gateway { status, error, seen: Arc::default() };
-    let connector = SharedHttpConnector::new(gateway.clone());
-    let http: SharedHttpClient = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-    let clients = Clients::new(config("http://unused", http).await);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let requests = Arc::clone(&seen);
+    let config = served(move |request| {
+        requests.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
+        let errors = [("x-amzn-errortype", error)];
+        answer(status, if error.is_empty() { &[] } else { &errors }, "{}")
+    });
+    let clients = Clients::new(config.await);
     let sender = ApiGatewayConnections::new(clients.connections("wss://a1.execute-api.test/live"));
     let connection = ConnectionId("L0S=".into());
     let sent = sender.send(&connection, "{}").await;
     let closed = sender.hang_up(&connection).await;
-    let seen = gateway.seen.lock().unwrap().clone();
+    let seen = seen.lock().unwrap().clone();
     (sent, closed, seen)
 }
 

@@ -19,25 +19,10 @@ mod sqs;
 mod throttled;
 mod usage;
 
-use std::time::Duration;
-
-use aws_config::retry::RetryConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
+use acceptance::served::config;
+use aws_sdk_dynamodb::config::SharedHttpClient;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-
-/// A configuration for a service at this address.
-async fn config(endpoint: &str, http: SharedHttpClient) -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
-        .endpoint_url(endpoint)
-        .retry_config(RetryConfig::standard().with_initial_backoff(Duration::from_millis(5)))
-        .http_client(http)
-        .load()
-        .await
-}
 
 /// The HTTP client the functions use.
 fn https_client() -> SharedHttpClient {

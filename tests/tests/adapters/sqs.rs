@@ -3,11 +3,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_types::body::SdkBody;
+use acceptance::served::{JSON, answer, body, served, target};
 use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_core::contract::{self, Receiver};
 use rowmill_core::fixtures;
@@ -17,15 +13,13 @@ use rowmill_core::ports::{Deliveries, PortError, Queue};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::config;
-
 const URL: &str = "http://127.0.0.1:9/1/items";
 
 /// A fake of SQS: accepts batches, and refuses entries as planned.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct FakeSqs(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     requests: Vec<Vec<Value>>,
     taken: Vec<Value>,
@@ -73,17 +67,6 @@ const fn md5_of_nothing() -> &'static str {
     "d41d8cd98f00b204e9800998ecf8427e"
 }
 
-impl HttpConnector for FakeSqs {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-        let action = request.headers().get("x-amz-target").unwrap_or_default();
-        let answer = self.0.lock().unwrap().answer(action, &body).to_string();
-        let mut response = HttpResponse::new(200.try_into().unwrap(), SdkBody::from(answer));
-        response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
-        HttpConnectorFuture::ready(Ok(response))
-    }
-}
-
 impl FakeSqs {
     fn refusing(refusals: impl IntoIterator<Item = Option<bool>>) -> Self {
         let fake = Self::default();
@@ -92,9 +75,12 @@ impl FakeSqs {
     }
 
     async fn client(&self) -> aws_sdk_sqs::Client {
-        let connector = SharedHttpConnector::new(self.clone());
-        let http = http_client_fn(move |_: &HttpConnectorSettings, _| connector.clone());
-        aws_sdk_sqs::Client::new(&config("http://127.0.0.1:9", http).await)
+        let state = Arc::clone(&self.0);
+        let config = served(move |request| {
+            let said = state.lock().unwrap().answer(target(&request), &body(&request));
+            answer(200, &[JSON], said)
+        });
+        aws_sdk_sqs::Client::new(&config.await)
     }
 
     async fn queue<M: Grouped>(&self) -> SqsQueue<M> {
