@@ -36,6 +36,33 @@ pub enum Death {
     After,
 }
 
+/// Carries out a scenario again and again. It plans a death at this call, first before the call takes effect, then after, and
+/// returns whether that happened. Returns how often it did.
+pub async fn at_every_call(mut scenario: impl AsyncFnMut(u64, Death) -> bool) -> u64 {
+    /// Says at which call a scenario has failed.
+    struct At(u64, Death);
+
+    impl Drop for At {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("with a death {:?} call {}", self.1, self.0);
+            }
+        }
+    }
+
+    let mut deaths = 0;
+    for death in [Death::Before, Death::After] {
+        for call in 0.. {
+            let _at = At(call, death);
+            if !scenario(call, death).await {
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    deaths
+}
+
 /// What happens at a call.
 #[derive(Clone, Copy)]
 struct Plan {

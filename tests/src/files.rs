@@ -30,7 +30,11 @@ pub fn plain_csv(rows: u64) -> Vec<u8> {
 }
 
 pub fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    gzip_by(text, Compression::default())
+}
+
+pub fn gzip_by(text: &[u8], compression: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), compression);
     encoder.write_all(text).expect("memory");
     encoder.finish().expect("memory")
 }

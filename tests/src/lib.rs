@@ -9,7 +9,7 @@
 //! | unit | beside the code of each crate | one function or type |
 //! | contract suites | `functions/shared/core/src/contract` | the promises of a port; every adapter runs the same suite |
 //! | adapters | `tests/adapters` | the AWS adapters, against local implementations of the services |
-//! | pipeline, protocol | `tests/pipeline.rs`, `tests/protocol` | the real use cases in one process ([`world`]); a crash before and after every port call ([`faults`]) |
+//! | protocol | `tests/protocol` | the real use cases in one process ([`world`]); a crash before and after every port call ([`faults`]) |
 //! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
 //! | mutations | `cargo run --bin mutations` | that seeds and tests notice each missing condition of the protocol ([`mutations`]) |
@@ -19,7 +19,7 @@
 //! | chaos | `tests/chaos` | the local stack with killed processes, failing AWS calls ([`fault_proxy`]) and repeated messages ([`copies`]) |
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
-//! The pipeline, protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`].
+//! The protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`].
 //! [`files`] makes input files. [`served`] answers requests of the SDK. [`oracle`] counts their rows with the `csv` crate, independently of Rowmill's own reader.
 //!
 //! # A failing seed

@@ -6,19 +6,18 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
-use rowmill_api::cost::Usage;
 use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::tally::Counts;
-use rowmill_core::ports::{Admissions, Ceilings, Completion, Completions, CreateError, Created, NewJob};
+use rowmill_core::ports::{Admissions, Ceilings, Completions, CreateError, Created, NewJob};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::contended_server::ContendedServer;
 use crate::dynamodb_server::create_job_tables;
-use crate::lost_replies::{at, change, new_job};
+use crate::lost_replies::{at, change, end, new_job};
 
 /// Number of jobs that end, and of jobs that begin.
 const JOBS: u128 = 200;
@@ -66,17 +65,7 @@ impl World {
     }
 
     async fn end(&self, seen: &Job) {
-        let completion = Completion {
-            seen: seen.clone(),
-            status: Status::Completed,
-            outcome: Some(JobOutcome::Succeeded),
-            counts: Counts::default(),
-            usage: Usage::NONE,
-            results: None,
-            finished_at: at(5),
-            expires_at: at(500),
-            untaken: None,
-        };
+        let completion = end(seen.clone(), Status::Completed, Counts::default());
         self.store.complete(&completion).await.unwrap_or_else(|error| panic!("a completion is given up: {error:?}"));
     }
 

@@ -13,6 +13,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
@@ -25,7 +26,7 @@ use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Created,
     DeadLetters, Idempotency, Jobs, NewAttempt, NewJob, RecordStore, Tallies, UpdateAnswer, Updates,
 };
-use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
+use rowmill_core::text::{Chunk, ChunkMode, Position};
 use uuid::Uuid;
 
 use crate::dynamodb_server::Server;
@@ -66,20 +67,14 @@ pub fn at(second: i64) -> Timestamp {
 
 pub fn new_job() -> NewJob {
     let (job_guid, file_guid) = (JobGuid(Uuid::from_u128((7 << 76) | (0b10 << 62) | 1)), FileGuid(Uuid::from_u128(2)));
+    let source = SourceFile { file_guid: Some(file_guid), key: "k".into(), etag: "e".into(), size: 10 };
     let spec = Spec {
         job_guid,
         owner: Owner("me".into()),
         job_type: "validate".to_owned(),
         created_at: at(0),
-        source: Source::File(SourceFile { file_guid: Some(file_guid), key: "k".into(), etag: "e".into(), size: 10 }),
-        head: Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0),
-        limits: ChunkLimits { max_items: 10, max_bytes: 100, max_record_bytes: 50 },
-        scanner_version: SCANNER_VERSION,
-        params: serde_json::Map::new(),
-        tolerance: None,
-        max_concurrency: None,
-        output: None,
-        new_dataset_partitions: 256,
+        source: Source::File(source),
+        ..fixtures::spec()
     };
     let job = Job::waiting(&spec, at(9), at(5));
     let idempotency = Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(100) };
@@ -94,23 +89,28 @@ pub fn named(number: u128) -> NewJob {
     NewJob { idempotency: None, ..new }
 }
 
-async fn ended(store: &DynamoDbJobStore) -> Job {
-    let new = new_job();
-    assert_eq!(store.create(&new).await.unwrap(), Created::New);
-    let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
-    let seen = change(store, new.job.job_guid, |job| job.take(lease, at(1))).await;
-    let completion = Completion {
+/// The end of a job at second 5.
+pub fn end(seen: Job, status: Status, counts: Counts) -> Completion {
+    Completion {
         seen,
-        status: Status::Completed,
-        outcome: Some(JobOutcome::Failed),
-        counts: Counts { failed: 5, ..Counts::default() },
+        status,
+        outcome: Some(JobOutcome::Partial),
+        counts,
         usage: Usage::NONE,
         results: None,
         finished_at: at(5),
         expires_at: at(500),
         untaken: None,
-    };
-    store.complete(&completion).await.unwrap();
+    }
+}
+
+async fn ended(store: &DynamoDbJobStore) -> Job {
+    let new = new_job();
+    assert_eq!(store.create(&new).await.unwrap(), Created::New);
+    let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
+    let seen = change(store, new.job.job_guid, |job| job.take(lease, at(1))).await;
+    let counts = Counts { failed: 5, ..Counts::default() };
+    store.complete(&end(seen, Status::Completed, counts)).await.unwrap();
     store.job(new.job.job_guid).await.unwrap()
 }
 
@@ -146,18 +146,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
 
     let stop = Stop { code: StopCode::SourceChanged, message: "m".into(), row: None, offset: None, at: at(4) };
     let seen = change(&store, job, |job| job.stop(&stop)).await;
-    let completion = Completion {
-        seen,
-        status: Status::Failed,
-        outcome: Some(JobOutcome::Partial),
-        counts: tally.counts,
-        usage: Usage::NONE,
-        results: None,
-        finished_at: at(5),
-        expires_at: at(500),
-        untaken: None,
-    };
-    store.complete(&completion).await.unwrap();
+    store.complete(&end(seen, Status::Failed, tally.counts)).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 
     // One slot was taken and one given back: there is room for exactly one job.
@@ -203,22 +192,9 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     assert!(store.create(&named(2)).await.is_err());
     let lease = Lease { holder: RunId::from_bytes([3; 7]), until: at(50) };
     let seen = change(&store, attempt.seen.job_guid, |job| job.take(lease, at(11))).await;
-    let (counts, finished_at) = (Counts { succeeded: 5, ..Counts::default() }, at(12));
-    let status = Status::Completed;
-    store
-        .complete(&Completion {
-            seen,
-            status,
-            outcome: None,
-            counts,
-            usage: Usage::NONE,
-            results: None,
-            finished_at,
-            expires_at: at(500),
-            untaken: None,
-        })
-        .await
-        .unwrap();
+    let counts = Counts { succeeded: 5, ..Counts::default() };
+    let completion = Completion { finished_at: at(12), ..end(seen, Status::Completed, counts) };
+    store.complete(&completion).await.unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);
     assert!(store.create(&named(4)).await.is_err());
 }

@@ -7,7 +7,7 @@ use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_aws::sdk::usage_shares::UsageShares;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
-use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
     Admissions, CommitAnswer, Completion, Completions, CreateError, Created, Jobs, PortError, Tallies, WriteLost,
@@ -16,7 +16,7 @@ use rowmill_core::progress::update::update_job_ahead;
 use rowmill_core::text::{Chunk, ChunkMode, Position};
 
 use crate::dynamodb_server::Server;
-use crate::lost_replies::{at, change, lossy, named, new_job};
+use crate::lost_replies::{at, change, end, lossy, named, new_job};
 
 const START: Position = Position { offset: 0, row: 1 };
 
@@ -95,17 +95,8 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
     assert_eq!(store.fold(job, &closed).await.unwrap(), totals);
 
     used(2);
-    let completion = Completion {
-        seen: store.job(job).await.unwrap(),
-        status: Status::Completed,
-        outcome: Some(JobOutcome::Succeeded),
-        counts: totals.counts,
-        usage: totals.usage,
-        results: None,
-        finished_at: at(5),
-        expires_at: at(500),
-        untaken: None,
-    };
+    let seen = store.job(job).await.unwrap();
+    let completion = Completion { usage: totals.usage, ..end(seen, Status::Completed, totals.counts) };
     store.complete(&completion).await.unwrap();
     expected += totals.usage + sends(2) + Usage::of_transaction(4);
     assert_eq!(of_job(job).await, expected);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::{Accepted, CreateJobError};
@@ -182,24 +182,24 @@ async fn two_requests_at_the_same_time_create_one_job() {
 #[tokio::test]
 async fn a_crash_at_any_call_is_mended_by_a_repeated_request() {
     let mut crashes = 0;
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(1));
-            let file = world.store_csv(FILE).await;
-            world.faults.plan(call, death);
-            let first = world.mortal_creator.accept(&World::owner(), &request(file), None).await;
-            if world.faults.is_pending() {
-                break;
-            }
-            crashes += u32::from(first.is_err());
-            world.faults.revive();
-            world.splits.take();
-            let job = accept(&world, &request(file)).await.job.job_guid;
-            assert_eq!(world.jobs.every_job().len(), 1, "{death:?} call {call}");
-            // The message of the first request may be lost.
-            world.run().await;
-            assert_eq!(world.show(job).await.status, Status::Completed, "{death:?} call {call}");
+    at_every_call(async |call, death| {
+        let world = World::new(chunks_of(1));
+        let file = world.store_csv(FILE).await;
+        world.faults.plan(call, death);
+        let first = world.mortal_creator.accept(&World::owner(), &request(file), None).await;
+        if world.faults.is_pending() {
+            return false;
         }
-    }
+        crashes += u32::from(first.is_err());
+        world.faults.revive();
+        world.splits.take();
+        let job = accept(&world, &request(file)).await.job.job_guid;
+        assert_eq!(world.jobs.every_job().len(), 1);
+        // The message of the first request may be lost.
+        world.run().await;
+        assert_eq!(world.show(job).await.status, Status::Completed);
+        true
+    })
+    .await;
     assert!(crashes > 8, "only {crashes} crashes");
 }

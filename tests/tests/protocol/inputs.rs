@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use async_trait::async_trait;
@@ -82,28 +82,28 @@ async fn items_that_a_stopped_job_did_not_process_are_a_file_for_another_job() {
 async fn a_crash_while_a_job_is_created_leaves_a_whole_job_or_an_object_that_nothing_names() {
     let request = serde_json::from_value(json!({ "jobType": "validate", "items": items() })).unwrap();
     let (mut without_job, mut with_job) = (0, 0);
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(2));
-            let create = async || world.mortal_creator.create(&World::owner(), &request, Some("key")).await;
-            world.faults.plan(call, death);
-            let created = create().await;
-            if world.faults.is_pending() {
-                break;
-            }
-            let there = world.jobs.every_job();
-            if created.is_err() {
-                *(if there.is_empty() { &mut without_job } else { &mut with_job }) += 1;
-            }
-            world.faults.revive();
-            // The client repeats its request, and the process is another one.
-            let job = create().await.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
-            assert_eq!(world.jobs.every_job().len(), 1, "{death:?} call {call}");
-            assert!(there.iter().all(|first| first.job_guid == job.job_guid), "{death:?} call {call}");
-            world.run().await;
-            assert_eq!(world.show(job.job_guid).await.items_succeeded, 5, "{death:?} call {call}");
+    at_every_call(async |call, death| {
+        let world = World::new(chunks_of(2));
+        let create = async || world.mortal_creator.create(&World::owner(), &request, Some("key")).await;
+        world.faults.plan(call, death);
+        let created = create().await;
+        if world.faults.is_pending() {
+            return false;
         }
-    }
+        let there = world.jobs.every_job();
+        if created.is_err() {
+            *(if there.is_empty() { &mut without_job } else { &mut with_job }) += 1;
+        }
+        world.faults.revive();
+        // The client repeats its request, and the process is another one.
+        let job = create().await.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
+        assert_eq!(world.jobs.every_job().len(), 1);
+        assert!(there.iter().all(|first| first.job_guid == job.job_guid));
+        world.run().await;
+        assert_eq!(world.show(job.job_guid).await.items_succeeded, 5);
+        true
+    })
+    .await;
     assert!(without_job >= 6 && with_job >= 1, "{without_job} and {with_job}");
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use async_trait::async_trait;
@@ -222,41 +222,31 @@ async fn isolated_with_items_that_fail_once() -> (World, JobGuid) {
 
 #[tokio::test]
 async fn an_isolated_run_lists_the_failures_it_counts_after_a_crash_at_any_call() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let (world, job) = isolated_with_items_that_fail_once().await;
-            world.faults.plan(call, death);
-            world.run_through_crashes(Duration::from_secs(300)).await;
-            let shown = world.show(job).await;
-            let listed = failed(&world, job).await;
-            assert_eq!((shown.status, shown.item_progress), (Status::Completed, 6), "{death:?} call {call}");
-            assert_eq!(listed.len() as u64, shown.items_failed, "{death:?} call {call}: {listed:?}");
-            assert!(listed.iter().all(|(_, code)| code == "bad" || code == "once"), "{listed:?}");
-            if world.faults.is_pending() {
-                break;
-            }
-        }
-    }
+    at_every_call(async |call, death| {
+        let (world, job) = isolated_with_items_that_fail_once().await;
+        world.faults.plan(call, death);
+        world.run_through_crashes(Duration::from_secs(300)).await;
+        let shown = world.show(job).await;
+        let listed = failed(&world, job).await;
+        assert_eq!((shown.status, shown.item_progress), (Status::Completed, 6));
+        assert_eq!(listed.len() as u64, shown.items_failed, "{death:?} call {call}: {listed:?}");
+        assert!(listed.iter().all(|(_, code)| code == "bad" || code == "once"), "{listed:?}");
+        !world.faults.is_pending()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_isolated_run_keeps_what_is_done_if_a_store_fails_at_any_call() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let (world, job) = isolated_with_items_that_fail_once().await;
-            world.faults.plan_failure(call, death);
-            world.run_with_dead_letters().await;
-            let expected = [(1, "bad"), (2, "once"), (4, "once"), (5, "once"), (6, "bad")];
-            assert_eq!(
-                failed(&world, job).await,
-                expected.map(|(row, code)| (row, code.to_owned())),
-                "{death:?} call {call}"
-            );
-            if world.faults.is_pending() {
-                break;
-            }
-        }
-    }
+    at_every_call(async |call, death| {
+        let (world, job) = isolated_with_items_that_fail_once().await;
+        world.faults.plan_failure(call, death);
+        world.run_with_dead_letters().await;
+        let expected = [(1, "bad"), (2, "once"), (4, "once"), (5, "once"), (6, "bad")];
+        assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
+        !world.faults.is_pending()
+    })
+    .await;
 }
 
 #[tokio::test]

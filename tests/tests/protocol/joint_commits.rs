@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::world::World;
 use process_items::process::ChunkEnd;
@@ -139,28 +139,25 @@ async fn chunks_of_a_window_do_not_wait_for_one_another() {
 
 #[tokio::test]
 async fn a_crash_at_any_call_of_an_invocation_with_many_chunks_loses_nothing() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let (world, job, chunks) = split(12).await;
-            world.faults.plan(call, death);
-            let ends = world.try_process_together(&fresh(&chunks)).await;
-            world.faults.revive();
-            let was_last = world.faults.is_pending();
-            world.faults.plan(NEVER, Death::Before);
-            // The queue delivers those again that were not acknowledged.
-            let failed = chunks.iter().zip(&ends).filter(|(_, end)| end.is_err());
-            let again: Vec<(ChunkMessage, bool)> = failed.map(|(message, _)| (message.clone(), true)).collect();
-            let ends = world.try_process_together(&again).await;
-            assert!(ends.iter().all(Result::is_ok), "{death:?} call {call}: {ends:?}");
-            world.run().await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 12), "{death:?} call {call}");
-            assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
-            if was_last {
-                break;
-            }
-        }
-    }
+    at_every_call(async |call, death| {
+        let (world, job, chunks) = split(12).await;
+        world.faults.plan(call, death);
+        let ends = world.try_process_together(&fresh(&chunks)).await;
+        world.faults.revive();
+        let was_last = world.faults.is_pending();
+        world.faults.plan(NEVER, Death::Before);
+        // The queue delivers those again that were not acknowledged.
+        let failed = chunks.iter().zip(&ends).filter(|(_, end)| end.is_err());
+        let again: Vec<(ChunkMessage, bool)> = failed.map(|(message, _)| (message.clone(), true)).collect();
+        let ends = world.try_process_together(&again).await;
+        assert!(ends.iter().all(Result::is_ok), "{death:?} call {call}: {ends:?}");
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 12));
+        assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+        !was_last
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Jobs that do not simply complete, in one process: the real use cases of all functions over in-memory ports. In many
-//! tests a process crashes before and after every port call.
+//! The whole pipeline in one process: the real use cases of all functions over in-memory ports. In many tests a process
+//! crashes before and after every port call.
 
 mod admission;
 mod audits;
@@ -7,6 +7,7 @@ mod breakers;
 mod dead_letters;
 mod dedupes;
 mod estimates;
+mod files;
 mod holds;
 mod inputs;
 mod isolation;
@@ -15,6 +16,7 @@ mod lanes;
 mod neighbours;
 mod owner_priorities;
 mod pauses;
+mod pipeline;
 mod previews;
 mod redrives;
 mod repeated_updates;

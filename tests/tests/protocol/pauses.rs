@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
@@ -107,55 +107,52 @@ async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
 
 #[tokio::test]
 async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_request() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(2));
-            let job = world.validate_csv(files::plain_csv(9)).await;
-            world.split().await;
-            world.pause(job).await;
-            world.process_queued().await;
-            world.faults.plan(call, death);
-            let died = world.pauser.resume(&World::owner(), job).await.is_err() || !world.faults.is_pending();
-            if !died {
-                break;
-            }
-            world.faults.revive();
-            if world.jobs.job(job).await.unwrap().is_paused() {
-                world.resume(job).await;
-            }
-            world.splits.take();
-            world.clock.advance(Duration::from_secs(1));
-            world.sweep().await;
-            world.clock.advance(world.limits.grace);
-            assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
-            world.run().await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 9), "{death:?} call {call}");
+    at_every_call(async |call, death| {
+        let world = World::new(chunks_of(2));
+        let job = world.validate_csv(files::plain_csv(9)).await;
+        world.split().await;
+        world.pause(job).await;
+        world.process_queued().await;
+        world.faults.plan(call, death);
+        let died = world.pauser.resume(&World::owner(), job).await.is_err() || !world.faults.is_pending();
+        if !died {
+            return false;
         }
-    }
+        world.faults.revive();
+        if world.jobs.job(job).await.unwrap().is_paused() {
+            world.resume(job).await;
+        }
+        world.splits.take();
+        world.clock.advance(Duration::from_secs(1));
+        world.sweep().await;
+        world.clock.advance(world.limits.grace);
+        assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 9));
+        true
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(1));
-            let job = world.validate_csv(files::plain_csv(130)).await;
-            world.split().await;
-            let chunks = world.chunks.take();
-            world.process_all(&chunks[..70]).await;
-            world.pause(job).await;
-            world.process_all(&chunks[70..]).await;
-            world.resume(job).await;
-            world.faults.plan(call, death);
-            world.run_through_crashes(world.limits.lease).await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 130), "{death:?} call {call}");
-            if world.faults.is_pending() || call > 60 {
-                break;
-            }
-        }
-    }
+    at_every_call(async |call, death| {
+        let world = World::new(chunks_of(1));
+        let job = world.validate_csv(files::plain_csv(130)).await;
+        world.split().await;
+        let chunks = world.chunks.take();
+        world.process_all(&chunks[..70]).await;
+        world.pause(job).await;
+        world.process_all(&chunks[70..]).await;
+        world.resume(job).await;
+        world.faults.plan(call, death);
+        world.run_through_crashes(world.limits.lease).await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 130));
+        !world.faults.is_pending() && call <= 60
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,13 +1,9 @@
 //! The first rows of a file: read as a job reads them, and bounded for every file.
 
-use std::io::Write as _;
-
-use acceptance::files;
+use acceptance::files::{self, gzip};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::CreateJobError;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rowmill_api::preview::{PreviewRow, PreviewView};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
@@ -41,12 +37,6 @@ fn columns(view: &PreviewView) -> Vec<(&str, &str)> {
 
 fn code(row: &PreviewRow) -> &str {
     &row.problem.as_ref().unwrap_or_else(|| panic!("{row:?}")).code
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

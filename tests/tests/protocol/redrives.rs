@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
@@ -187,38 +187,31 @@ async fn items_that_a_cancelled_redrive_did_not_process_stay_failed() {
 
 #[tokio::test]
 async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(1));
-            let job = partly_failed(&world).await;
-            let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
-            world.faults.plan(call, death);
-            while world
-                .redrive(job, Some(corrected))
-                .await
-                .is_err_and(|error| !matches!(error, RedriveJobError::Active))
-            {
-                assert!(world.faults.revive());
-            }
+    at_every_call(async |call, death| {
+        let world = World::new(chunks_of(1));
+        let job = partly_failed(&world).await;
+        let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
+        world.faults.plan(call, death);
+        while world.redrive(job, Some(corrected)).await.is_err_and(|error| !matches!(error, RedriveJobError::Active)) {
+            assert!(world.faults.revive());
+        }
+        world.faults.revive();
+        world.run_through_crashes(Duration::from_secs(300)).await;
+        // If the split message itself is lost, a sweep sends it. Several sweeps are needed, because a sweep that
+        // crashes has claimed the job for a while.
+        for _ in 0..3 {
+            world.clock.advance(world.limits.recovery.stale);
+            world.sweeper.sweep().await.ok();
             world.faults.revive();
             world.run_through_crashes(Duration::from_secs(300)).await;
-            // If the split message itself is lost, a sweep sends it. Several sweeps are needed, because a sweep that
-            // crashes has claimed the job for a while.
-            for _ in 0..3 {
-                world.clock.advance(world.limits.recovery.stale);
-                world.sweeper.sweep().await.ok();
-                world.faults.revive();
-                world.run_through_crashes(Duration::from_secs(300)).await;
-            }
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.attempt), (Status::Completed, 2), "{death:?} call {call}");
-            assert_eq!((shown.items_succeeded, shown.items_failed), (5, 1), "{death:?} call {call}");
-            assert_eq!(world.failed_rows(job).await, [4], "{death:?} call {call}");
-            if world.faults.is_pending() {
-                break;
-            }
         }
-    }
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.attempt), (Status::Completed, 2));
+        assert_eq!((shown.items_succeeded, shown.items_failed), (5, 1));
+        assert_eq!(world.failed_rows(job).await, [4]);
+        !world.faults.is_pending()
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
@@ -42,21 +42,18 @@ async fn no_more_chunks_are_in_flight_than_max_concurrency() {
 
 /// Runs a job of so many chunks again and again, with a crash before or after each call of the functions.
 async fn survives_a_crash_at_any_call(limits: Limits, rows: u64, fields: Value) {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(limits);
-            let file = world.store_csv(files::plain_csv(rows)).await;
-            let job = world.create_with(file, fields.clone()).await.job_guid;
-            world.faults.plan(call, death);
-            world.run_through_crashes(Duration::from_secs(300)).await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, rows), "{death:?} call {call}");
-            assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
-            if world.faults.is_pending() {
-                break;
-            }
-        }
-    }
+    at_every_call(async |call, death| {
+        let world = World::new(limits);
+        let file = world.store_csv(files::plain_csv(rows)).await;
+        let job = world.create_with(file, fields.clone()).await.job_guid;
+        world.faults.plan(call, death);
+        world.run_through_crashes(Duration::from_secs(300)).await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, rows));
+        assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
+        !world.faults.is_pending()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -246,29 +243,26 @@ async fn tallies_of_a_cancelled_job_that_wait_cost_no_messages() {
 
 #[tokio::test]
 async fn a_death_among_skipped_tallies_is_repaired_by_the_same_message() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let (world, job) = ahead(1, 5 * 64).await;
-            let sent = world.chunks.take();
-            world.cancel(job).await;
-            world.process_all(&sent[..31]).await;
-            world.faults.plan(call, death);
-            let end = world.try_process(&sent[31], false).await;
-            let died = !world.faults.is_pending();
-            if died {
-                world.faults.revive();
-                world.process(&sent[31], true).await;
-            } else {
-                end.unwrap();
-                world.faults.plan(u64::MAX, Death::Before);
-            }
-            world.process_all(&sent[32..]).await;
-            world.run().await;
-            let shown = world.show(job).await;
-            assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 5 * 64), "{death:?} call {call}");
-            if !died {
-                break;
-            }
+    at_every_call(async |call, death| {
+        let (world, job) = ahead(1, 5 * 64).await;
+        let sent = world.chunks.take();
+        world.cancel(job).await;
+        world.process_all(&sent[..31]).await;
+        world.faults.plan(call, death);
+        let end = world.try_process(&sent[31], false).await;
+        let died = !world.faults.is_pending();
+        if died {
+            world.faults.revive();
+            world.process(&sent[31], true).await;
+        } else {
+            end.unwrap();
+            world.faults.plan(u64::MAX, Death::Before);
         }
-    }
+        world.process_all(&sent[32..]).await;
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 5 * 64));
+        died
+    })
+    .await;
 }

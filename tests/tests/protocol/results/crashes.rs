@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
+use acceptance::files::gzip;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
@@ -13,7 +14,7 @@ use rowmill_core::ports::{Jobs, Queue};
 use serde_json::json;
 
 use super::{
-    TIMES, composition_state, described, export, gzip, import, partly_bad, result, results, same_results_after_crashes,
+    TIMES, composition_state, described, export, import, partly_bad, result, results, same_results_after_crashes,
     transform,
 };
 use crate::chunks_of;
@@ -37,27 +38,23 @@ async fn processed(world: &World) -> (JobGuid, CompletionMessage) {
 
 #[tokio::test]
 async fn a_completion_survives_one_failed_call_to_a_store_without_another_delivery() {
-    let (mut undisturbed, mut failures) = (None, 0);
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(chunks_of(1));
-            let (job, message) = processed(&world).await;
-            if undisturbed.is_some() {
-                world.faults.plan_failure(call, death);
-            }
-            let end = world.completer.complete(&message, world.deadline()).await;
-            end.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
-            let row = world.jobs.job(job).await.unwrap();
-            assert_eq!((row.status, row.completions), (Status::Completed, 1), "{death:?} call {call}");
-            let (manifest, files) = results(&world, job).await;
-            let end = (row.counts, described(&manifest), files);
-            assert_eq!(&end, undisturbed.get_or_insert_with(|| end.clone()), "{death:?} call {call}");
-            if world.faults.is_pending() {
-                break;
-            }
-            failures += 1;
+    let mut undisturbed = None;
+    let failures = at_every_call(async |call, death| {
+        let world = World::new(chunks_of(1));
+        let (job, message) = processed(&world).await;
+        if undisturbed.is_some() {
+            world.faults.plan_failure(call, death);
         }
-    }
+        let end = world.completer.complete(&message, world.deadline()).await;
+        end.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
+        let row = world.jobs.job(job).await.unwrap();
+        assert_eq!((row.status, row.completions), (Status::Completed, 1));
+        let (manifest, files) = results(&world, job).await;
+        let end = (row.counts, described(&manifest), files);
+        assert_eq!(&end, undisturbed.get_or_insert_with(|| end.clone()));
+        !world.faults.is_pending()
+    })
+    .await;
     assert!(failures > 100, "only {failures} failures");
 }
 
@@ -142,29 +139,26 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_unprocessed_rows() {
 /// A run continues a composition after another run finished the file and crashed before it recorded that.
 #[tokio::test]
 async fn a_finished_but_unrecorded_file_is_not_left_out() {
-    for death in [Death::Before, Death::After] {
-        for call in 0.. {
-            let world = World::new(Limits { part_bytes: 100, ..chunks_of(1) });
-            let job = world.validate_csv(partly_bad()).await;
-            world.split().await;
-            world.cancel(job).await;
-            world.process_queued().await;
-            // More than one part of the file is stored, and more than one is still missing.
-            let mut message = world.take_completion();
-            for _ in 0..45 {
-                world.completer.complete(&message, world.deadline_in(TIMES[1])).await.unwrap();
-                message = world.take_completion();
-            }
-            world.completions.send(&[message]).await.unwrap();
-            world.faults.plan(call, death);
-            world.run_through_crashes(TIMES[0]).await;
-            let (manifest, files) = results(&world, job).await;
-            assert_eq!(manifest.left_out, [], "{death:?} call {call}");
-            assert_eq!(files["unprocessed-rows.csv"], partly_bad(), "{death:?} call {call}");
-            if world.faults.is_pending() {
-                assert!(call > 19, "only {call} calls");
-                break;
-            }
+    at_every_call(async |call, death| {
+        let world = World::new(Limits { part_bytes: 100, ..chunks_of(1) });
+        let job = world.validate_csv(partly_bad()).await;
+        world.split().await;
+        world.cancel(job).await;
+        world.process_queued().await;
+        // More than one part of the file is stored, and more than one is still missing.
+        let mut message = world.take_completion();
+        for _ in 0..45 {
+            world.completer.complete(&message, world.deadline_in(TIMES[1])).await.unwrap();
+            message = world.take_completion();
         }
-    }
+        world.completions.send(&[message]).await.unwrap();
+        world.faults.plan(call, death);
+        world.run_through_crashes(TIMES[0]).await;
+        let (manifest, files) = results(&world, job).await;
+        assert_eq!(manifest.left_out, []);
+        assert_eq!(files["unprocessed-rows.csv"], partly_bad());
+        assert!(!world.faults.is_pending() || call > 19, "only {call} calls");
+        !world.faults.is_pending()
+    })
+    .await;
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use acceptance::faults::Death;
+use acceptance::files::gzip_by;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use flate2::Compression;
@@ -16,7 +17,7 @@ use rowmill_core::ports::{RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
-use super::{TIMES, export, gzip_by, import, result, results};
+use super::{TIMES, export, import, result, results};
 use crate::chunks_of;
 
 #[tokio::test]

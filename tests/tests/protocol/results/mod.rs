@@ -6,14 +6,11 @@ mod failed_rows;
 mod unprocessed;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::time::Duration;
 
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::world::World;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::results::{Manifest, ManifestFile, ResultFile};
 use rowmill_core::ports::{Jobs, Objects};
@@ -44,7 +41,7 @@ fn described(manifest: &Manifest) -> Vec<ResultFile> {
 }
 
 /// One of a job's files, as text.
-async fn result(world: &World, job: JobGuid, name: &str) -> String {
+pub async fn result(world: &World, job: JobGuid, name: &str) -> String {
     let (manifest, mut files) = results(world, job).await;
     let file = files.remove(name).unwrap_or_else(|| panic!("no {name} in {:?}", manifest.files));
     String::from_utf8(file).unwrap()
@@ -53,16 +50,6 @@ async fn result(world: &World, job: JobGuid, name: &str) -> String {
 /// The messages about parts that are left out of the results.
 fn left_out(manifest: &Manifest) -> Vec<&str> {
     manifest.left_out.iter().map(|left_out| left_out.message.as_str()).collect()
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    gzip_by(text, Compression::default())
-}
-
-fn gzip_by(text: &[u8], compression: Compression) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), compression);
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// 68 good rows and three that fail: 71 chunks of one item in two tallies.

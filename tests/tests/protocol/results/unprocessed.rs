@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acceptance::faults::Death;
-use acceptance::files;
+use acceptance::files::{self, gzip};
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
@@ -13,7 +13,7 @@ use rowmill_core::ports::Queue;
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 
-use super::{TIMES, composition_state, gzip, partly_bad, result, results};
+use super::{TIMES, composition_state, partly_bad, result, results};
 use crate::chunks_of;
 
 #[tokio::test]

@@ -13,15 +13,11 @@ use rowmill_core::ports::Jobs;
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
+use crate::results::result;
+
 fn small_chunks() -> Limits {
     let chunks = ChunkLimits { max_items: 2, max_bytes: 100, max_record_bytes: 300 };
     Limits { chunks, range_bytes: 31, ..Limits::default() }
-}
-
-/// The text of a file of the job's results.
-async fn result(world: &World, job: JobGuid, name: &str) -> String {
-    let job = world.jobs.job(job).await.expect("the job is there");
-    String::from_utf8(world.result_file(&job, name).await).expect("UTF-8")
 }
 
 /// The codes of the job's warnings.

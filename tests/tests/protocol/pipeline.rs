@@ -1,9 +1,9 @@
-//! The whole pipeline in one process: the real use cases of all functions over in-memory ports.
+//! A job from its file to its end: what is counted, what fails, and who may see it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
 use acceptance::{files, oracle};
@@ -19,10 +19,7 @@ use serde_json::json;
 use split_job::split::SplitEnd;
 use upload::upload::UploadError;
 
-fn small_chunks(max_items: u32) -> Limits {
-    let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
-    Limits { chunks, range_bytes: 97, ..Limits::default() }
-}
+use crate::chunks_of;
 
 #[tokio::test]
 async fn every_character_of_the_real_file_becomes_a_record() {
@@ -41,7 +38,7 @@ async fn every_character_of_the_real_file_becomes_a_record() {
 
 #[tokio::test]
 async fn a_dry_run_reports_what_an_import_would_and_writes_nothing() {
-    let world = World::new(small_chunks(3));
+    let world = World::new(chunks_of(3));
     let file = world.store_csv("id,n\n1,1\n,2\n3,x\nragged\n").await;
     let params = |dry_run: bool| {
         let schema = json!({ "properties": { "n": { "type": "integer" } } });
@@ -63,7 +60,7 @@ async fn a_dry_run_reports_what_an_import_would_and_writes_nothing() {
 
 #[tokio::test]
 async fn each_malformed_row_fails_by_its_number_and_code() {
-    let world = World::new(small_chunks(3));
+    let world = World::new(chunks_of(3));
     let long = "x".repeat(400);
     let csv = format!("a,b\n1,2\n\n3\n4,5,6\n\"q\"\"\n\",7\n8,{long}\n9,10\n");
     let mut bytes = csv.into_bytes();
@@ -84,7 +81,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
 
 #[tokio::test]
 async fn an_unterminated_quote_fails_the_job_and_earlier_items_count() {
-    let world = World::new(small_chunks(2));
+    let world = World::new(chunks_of(2));
     let file = world.store_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     world.run().await;
@@ -110,7 +107,7 @@ async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
 #[tokio::test]
 async fn a_missing_or_replaced_file_stops_the_job() {
     for replace in [false, true] {
-        let world = World::new(small_chunks(2));
+        let world = World::new(chunks_of(2));
         let file = world.store_csv(files::plain_csv(50)).await;
         let job = world.create("validate", file, json!({})).await.unwrap();
         let split = world.splits.take().remove(0);
@@ -133,7 +130,7 @@ async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
     let cases = [(false, Death::Before), (false, Death::After), (true, Death::Before), (true, Death::After)];
     for (source_is_gone, death) in cases {
         for call in 0..40 {
-            let world = World::new(small_chunks(1));
+            let world = World::new(chunks_of(1));
             let file = world.store_csv(files::plain_csv(100)).await;
             let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
             let message = world.splits.take().remove(0);
@@ -173,7 +170,7 @@ async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
 
 #[tokio::test]
 async fn a_record_that_cannot_be_found_within_an_invocation_stops_the_job() {
-    let world = World::new(small_chunks(1));
+    let world = World::new(chunks_of(1));
     let job = world.validate_csv(format!("a\n1\n\"{}", "x".repeat(10_000))).await;
     let message = world.splits.take().remove(0);
     assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Finished);
@@ -204,7 +201,7 @@ async fn a_page_of_failed_items_is_limited_in_bytes() {
 
 #[tokio::test]
 async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
-    let world = World::new(small_chunks(1));
+    let world = World::new(chunks_of(1));
     let file = world.store_csv(files::plain_csv(1000)).await;
     let job = world.create("validate", file, json!({})).await.unwrap();
     let mut continuations = 0;
@@ -222,7 +219,7 @@ async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
 
 #[tokio::test]
 async fn the_later_of_two_rows_with_one_key_wins_regardless_of_the_order_of_chunks() {
-    let world = World::new(small_chunks(1));
+    let world = World::new(chunks_of(1));
     let file = world.store_csv("key,value\na,1\nb,2\na,3\nc,4\na,5\n").await;
     let job = world.create("import", file, json!({ "dataset": "d", "key": ["key"] })).await.unwrap();
     let split = world.splits.take().remove(0);
@@ -300,25 +297,22 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     csv.extend_from_slice(b"ragged\n");
     let mut crashes = 0;
     // First with enough time for everything, then with so little that each splitter hands over after one tally.
-    let split_times = [Duration::from_secs(300), Duration::from_secs(10)];
-    for (death, split_time) in split_times.iter().flat_map(|time| [(Death::Before, *time), (Death::After, *time)]) {
-        for call in 0.. {
-            let world = World::new(small_chunks(1));
+    for split_time in [Duration::from_secs(300), Duration::from_secs(10)] {
+        crashes += at_every_call(async |call, death| {
+            let world = World::new(chunks_of(1));
             let file = world.store_csv(csv.clone()).await;
             let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
             world.faults.plan(call, death);
             world.run_through_crashes(split_time).await;
             let row = world.jobs.job(job).await.unwrap();
-            let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash {death:?} call {call}"));
-            assert_eq!((counts.succeeded, counts.failed, counts.skipped), (70, 1, 0), "{death:?} call {call}");
-            assert_eq!((row.status, row.completions), (Status::Completed, 1), "{death:?} call {call}");
-            assert_eq!(world.jobs.active("system"), 0, "{death:?} call {call}");
-            assert_eq!(world.all_failed(job).await.len(), 1, "{death:?} call {call}");
-            if world.faults.is_pending() {
-                break;
-            }
-            crashes += 1;
-        }
+            let counts = row.counts.expect("it has ended");
+            assert_eq!((counts.succeeded, counts.failed, counts.skipped), (70, 1, 0));
+            assert_eq!((row.status, row.completions), (Status::Completed, 1));
+            assert_eq!(world.jobs.active("system"), 0);
+            assert_eq!(world.all_failed(job).await.len(), 1);
+            !world.faults.is_pending()
+        })
+        .await;
     }
     assert!(crashes > 1000, "only {crashes} calls");
 }
@@ -335,7 +329,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let world = World::new(small_chunks(max_items));
+            let world = World::new(chunks_of(max_items));
             let mut file = b"a,b\n".to_vec();
             file.extend_from_slice(&body);
             let job = world.store_csv(file.clone()).await;
