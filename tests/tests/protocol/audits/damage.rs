@@ -9,7 +9,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::{ChunkAddress, Mark, MarkKind, Tally, Totals};
+use rowmill_core::model::tally::{ChunkAddress, MarkKind, Tally, Totals};
 use rowmill_core::ports::{Jobs, Objects, Tallies};
 use serde_json::json;
 
@@ -85,40 +85,44 @@ impl Damaged {
 
 #[tokio::test]
 async fn damage_to_a_tally_is_named() {
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| {
-        tally.counts.succeeded -= 1;
-        tally.counts.failed += 1;
-    });
-    wrong.names("a count", AuditCode::TallyDiffers, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| tally.counts.succeeded -= 1);
-    wrong.names("a count that is too low", AuditCode::TallyDiffers, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| tally.bytes += 1);
-    wrong.names("the bytes", AuditCode::TallyDiffers, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(2, 0, |tally| tally.marks[1] = None);
-    wrong.names("a mark", AuditCode::MarkMissing, 2, Some(0), Some(1)).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 0, |tally| tally.marks[0] = None);
-    wrong.names("a mark of an earlier attempt", AuditCode::TallyDiffers, 1, Some(0), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| tally.marks[60] = tally.marks[0]);
-    wrong.names("a mark without a chunk", AuditCode::MarkSurplus, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| tally.done -= 1);
-    wrong.names("the number of commits", AuditCode::TallyOpen, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 1, |tally| (tally.expected, tally.done) = (tally.expected + 1, tally.done + 1));
-    wrong.names("a chunk too many", AuditCode::ChunkIndexDiffers, 1, Some(1), None).await;
+    use AuditCode::{ChunkIndexDiffers, MarkMissing, MarkSurplus, TallyDiffers, TallyOpen};
+    let edits: [(&str, (u32, u32), Edit<Tally>, AuditCode, Option<u8>); 9] = [
+        (
+            "a count",
+            (1, 1),
+            |tally| {
+                tally.counts.succeeded -= 1;
+                tally.counts.failed += 1;
+            },
+            TallyDiffers,
+            None,
+        ),
+        ("a count that is too low", (1, 1), |tally| tally.counts.succeeded -= 1, TallyDiffers, None),
+        ("the bytes", (1, 1), |tally| tally.bytes += 1, TallyDiffers, None),
+        ("a mark", (2, 0), |tally| tally.marks[1] = None, MarkMissing, Some(1)),
+        ("a mark of an earlier attempt", (1, 0), |tally| tally.marks[0] = None, TallyDiffers, None),
+        ("a mark without a chunk", (1, 1), |tally| tally.marks[60] = tally.marks[0], MarkSurplus, None),
+        ("the number of commits", (1, 1), |tally| tally.done -= 1, TallyOpen, None),
+        (
+            "a chunk too many",
+            (1, 1),
+            |tally| (tally.expected, tally.done) = (tally.expected + 1, tally.done + 1),
+            ChunkIndexDiffers,
+            None,
+        ),
+        (
+            "the kind of a mark",
+            (1, 0),
+            |tally| tally.marks[1].as_mut().unwrap().kind = MarkKind::Clean,
+            TallyDiffers,
+            None,
+        ),
+    ];
+    for (what, (attempt, number), edit, code, chunk) in edits {
+        let wrong = Damaged::new().await;
+        wrong.tally(attempt, number, edit);
+        wrong.names(what, code, attempt, Some(number), chunk).await;
+    }
 
     let wrong = Damaged::new().await;
     wrong.world.objects.expire(&format!("results/{}/1/", wrong.job));
@@ -129,13 +133,6 @@ async fn damage_to_a_tally_is_named() {
     let wrong = Damaged::new().await;
     wrong.world.jobs.lose_tally(wrong.job, 1, 0);
     wrong.names("a tally", AuditCode::TallyMissing, 1, Some(0), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.tally(1, 0, |tally| {
-        let clean = Mark { kind: MarkKind::Clean, ..tally.mark(1).unwrap() };
-        tally.marks[1] = Some(clean);
-    });
-    wrong.names("the kind of a mark", AuditCode::TallyDiffers, 1, Some(0), None).await;
 }
 
 #[tokio::test]
@@ -182,22 +179,21 @@ async fn a_chunk_that_is_lost_or_is_there_twice_is_named() {
 
 #[tokio::test]
 async fn damage_to_a_run_output_is_named() {
-    // Row 2 failed in chunk 1, row 66 in chunk 1 of the second tally.
-    let wrong = Damaged::new().await;
-    wrong.output((1, 1, 1), |output| output.failed.clear()).await;
-    wrong.names("a failed row", AuditCode::TallyDiffers, 1, Some(1), None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.output((1, 0, 1), |output| output.failed.push(output.failed[0].clone())).await;
-    wrong.names("a failed row twice", AuditCode::RunOutputDiffers, 1, Some(0), Some(1)).await;
-
-    let wrong = Damaged::new().await;
-    wrong.output((1, 0, 1), |output| output.failed[0].row = 9).await;
-    wrong.names("a row of another chunk", AuditCode::RunOutputDiffers, 1, Some(0), Some(1)).await;
-
-    let wrong = Damaged::new().await;
-    wrong.output((1, 0, 2), |output| output.outputs.push(output.outputs[0].clone())).await;
-    wrong.names("an output twice", AuditCode::RunOutputDiffers, 1, Some(0), Some(2)).await;
+    use AuditCode::{RunOutputDiffers, TallyDiffers};
+    // Row 2 failed in chunk 1, row 66 in chunk 1 of the second tally; rows 4 and 70 failed again in the redrive.
+    let edits: [(&str, (u32, u32, u8), Edit<RunOutput>, AuditCode); 5] = [
+        ("a failed row", (1, 1, 1), |output| output.failed.clear(), TallyDiffers),
+        ("a failed row twice", (1, 0, 1), |output| output.failed.push(output.failed[0].clone()), RunOutputDiffers),
+        ("a row of another chunk", (1, 0, 1), |output| output.failed[0].row = 9, RunOutputDiffers),
+        ("an output twice", (1, 0, 2), |output| output.outputs.push(output.outputs[0].clone()), RunOutputDiffers),
+        ("a failed row of a redrive", (2, 0, 3), |output| output.failed.clear(), TallyDiffers),
+    ];
+    for (what, place @ (attempt, tally, chunk), edit, code) in edits {
+        let wrong = Damaged::new().await;
+        wrong.output(place, edit).await;
+        let chunk = (code == RunOutputDiffers).then_some(chunk);
+        wrong.names(what, code, attempt, Some(tally), chunk).await;
+    }
 
     let wrong = Damaged::new().await;
     let key = wrong.output_key(1, 0, 3).await;
@@ -205,11 +201,6 @@ async fn damage_to_a_run_output_is_named() {
     wrong.names("half a run output", AuditCode::RunOutputInvalid, 1, Some(0), Some(3)).await;
     wrong.world.objects.delete(&key);
     wrong.names("a run output", AuditCode::RunOutputMissing, 1, Some(0), Some(3)).await;
-
-    // In the redrive: rows 4 and 70 failed again.
-    let wrong = Damaged::new().await;
-    wrong.output((2, 0, 3), |output| output.failed.clear()).await;
-    wrong.names("a failed row of a redrive", AuditCode::TallyDiffers, 2, Some(0), None).await;
 }
 
 #[tokio::test]
@@ -252,21 +243,18 @@ async fn damage_to_the_totals_and_to_the_job_is_named() {
 
 #[tokio::test]
 async fn damage_to_the_results_is_named() {
-    let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| manifest.job["itemsFailed"] = json!(3)).await;
-    wrong.names("a count of the manifest", AuditCode::ManifestDiffers, 2, None, None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| manifest.files[0].file.items = Some(1)).await;
-    wrong.names("the failed rows of a file", AuditCode::ManifestDiffers, 2, None, None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| drop(manifest.files.remove(0))).await;
-    wrong.names("the file of failed rows", AuditCode::ManifestDiffers, 2, None, None).await;
-
-    let wrong = Damaged::new().await;
-    wrong.manifest(|manifest| manifest.files[1].file.bytes += 1).await;
-    wrong.names("the length of a file", AuditCode::ResultFileDiffers, 2, None, None).await;
+    use AuditCode::{ManifestDiffers, ResultFileDiffers};
+    let edits: [(&str, Edit<Manifest>, AuditCode); 4] = [
+        ("a count of the manifest", |manifest| manifest.job["itemsFailed"] = json!(3), ManifestDiffers),
+        ("the failed rows of a file", |manifest| manifest.files[0].file.items = Some(1), ManifestDiffers),
+        ("the file of failed rows", |manifest| drop(manifest.files.remove(0)), ManifestDiffers),
+        ("the length of a file", |manifest| manifest.files[1].file.bytes += 1, ResultFileDiffers),
+    ];
+    for (what, edit, code) in edits {
+        let wrong = Damaged::new().await;
+        wrong.manifest(edit).await;
+        wrong.names(what, code, 2, None, None).await;
+    }
 
     let wrong = Damaged::new().await;
     let results = wrong.row().await.results.unwrap();
