@@ -3,6 +3,7 @@
 use rowmill_api::audit::AuditView;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{Jobs as _, Objects as _};
@@ -21,6 +22,13 @@ impl World {
     /// The job as the API shows it.
     pub async fn show(&self, job: JobGuid) -> JobView {
         self.status.show(&self.job(job).await).await.expect("in-memory ports do not fail")
+    }
+
+    /// The number of items that succeeded in a job that has completed.
+    pub async fn completed(&self, job: JobGuid) -> u64 {
+        let shown = self.show(job).await;
+        assert_eq!(shown.status, Status::Completed, "{shown:?}");
+        shown.items_succeeded
     }
 
     /// The audit of a job, in one page.

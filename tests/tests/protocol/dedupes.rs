@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::faults::{Death, at_every_call};
+use acceptance::faults::at_every_call;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::{Accepted, CreateJobError};

@@ -9,7 +9,6 @@ use encoding_rs::Encoding;
 use proptest::prelude::*;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::JobOutcome;
-use rowmill_core::ports::Jobs;
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acceptance::faults::{Death, at_every_call};
+use acceptance::faults::at_every_call;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use async_trait::async_trait;

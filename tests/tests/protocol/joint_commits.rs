@@ -8,7 +8,6 @@ use acceptance::world::World;
 use process_items::process::ChunkEnd;
 use process_items::run::RunError;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::json;
@@ -20,9 +19,7 @@ const NEVER: u64 = u64::MAX;
 
 /// A world with a job of this many chunks of one row, split, and their messages.
 async fn split(rows: u64) -> (World, JobGuid, Vec<ChunkMessage>) {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(rows)).await;
-    world.split().await;
+    let (world, job) = crate::split(1, rows).await;
     let chunks = world.chunks.take();
     (world, job, chunks)
 }
@@ -152,8 +149,7 @@ async fn a_crash_at_any_call_of_an_invocation_with_many_chunks_loses_nothing() {
         let ends = world.try_process_together(&again).await;
         assert!(ends.iter().all(Result::is_ok), "{death:?} call {call}: {ends:?}");
         world.run().await;
-        let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 12));
+        assert_eq!(world.completed(job).await, 12);
         assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
         !was_last
     })

@@ -26,11 +26,22 @@ mod sweeps;
 mod uploads;
 mod widths;
 
+use acceptance::files::plain_csv;
 use acceptance::use_cases::Limits;
+use acceptance::world::World;
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::text::ChunkLimits;
 
 /// Limits with this many items per chunk, and with results in several parts.
 fn chunks_of(max_items: u32) -> Limits {
     let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
     Limits { chunks, range_bytes: 97, part_bytes: 500, ..Limits::default() }
+}
+
+/// A world with this many items per chunk, and a job over this many good rows that is split.
+async fn split(max_items: u32, rows: u64) -> (World, JobGuid) {
+    let world = World::new(chunks_of(max_items));
+    let job = world.validate_csv(plain_csv(rows)).await;
+    world.split().await;
+    (world, job)
 }

@@ -16,13 +16,11 @@ use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 
-use crate::chunks_of;
+use crate::{chunks_of, split};
 
 #[tokio::test]
 async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(150)).await;
-    world.split().await;
+    let (world, job) = split(1, 150).await;
     let chunks = world.chunks.take();
     world.process_all(&chunks[..40]).await;
     let paused = world.pause(job).await;
@@ -44,8 +42,7 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     world.clock.advance(2 * world.limits.recovery.stale);
     world.sweep().await;
     world.run().await;
-    let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150));
+    assert_eq!(world.completed(job).await, 150);
     assert_eq!(world.jobs.active("system"), 0);
 }
 
@@ -75,8 +72,7 @@ async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
             assert_eq!(world.split().await, SplitEnd::Continued, "call {call}");
         }
         world.run().await;
-        let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 200), "call {call}");
+        assert_eq!(world.completed(job).await, 200, "call {call}");
     }
     assert!(paused_splits > 10, "{paused_splits}");
 }
@@ -100,17 +96,14 @@ async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
         // The message of the resume.
         world.resume(job).await;
         world.run().await;
-        let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 200), "call {call}");
+        assert_eq!(world.completed(job).await, 200, "call {call}");
     }
 }
 
 #[tokio::test]
 async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_request() {
     at_every_call(async |call, death| {
-        let world = World::new(chunks_of(2));
-        let job = world.validate_csv(files::plain_csv(9)).await;
-        world.split().await;
+        let (world, job) = split(2, 9).await;
         world.pause(job).await;
         world.process_queued().await;
         world.faults.plan(call, death);
@@ -128,8 +121,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
         world.clock.advance(world.limits.grace);
         assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
         world.run().await;
-        let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 9));
+        assert_eq!(world.completed(job).await, 9);
         true
     })
     .await;
@@ -138,9 +130,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
 #[tokio::test]
 async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
     at_every_call(async |call, death| {
-        let world = World::new(chunks_of(1));
-        let job = world.validate_csv(files::plain_csv(130)).await;
-        world.split().await;
+        let (world, job) = split(1, 130).await;
         let chunks = world.chunks.take();
         world.process_all(&chunks[..70]).await;
         world.pause(job).await;
@@ -148,8 +138,7 @@ async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
         world.resume(job).await;
         world.faults.plan(call, death);
         world.run_through_crashes(world.limits.lease).await;
-        let shown = world.show(job).await;
-        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 130));
+        assert_eq!(world.completed(job).await, 130);
         !world.faults.is_pending() && call <= 60
     })
     .await;
@@ -157,9 +146,7 @@ async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
 
 #[tokio::test]
 async fn the_chunks_of_a_long_job_are_sent_by_several_invocations() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(300)).await;
-    world.split().await;
+    let (world, job) = split(1, 300).await;
     world.pause(job).await;
     world.process_queued().await;
     world.resume(job).await;
@@ -174,9 +161,7 @@ async fn the_chunks_of_a_long_job_are_sent_by_several_invocations() {
 
 #[tokio::test]
 async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(130)).await;
-    world.split().await;
+    let (world, job) = split(1, 130).await;
     world.pause(job).await;
     world.process_queued().await;
     world.resume(job).await;
@@ -193,9 +178,7 @@ async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
 
 #[tokio::test]
 async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
-    let world = World::new(chunks_of(100));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(100, 9).await;
     let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
     // The run has read the job row and noted that a chunk begins, and is frozen while the job is paused.
     world.faults.freeze(2, async move {
@@ -213,9 +196,7 @@ async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
 
 #[tokio::test]
 async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died() {
-    let world = World::new(chunks_of(2));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(2, 9).await;
     let chunks = world.chunks.take();
     world.pause(job).await;
     for _ in 0..5 {
@@ -241,7 +222,7 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
     world.clock.advance(4 * world.limits.recovery.stale);
     world.sweep().await;
     world.run().await;
-    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
+    assert_eq!(world.completed(job).await, 9);
 }
 
 #[tokio::test]
@@ -266,9 +247,7 @@ async fn the_deadline_of_a_paused_job_goes_on() {
 
 #[tokio::test]
 async fn a_paused_job_can_be_cancelled() {
-    let world = World::new(chunks_of(2));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(2, 9).await;
     let chunks = world.chunks.take();
     world.process_all(&chunks[..2]).await;
     world.pause(job).await;

@@ -65,16 +65,15 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
     let csv = format!("a,b\n1,2\n\n3\n4,5,6\n\"q\"\"\n\",7\n8,{long}\n9,10\n");
     let mut bytes = csv.into_bytes();
     bytes.extend_from_slice(b"11,\xff\xfe\n12,13\n");
-    let file = world.store_csv(bytes.clone()).await;
-    let job = world.create("validate", file, json!({})).await.unwrap();
+    let job = world.validate_csv(bytes.clone()).await;
     world.run().await;
-    let failed = world.all_failed(job.job_guid).await;
+    let failed = world.all_failed(job).await;
     let found: Vec<_> = failed.iter().map(|item| (item.row, item.code.as_str())).collect();
     assert_eq!(found, [(2, "ragged_row"), (3, "ragged_row"), (5, "row_too_long"), (7, "invalid_utf8")]);
     assert_eq!(oracle::ragged_rows(&bytes), [2, 3]);
     assert_eq!(failed[0].raw.as_deref(), Some("3"));
     assert!(failed[3].raw.is_none() && failed[3].raw_base64.is_some());
-    let shown = world.show(job.job_guid).await;
+    let shown = world.show(job).await;
     assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (8, 4, 4));
     assert_eq!(shown.outcome, Some(JobOutcome::Partial));
 }
@@ -82,10 +81,9 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
 #[tokio::test]
 async fn an_unterminated_quote_fails_the_job_and_earlier_items_count() {
     let world = World::new(chunks_of(2));
-    let file = world.store_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
-    let job = world.create("validate", file, json!({})).await.unwrap();
+    let job = world.validate_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
     world.run().await;
-    let shown = world.show(job.job_guid).await;
+    let shown = world.show(job).await;
     let error = shown.error.expect("an error");
     assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote.into(), Some(4)));
     assert_eq!((shown.item_count, shown.item_progress), (3, 3));
@@ -202,8 +200,7 @@ async fn a_page_of_failed_items_is_limited_in_bytes() {
 #[tokio::test]
 async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
     let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(1000)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap();
+    let job = world.validate_csv(files::plain_csv(1000)).await;
     let mut continuations = 0;
     while let Some(message) = world.splits.take().pop() {
         // Less time than the margin is left: every invocation dispatches one tally and hands over.
@@ -214,7 +211,7 @@ async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
     }
     assert_eq!(continuations, 1000_u32.div_ceil(64));
     world.run().await;
-    assert_eq!(world.show(job.job_guid).await.items_succeeded, 1000);
+    assert_eq!(world.show(job).await.items_succeeded, 1000);
 }
 
 #[tokio::test]
@@ -300,8 +297,7 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
     for split_time in [Duration::from_secs(300), Duration::from_secs(10)] {
         crashes += at_every_call(async |call, death| {
             let world = World::new(chunks_of(1));
-            let file = world.store_csv(csv.clone()).await;
-            let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+            let job = world.validate_csv(csv.clone()).await;
             world.faults.plan(call, death);
             world.run_through_crashes(split_time).await;
             let row = world.jobs.job(job).await.unwrap();

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use acceptance::files;
 use acceptance::world::{World, change};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::model::tally::{Committed, Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::update::{take_lease, update_job};
 use serde_json::json;
 
-use crate::chunks_of;
+use crate::split;
 
 const LATE: RunId = RunId::from_bytes([1; RunId::BYTES]);
 const OTHER: RunId = RunId::from_bytes([2; RunId::BYTES]);
@@ -20,9 +18,7 @@ const LEASE: Duration = Duration::from_secs(60);
 
 /// A world with a job of three tallies that are sent.
 async fn running() -> (World, Job) {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(150)).await;
-    world.split().await;
+    let (world, job) = split(1, 150).await;
     let job = world.jobs.job(job).await.unwrap();
     (world, job)
 }
@@ -89,6 +85,5 @@ async fn a_run_that_sends_for_a_resume_notes_nothing_for_a_later_one() {
     world.clock.advance(2 * world.limits.recovery.stale);
     world.sweep().await;
     world.run().await;
-    let shown = world.show(job.job_guid).await;
-    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150));
+    assert_eq!(world.completed(job.job_guid).await, 150);
 }

@@ -15,13 +15,11 @@ use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 
-use crate::chunks_of;
+use crate::{chunks_of, split};
 
 #[tokio::test]
 async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped() {
-    let world = World::new(chunks_of(2));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(2, 9).await;
     let chunks = world.chunks.take();
     world.process_all(&chunks[..2]).await;
     let cancelled = world.cancel(job).await;
@@ -65,9 +63,7 @@ async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
 
 #[tokio::test]
 async fn a_run_that_is_cancelled_midway_lists_its_skipped_rows() {
-    let world = World::new(chunks_of(100));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(100, 9).await;
     world.cancel(job).await;
     world.run().await;
     assert_eq!(world.all_skipped(job).await, (1..=9).collect::<Vec<_>>());
@@ -216,9 +212,7 @@ async fn a_job_none_of_whose_chunks_began_before_its_deadline_lacked_capacity() 
 
 #[tokio::test]
 async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decides_how() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(9)).await;
-    world.split().await;
+    let (world, job) = split(1, 9).await;
     let seen = world.jobs.job(job).await.unwrap();
     change(&*world.jobs, job, |job| job.begin(world.clock.now())).await;
     let stopped = stop_overdue(&*world.jobs, &seen, world.clock.now()).await.unwrap();

@@ -10,7 +10,7 @@ use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
 
-use crate::chunks_of;
+use crate::{chunks_of, split};
 
 #[tokio::test]
 async fn a_job_whose_message_was_lost_is_recovered() {
@@ -29,9 +29,7 @@ async fn a_job_whose_message_was_lost_is_recovered() {
 
 #[tokio::test]
 async fn lost_chunks_folds_and_completions_are_recovered() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(130)).await;
-    world.split().await;
+    let (world, job) = split(1, 130).await;
     let chunks = world.chunks.take();
     for message in chunks.iter().filter(|message| message.address.index % 2 == 0) {
         world.process(message, false).await;
@@ -44,14 +42,12 @@ async fn lost_chunks_folds_and_completions_are_recovered() {
     world.clock.advance(4 * world.limits.recovery.stale);
     world.sweep().await;
     world.run().await;
-    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 130));
+    assert_eq!(world.completed(job).await, 130);
 }
 
 #[tokio::test]
 async fn a_job_with_signs_of_life_is_never_recovered() {
-    let world = World::new(chunks_of(1));
-    let job = world.validate_csv(files::plain_csv(100)).await;
-    world.split().await;
+    let (world, job) = split(1, 100).await;
     let mut heartbeat = world.show(job).await.heartbeat_at;
     for message in world.chunks.take() {
         // Slow work: almost the longest allowed time without a sign of life.
@@ -90,8 +86,7 @@ async fn recoveries_without_effect_become_less_frequent() {
 #[tokio::test]
 async fn a_job_whose_messages_may_still_be_queued_is_not_recovered() {
     let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(3)).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(files::plain_csv(3)).await;
     world.split().await;
     world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;

@@ -48,8 +48,7 @@ async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
 async fn skipped_chunks_that_follow_each_other_are_read_together() {
     let world = World::new(chunks_of(1));
     let text = files::plain_csv(320);
-    let file = world.store_csv(text.clone()).await;
-    let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
+    let job = world.validate_csv(text.clone()).await;
     world.split().await;
     world.cancel(job).await;
     world.process_queued().await;
