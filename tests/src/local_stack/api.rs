@@ -90,6 +90,13 @@ pub async fn answer(request: ApiRequest) -> (StatusCode, Value) {
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_else(|_| text()))
 }
 
+/// Sends a request that must be accepted; the JSON of the answer.
+pub async fn accepted(request: ApiRequest) -> Value {
+    let (status, shown) = answer(request).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+    shown
+}
+
 /// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come back.
 pub async fn refused(request: ApiRequest, status: StatusCode, code: &str) -> (Value, Option<u64>) {
     let answer = request.send().await;

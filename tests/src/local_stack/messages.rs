@@ -7,7 +7,7 @@ use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
-use super::{LocalStack, PATIENCE};
+use super::{LocalStack, PATIENCE, until};
 
 /// All queues, by the names of the template's outputs.
 const QUEUES: [&str; 15] = [
@@ -128,14 +128,6 @@ impl LocalStack {
 
     /// Waits until no queue holds a message any more.
     pub async fn queues_are_empty(&self) {
-        let started = Instant::now();
-        loop {
-            let messages = self.messages().await;
-            if messages.values().all(|count| *count == 0) {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "messages are left: {messages:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until("messages are left", async || self.messages().await.values().all(|count| *count == 0)).await;
     }
 }

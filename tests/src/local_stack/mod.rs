@@ -2,6 +2,7 @@
 
 mod api;
 mod bucket;
+mod command;
 mod counters;
 mod documented;
 mod event_listener;
@@ -15,6 +16,7 @@ mod python_environment;
 mod row;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +32,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
-pub use api::{ApiAnswer, ApiRequest, answer, refused};
+pub use api::{ApiAnswer, ApiRequest, accepted, answer, refused};
+pub use command::{Ran, ran};
 pub use event_listener::EventListener;
 pub use issuer::{AUDIENCE, Issuer, WRITE_SCOPE};
 pub use job_watch::JobWatch;
@@ -176,9 +179,13 @@ impl LocalStack {
 
     /// Creates the job that this body asks for.
     pub async fn create_from(&self, body: &Value) -> String {
-        let (status, job) = answer(self.post("/api/jobs").json(body)).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+        let job = accepted(self.post("/api/jobs").json(body)).await;
         job["jobGuid"].as_str().expect("a jobGuid").to_owned()
+    }
+
+    /// Asks for an action on a job, such as `cancel`. The job as the answer has it.
+    pub async fn act(&self, job: &str, action: &str) -> Value {
+        accepted(self.post(&format!("/api/jobs/{job}/{action}"))).await
     }
 
     pub async fn job(&self, job: &str) -> Value {
@@ -315,6 +322,18 @@ impl LocalStack {
         let request = self.sqs.send_message().queue_url(self.output(queue)).message_body(body);
         let sent = request.message_group_id(group).message_deduplication_id(name).send().await;
         sent.expect("the queue takes it");
+    }
+}
+
+/// Waits until this holds.
+///
+/// # Panics
+/// With what is missing, if it takes too long.
+pub async fn until(missing: impl fmt::Display, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "{missing}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

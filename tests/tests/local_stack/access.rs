@@ -5,7 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    AUDIENCE, Issuer, LiveClient, LocalStack, WRITE_SCOPE, answer, http_client, options, refused, rowmill, ticket,
+    AUDIENCE, Issuer, LiveClient, LocalStack, WRITE_SCOPE, accepted, answer, http_client, options, refused, rowmill,
+    ticket,
 };
 use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
@@ -53,8 +54,7 @@ async fn job_of_alice(stack: &LocalStack, issuer: &Issuer) -> (String, String) {
     let (status, upload) = answer(request).await;
     assert_eq!(status, StatusCode::CREATED, "{upload}");
     let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"] });
-    let (status, job) = answer(stack.post("/api/jobs").json(&body).token(&alice)).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+    let job = accepted(stack.post("/api/jobs").json(&body).token(&alice)).await;
     let guid = job["jobGuid"].as_str().expect("a guid");
     loop {
         let (status, job) = answer(stack.get(&format!("/api/jobs/{guid}")).token(&alice)).await;
@@ -137,8 +137,8 @@ async fn a_high_priority_needs_an_owner_who_may_use_it(stack: &LocalStack, issue
         let token = issuer.token(json!({ "sub": sub })).await;
         let items = json!([{ "id": 1 }]);
         let body = json!({ "jobType": "validate", "items": items, "priority": given });
-        let (status, job) = answer(stack.post("/api/jobs").json(&body).token(&token)).await;
-        assert_eq!((status, &job["priority"]), (StatusCode::ACCEPTED, &json!(expected)), "{job}");
+        let job = accepted(stack.post("/api/jobs").json(&body).token(&token)).await;
+        assert_eq!(job["priority"], expected, "{job}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The audit of jobs, over HTTP and by the command.
 
-use acceptance::local_stack::{LocalStack, PATIENCE, answer, refused, rowmill};
+use acceptance::local_stack::{LocalStack, accepted, answer, refused};
 use aws_sdk_dynamodb::types::AttributeValue;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -12,14 +12,6 @@ async fn audit(stack: &LocalStack, job: &str) -> Value {
     let (status, proof) = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await;
     assert_eq!(status, StatusCode::OK, "{proof}");
     proof
-}
-
-/// Output of the command for a job's audit, and its exit code.
-async fn audited(stack: &LocalStack, job: &str, more: &[&str]) -> (Option<i32>, String) {
-    let mut command = rowmill();
-    command.args(["audit", job, "--url", stack.api_url()]).args(more).kill_on_drop(true).env_remove("ROWMILL_TOKEN");
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends").expect("it runs");
-    (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
 /// Adds one to a number of a row, as nobody should.
@@ -47,24 +39,23 @@ fn a_job_is_proved_through_its_redrives_and_damage_is_named() {
 
         let corrected = stack.upload("text/csv", "id,amount,row\n1400,1400,1400\n10,10,10\n").await;
         let redrive = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({ "fileGuid": corrected }));
-        assert_eq!(answer(redrive).await.0, StatusCode::ACCEPTED);
+        accepted(redrive).await;
         stack.ended(&job).await;
         let proof = audit(stack, &job).await;
         let counts = [&proof["attempt"], &proof["itemsSucceeded"], &proof["itemsFailed"]];
         assert_eq!((&proof["verdict"], counts), (&json!("proved"), [&json!(2), &json!(1499), &json!(1)]), "{proof}");
 
-        let (code, shown) = audited(stack, &job, &[]).await;
-        assert_eq!(code, Some(0), "{shown}");
-        assert!(shown.starts_with("Audit of attempt 2: proved\n"), "{shown}");
-        let (code, shown) = audited(stack, &job, &["--json"]).await;
-        let printed: Value = serde_json::from_str(shown.trim_end()).expect("a line of JSON");
-        assert_eq!((code, &printed["digest"]), (Some(0), &proof["digest"]));
+        let ran = stack.runs(&["audit", &job]).await;
+        assert!(ran.code == Some(0) && ran.out.starts_with("Audit of attempt 2: proved\n"), "{ran:?}");
+        let ran = stack.runs(&["audit", &job, "--json"]).await;
+        let printed: Value = serde_json::from_str(ran.out.trim_end()).expect("a line of JSON");
+        assert_eq!((ran.code, &printed["digest"]), (Some(0), &proof["digest"]));
 
         damage(stack, &job, "tally#1#00000000", "failed", 1).await;
         damage(stack, &job, "tally#1#00000000", "succeeded", -1).await;
-        let (code, shown) = audited(stack, &job, &[]).await;
-        assert_eq!(code, Some(1), "{shown}");
-        assert!(shown.contains("refuted\ntally_differs: Tally 0 of attempt 1 counts"), "{shown}");
+        let ran = stack.runs(&["audit", &job]).await;
+        let refuted = "refuted\ntally_differs: Tally 0 of attempt 1 counts";
+        assert!(ran.code == Some(1) && ran.out.contains(refuted), "{ran:?}");
         damage(stack, &job, "tally#1#00000000", "failed", -1).await;
         damage(stack, &job, "tally#1#00000000", "succeeded", 1).await;
         assert_eq!(audit(stack, &job).await["digest"], proof["digest"], "nothing is wrong any more");

@@ -1,9 +1,8 @@
 //! A web service that is down for a while: the jobs of its type wait for it, and no row fails.
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, PATIENCE, rowmill};
+use acceptance::local_stack::{LocalStack, until};
 use serde_json::{Value, json};
-use std::time::Instant;
 
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
@@ -36,16 +35,15 @@ fn jobs_whose_service_is_down_are_paused_and_end_without_a_failed_row_once_it_is
             assert!(shown["pause"]["reason"]["message"].as_str().is_some_and(|said| said.contains("503")), "{shown}");
             assert!(shown["pause"]["nextProbeAt"].is_string(), "{shown}");
         }
-        let output = rowmill().args(["job", &jobs[0], "--url", stack.api_url()]).output().await.expect("it runs");
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = stack.runs(&["job", &jobs[0]]).await.out;
         assert!(text.contains("target_down: ") && text.contains("503"), "{text}");
 
         // Probes fail: the service is still down.
-        let started = Instant::now();
-        while breaker(stack).await["openings"].as_u64() < Some(2) {
-            assert!(started.elapsed() < PATIENCE, "nobody probes");
+        until("nobody probes", async || {
             stack.sweep().await;
-        }
+            breaker(stack).await["openings"].as_u64() >= Some(2)
+        })
+        .await;
         service.comes_back();
         for job in &jobs {
             let ended = stack.ended_with_sweeps(job).await;

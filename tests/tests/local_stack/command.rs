@@ -1,6 +1,6 @@
 //! The command as a process: what it prints and how it exits.
 
-use acceptance::local_stack::{LocalStack, PATIENCE, answer, refused, rowmill};
+use acceptance::local_stack::{LocalStack, Ran, answer, ran, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -8,13 +8,6 @@ use tempfile::TempDir;
 use crate::live::long_job;
 use crate::stack::on_the_stack;
 use crate::uploads::announce;
-
-/// A run of the command that has ended.
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
 
 /// A user with a folder of its own, in which the command remembers uploads.
 struct User<'a> {
@@ -35,13 +28,9 @@ impl<'a> User<'a> {
 
     /// Runs the command to its end.
     async fn runs(&self, arguments: &[&str]) -> Ran {
-        let mut command = rowmill();
-        command.args(arguments).args(["--url", self.stack.api_url()]).kill_on_drop(true);
-        command.env_remove("ROWMILL_TOKEN").env("XDG_STATE_HOME", self.folder.path().join("state"));
-        let ended = tokio::time::timeout(PATIENCE, command.output()).await;
-        let output = ended.expect("it ends").expect("it runs");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        let mut command = self.stack.command(arguments);
+        command.env("XDG_STATE_HOME", self.folder.path().join("state"));
+        ran(command).await
     }
 }
 

@@ -41,8 +41,7 @@ fn a_cancelled_job_is_replaced_by_a_new_one() {
         let rows: String = (0..20_000).map(|row| format!("{row},1\n")).collect();
         let file = stack.upload("text/csv", format!("a,{}\n{rows}", Uuid::new_v4())).await;
         let (_, first) = accepted(stack, &file).await;
-        let (status, job) = answer(stack.post(&format!("/api/jobs/{first}/cancel"))).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+        stack.act(&first, "cancel").await;
         let (status, second) = accepted(stack, &file).await;
         assert!(status == StatusCode::ACCEPTED && second != first, "{status}");
         assert_eq!(stack.ended(&second).await["itemsSucceeded"], Value::from(20_000));

@@ -1,8 +1,6 @@
 //! What other systems hear of jobs.
 
 use acceptance::files;
-use acceptance::local_stack::answer;
-use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -24,9 +22,7 @@ fn each_attempt_publishes_an_event_at_its_start_and_at_its_end() {
         });
         let job = stack.create_from(&body).await;
         let ended = stack.ended(&job).await;
-        let redrive = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({}));
-        let (status, redriven) = answer(redrive).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{redriven}");
+        stack.act(&job, "redrive").await;
         let again = stack.ended(&job).await;
 
         let events = event_listener.heard(&job, 4).await;
@@ -65,8 +61,7 @@ fn events_of_failed_and_cancelled_jobs_give_the_reason() {
         let failing = stack.create("validate", &upload, json!({})).await;
         let upload = stack.upload("text/csv", files::plain_csv(40_000)).await;
         let cancelled = stack.create("import", &upload, json!({ "dataset": "told", "key": "id" })).await;
-        let (status, shown) = answer(stack.post(&format!("/api/jobs/{cancelled}/cancel"))).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+        stack.act(&cancelled, "cancel").await;
 
         let events = event_listener.heard(&failing, 2).await;
         let failed = detail(&events[&format!("{failing}/1/failed")], "Rowmill Job Ended");

@@ -1,7 +1,7 @@
 //! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
 
 use acceptance::files::{self, gzip};
-use acceptance::local_stack::{LocalStack, answer, refused, rowmill};
+use acceptance::local_stack::{LocalStack, answer, refused};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -138,11 +138,9 @@ fn the_command_shows_the_warnings_of_a_job() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("columns.csv");
         std::fs::write(&path, "a,,a\n1,2,3\n").expect("a file");
-        let mut command = rowmill();
-        command.arg("run").arg(&path).args(["--type", "validate", "--url", stack.api_url()]);
-        let output = command.output().await.expect("it runs");
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success(), "{text}");
+        let ran = stack.runs(&["run", path.to_str().expect("UTF-8"), "--type", "validate"]).await;
+        let text = ran.out + &ran.err;
+        assert_eq!(ran.code, Some(0), "{text}");
         let warnings: Vec<&str> = text.lines().filter(|line| line.starts_with("  warning: ")).collect();
         assert_eq!(warnings.len(), 2, "{text}");
         assert!(warnings[0].contains("`column2`") && warnings[1].contains("`a_2`"), "{text}");

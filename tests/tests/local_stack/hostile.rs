@@ -1,9 +1,7 @@
 //! Jobs made to take all the time or all the memory of the functions that they share with others.
 
-use std::time::Duration;
-
 use acceptance::files;
-use acceptance::local_stack::{PATIENCE, refused};
+use acceptance::local_stack::{refused, until};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -41,13 +39,7 @@ fn a_row_that_holds_its_process_stops_its_own_job_and_the_jobs_beside_it_complet
         assert!(stack.dead_letters(&held).await.is_empty() && stack.dead_letters(&neighbour).await.is_empty());
         // The thread cannot be ended, so its process has ended, after its answer.
         let ends = [held.as_str(), "the process ends"];
-        tokio::time::timeout(PATIENCE, async {
-            while !stack.has_logged("process-items", &ends) {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        })
-        .await
-        .expect("the process ends");
+        until("the process goes on", async || stack.has_logged("process-items", &ends)).await;
     });
 }
 

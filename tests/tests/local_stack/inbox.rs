@@ -1,9 +1,7 @@
 //! Files that are dropped into the bucket and become jobs by themselves.
 
-use std::time::{Duration, Instant};
-
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, PATIENCE, answer};
+use acceptance::local_stack::{LocalStack, answer, until};
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -76,11 +74,7 @@ fn repeated_notifications_of_a_drop_make_one_job() {
         }
         let jobs = stack.jobs_marked("again", 2).await;
         assert_ne!(jobs[0]["fileGuid"], jobs[1]["fileGuid"]);
-        let started = Instant::now();
-        while stack.messages().await["InboxQueueUrl"] > 0 {
-            assert!(started.elapsed() < PATIENCE, "messages are left");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("messages are left", async || stack.messages().await["InboxQueueUrl"] == 0).await;
         stack.jobs_marked("again", 2).await;
     });
 }

@@ -1,6 +1,6 @@
 //! Jobs without a file: items in the request, and a job type without input.
 
-use acceptance::local_stack::{LocalStack, answer, refused};
+use acceptance::local_stack::{LocalStack, accepted, answer, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_thousand_items_of_a_request_are_a_job_with_results_and_a_redrive() {
         let corrected = "{\"row\": 400, \"record\": {\"id\": 400}}\n{\"row\": 800, \"record\": {\"id\": 800}}\n";
         let corrected = stack.upload("application/x-ndjson", corrected).await;
         let redrive = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({ "fileGuid": corrected }));
-        assert_eq!(answer(redrive).await.0, StatusCode::ACCEPTED);
+        accepted(redrive).await;
         let ended = stack.ended(&job).await;
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(1000)), "{ended}");
         let (_, audit) = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await;

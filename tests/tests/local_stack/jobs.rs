@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use acceptance::local_stack::{LocalStack, Row, answer};
 use acceptance::{files, oracle};
-use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -136,8 +135,7 @@ fn a_job_has_the_priority_of_its_request_and_a_redrive_keeps_it() {
                 stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "priority": priority })).await;
             let ended = stack.ended(&job).await;
             assert_eq!((&ended["priority"], &ended["itemsFailed"]), (&json!(expected), &json!(1)), "{ended}");
-            let (status, redriven) = answer(stack.post(&format!("/api/jobs/{job}/redrive"))).await;
-            assert_eq!((status, &redriven["priority"]), (StatusCode::ACCEPTED, &json!(expected)), "{redriven}");
+            assert_eq!(stack.act(&job, "redrive").await["priority"], expected);
             let ended = stack.ended(&job).await;
             assert_eq!((&ended["attempt"], &ended["priority"]), (&json!(2), &json!(expected)), "{ended}");
         }

@@ -1,9 +1,7 @@
 //! Job types with limits of their own: how many of their jobs are active, and how many of their chunks run at once.
 
-use std::time::{Duration, Instant};
-
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, PATIENCE, answer, chain, options, refused};
+use acceptance::local_stack::{LocalStack, accepted, chain, options, refused, until};
 use reqwest::StatusCode;
 use rowmill::stack::Stack;
 use serde_json::json;
@@ -42,19 +40,11 @@ fn chunks_of_a_type_run_on_its_lanes_also_when_their_processes_are_killed() {
 
         // All lanes are at work before a process is killed: a lane that was killed rests for a while, in which the others may
         // come to their ends. Both types are at work when the processes are killed, and again when their chunks have come back.
-        let started = Instant::now();
-        while service.most_at_once(three) < 3 {
-            assert!(started.elapsed() < PATIENCE, "some lanes are idle: {:?}", stack.messages().await);
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("some lanes are idle", async || service.most_at_once(three) >= 3).await;
         let mut calls = (0, 0);
         for _ in 0..2 {
-            let started = Instant::now();
             let at_work = |path: &str, before: usize| service.answering(path) > 0 && service.calls(path) > before;
-            while !(at_work(one, calls.0) && at_work(three, calls.1)) {
-                assert!(started.elapsed() < PATIENCE, "nobody is at work: {:?}", stack.messages().await);
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            until("nobody is at work", async || at_work(one, calls.0) && at_work(three, calls.1)).await;
             calls = (service.calls(one), service.calls(three));
             assert!(stack.kill_processes_of("process-items") > 0, "nobody was at work");
         }
@@ -69,8 +59,7 @@ fn chunks_of_a_type_run_on_its_lanes_also_when_their_processes_are_killed() {
             assert!(stack.dead_letters(job).await.is_empty());
         }
         assert_eq!((service.most_at_once(one), service.most_at_once(three)), (1, 3), "chunks that ran at once");
-        let (status, job) = answer(stack.post("/api/jobs").json(&fourth)).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+        let job = accepted(stack.post("/api/jobs").json(&fourth)).await;
         stack.ended(job["jobGuid"].as_str().expect("a guid")).await;
     });
 }

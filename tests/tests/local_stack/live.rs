@@ -329,15 +329,10 @@ fn printed_by_javascript(value: Value) -> Value {
 fn the_command_follows_a_job_by_messages() {
     on_the_stack(async |stack| {
         let job = long_job(stack, 20_000).await;
-        let mut watch = acceptance::local_stack::rowmill();
-        watch
-            .args(["job", &job, "--watch", "--json", "--url", stack.api_url()])
-            .env_remove("ROWMILL_TOKEN")
-            .kill_on_drop(true);
-        let output = tokio::time::timeout(PATIENCE, watch.output()).await.expect("it ends").expect("it runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let last = output.stdout.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).expect("a line");
-        assert_eq!(serde_json::from_slice::<Value>(last).expect("JSON")["itemsSucceeded"], 20_000);
+        let ran = stack.runs(&["job", &job, "--watch", "--json"]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let last = ran.out.lines().rfind(|line| !line.is_empty()).expect("a line");
+        assert_eq!(serde_json::from_str::<Value>(last).expect("JSON")["itemsSucceeded"], 20_000);
         let tickets = stack.log_lines("live-subscription");
         assert!(!tickets.is_empty(), "it has subscribed");
     });

@@ -1,8 +1,6 @@
 //! How live connections are opened, and how those that are gone are removed.
 
-use std::time::{Duration, Instant};
-
-use acceptance::local_stack::{LiveClient, LocalStack, PATIENCE, ticket};
+use acceptance::local_stack::{LiveClient, LocalStack, ticket, until};
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::live::TicketDigest;
 use serde_json::{Value, json};
@@ -73,11 +71,7 @@ fn a_connection_whose_end_nobody_told_is_removed_by_the_next_message() {
         assert!(!is_known(stack, "gone1").await, "by the answer to a message");
         put_connection(stack, "gone2").await;
         long_job(stack, 10).await;
-        let started = Instant::now();
-        while is_known(stack, "gone2").await {
-            assert!(started.elapsed() < PATIENCE, "not by a change of a job");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("not by a change of a job", async || !is_known(stack, "gone2").await).await;
         // Of this one there are no rows: it is hung up on.
         stack.live_message_of_nobody("gone3").await;
     });

@@ -1,7 +1,7 @@
 //! A job that is paused and resumed: it rests in between, and every row counts once.
 
 use acceptance::files;
-use acceptance::local_stack::{answer, refused, rowmill};
+use acceptance::local_stack::refused;
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -25,8 +25,8 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
         client.subscribe(&job).await;
         stack.job_when(&job, |shown| shown["itemProgress"].as_u64() >= Some(CHUNK)).await;
 
-        let (status, paused) = answer(stack.post(&path("pause"))).await;
-        assert_eq!((status, &paused["status"]), (StatusCode::ACCEPTED, &json!("paused")), "{paused}");
+        let paused = stack.act(&job, "pause").await;
+        assert_eq!(paused["status"], "paused", "{paused}");
         let told = loop {
             let message = client.message_of("progress").await;
             if message["job"]["status"] == "paused" {
@@ -44,14 +44,13 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
             assert!(progress(&shown) <= progress(&paused) + CHUNK, "{shown} after {paused}");
             seen.push(progress(&shown));
         }
-        let (status, again) = answer(stack.post(&path("pause"))).await;
-        assert_eq!((status, &again["status"]), (StatusCode::ACCEPTED, &json!("paused")));
+        let again = stack.act(&job, "pause").await;
+        assert_eq!(again["status"], "paused", "{again}");
         assert!(again["version"].as_u64() >= paused["version"].as_u64());
         assert_eq!(stack.job_row(&job).await.number("pauses"), 1, "it changes nothing");
 
-        let output = rowmill().args(["resume", &job, "--json", "--url", stack.api_url()]).output().await.unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let resumed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let ran = stack.runs(&["resume", &job, "--json"]).await;
+        let resumed: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
         assert_eq!(resumed["status"], "running", "{resumed}");
         assert!(resumed["version"].as_u64() > again["version"].as_u64(), "{resumed} after {again}");
         let ended = stack.ended(&job).await;
@@ -78,9 +77,9 @@ fn a_stopped_job_is_neither_paused_nor_resumed() {
         let job = json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 1, "params": {} });
         let job = stack.create_from(&job).await;
         stack.job_when(&job, |shown| shown["itemProgress"].as_u64() > Some(0)).await;
-        let (_, paused) = answer(stack.post(&format!("/api/jobs/{job}/pause"))).await;
+        let paused = stack.act(&job, "pause").await;
         assert_eq!(paused["status"], "paused", "{paused}");
-        let (_, cancelling) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
+        let cancelling = stack.act(&job, "cancel").await;
         assert_eq!(cancelling["status"], "cancelling", "{cancelling}");
         for action in ["pause", "resume"] {
             refused(stack.post(&format!("/api/jobs/{job}/{action}")), StatusCode::CONFLICT, "job_ending").await;

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use acceptance::local_stack::{LocalStack, PATIENCE, answer, options, refused};
+use acceptance::local_stack::{LocalStack, accepted, answer, options, refused, until};
 use aws_sdk_cloudformation::types::{Capability, StackStatus};
 use aws_sdk_dynamodb::types::AttributeValue;
 use reqwest::StatusCode;
@@ -113,11 +113,8 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
     }
     refused(redrive(&json!({})), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
     drop_marked(stack, LATE, "id\n1\n", &json!({})).await;
-    let started = Instant::now();
-    while !stack.has_logged("receive-file", &["file not received yet", LATE]) {
-        assert!(started.elapsed() < PATIENCE, "the file is not refused");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let refused = ["file not received yet", LATE];
+    until("the file is not refused", async || stack.has_logged("receive-file", &refused)).await;
     stack.deliver_to("SplitJobFunctionName", true).await;
     for job in active {
         stack.ended(&job).await;
@@ -155,8 +152,7 @@ async fn an_inbox_file_serves_again(stack: &LocalStack, job: &str) {
     assert_eq!(stack.ended(&again).await["itemsSucceeded"], 1);
 
     let request = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({ "fileGuid": inbox_job["fileGuid"] }));
-    let (status, redriven) = answer(request).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{redriven}");
+    accepted(request).await;
     assert_eq!(stack.ended(job).await["itemsSucceeded"], 26);
 }
 
@@ -191,15 +187,7 @@ async fn a_denied_call_is_500_and_counted(stack: &LocalStack) {
     denial.lift().await;
 
     // A change of a policy is effective a moment later.
-    let started = Instant::now();
-    loop {
-        let (status, shown) = answer(cancel()).await;
-        if status == StatusCode::ACCEPTED {
-            break;
-        }
-        assert!(started.elapsed() < PATIENCE, "{status}: {shown}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the permission is not back", async || answer(cancel()).await.0 == StatusCode::ACCEPTED).await;
     stack.deliver_to("SplitJobFunctionName", true).await;
     assert_eq!(stack.ended_with_sweeps(&job).await["status"], "cancelled");
 }
@@ -260,8 +248,7 @@ async fn a_chunk_of_an_inbox_file_is_given_up_and_the_others_skipped(stack: &Loc
     let message = stack.take_chunk("ItemsQueueUrl", job, 0).await;
     give_up(stack, &message).await;
     stack.job_when(job, |shown| shown["itemsFailed"] == CHUNK_ITEMS).await;
-    let (status, shown) = answer(stack.post(&format!("/api/jobs/{job}/cancel"))).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+    stack.act(job, "cancel").await;
     stack.deliver_to("ProcessItemsFunctionName", true).await;
     let ended = stack.ended_with_sweeps(job).await;
     assert_eq!((&ended["status"], &ended["itemsSkipped"]), (&json!("cancelled"), &json!(16)), "{ended}");
@@ -345,15 +332,10 @@ impl Denial {
 
     /// Waits until the stack has this status, or is gone.
     async fn wait_for(&self, wanted: Option<StackStatus>) {
-        let started = Instant::now();
-        loop {
+        until(format!("the stack is not {wanted:?}"), async || {
             let answer = self.cloudformation.describe_stacks().stack_name(Self::STACK).send().await;
-            let status = answer.ok().and_then(|answer| answer.stacks?.pop()?.stack_status);
-            if status == wanted {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "the stack is {status:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            answer.ok().and_then(|answer| answer.stacks?.pop()?.stack_status) == wanted
+        })
+        .await;
     }
 }

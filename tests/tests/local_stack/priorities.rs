@@ -1,8 +1,7 @@
 //! Jobs of high and low priority: each has queues and workers of its own, and survives what jobs of normal priority survive.
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer};
-use reqwest::StatusCode;
+use acceptance::local_stack::LocalStack;
 use rowmill_core::model::job::Priority;
 use serde_json::{Value, json};
 
@@ -23,11 +22,6 @@ fn items_queue(priority: Priority) -> &'static str {
 async fn validate(stack: &LocalStack, file: &str, priority: Priority) -> String {
     let request = json!({ "jobType": "validate", "fileGuid": file, "priority": priority, "maxConcurrency": 1 });
     stack.create_from(&request).await
-}
-
-async fn ask(stack: &LocalStack, job: &str, action: &str) {
-    let (status, shown) = answer(stack.post(&format!("/api/jobs/{job}/{action}"))).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
 }
 
 async fn completes(stack: &LocalStack, job: &str, succeeded: u64) {
@@ -66,12 +60,12 @@ pub async fn jobs_of_each_priority_survive_lost_messages(stack: &LocalStack) {
         assert_eq!((&again["jobGuid"], &again["priority"]), (&json!(job), &json!(priority)), "{again}");
         give_up(stack, &again).await;
         let second = stack.take_chunk(queue, &job, 1).await;
-        ask(stack, &job, "pause").await;
-        ask(stack, &job, "resume").await;
+        stack.act(&job, "pause").await;
+        stack.act(&job, "resume").await;
         stack.send(queue, &second).await;
         stack.deliver_to("ProcessItemsFunctionName", true).await;
         completes(stack, &job, ROWS - 10).await;
-        ask(stack, &job, "redrive").await;
+        stack.act(&job, "redrive").await;
         completes(stack, &job, ROWS).await;
     }
 }
@@ -84,8 +78,8 @@ pub async fn an_urgent_job_survives_lost_messages_of_its_split(stack: &LocalStac
     stack.take_of("JobsHighQueueUrl", &job).await;
     let again = stack.take_with_sweeps("JobsHighQueueUrl").await;
     assert_eq!((&again["jobGuid"], &again["priority"]), (&json!(job), &json!("high")), "{again}");
-    ask(stack, &job, "pause").await;
-    ask(stack, &job, "resume").await;
+    stack.act(&job, "pause").await;
+    stack.act(&job, "resume").await;
     let resumed = stack.take_of("JobsHighQueueUrl", &job).await;
     assert_eq!(stack.job(&job).await["status"], Value::from("waiting"));
     stack.send("JobsHighQueueUrl", &resumed).await;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use acceptance::local_stack::{LocalStack, answer, refused};
+use acceptance::local_stack::{LocalStack, accepted, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ pub fn file_with_bad_rows() -> String {
 async fn redriven(stack: &LocalStack, job: &str, body: Option<Value>) -> Value {
     let request = stack.post(&format!("/api/jobs/{job}/redrive"));
     let request = body.iter().fold(request, |request, body| request.json(body));
-    let (status, shown) = answer(request).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+    let shown = accepted(request).await;
     assert_eq!((&shown["status"], &shown["itemCount"]), (&json!("running"), &json!(1500)), "{shown}");
     stack.ended(job).await
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 
 use acceptance::files::gzip;
-use acceptance::local_stack::{LocalStack, answer, rowmill};
+use acceptance::local_stack::{LocalStack, answer};
 use crc_fast::{CrcAlgorithm, checksum};
 use flate2::read::MultiGzDecoder;
 use rowmill_core::model::results::crc64_text;
@@ -111,12 +111,10 @@ fn the_command_fetches_and_verifies_the_results() {
         let job = stack.create("transform", &file, json!({})).await;
         stack.ended(&job).await;
         let folder = tempfile::tempdir().unwrap();
-        let mut command = rowmill();
-        command.args(["results", &job, "--json", "--url"]);
-        let output = command.arg(stack.api_url()).arg("--out").arg(folder.path()).output().await.expect("it runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let told: Value =
-            serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap()).unwrap();
+        let out = folder.path().to_str().unwrap();
+        let ran = stack.runs(&["results", &job, "--json", "--out", out]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let told: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
         let files = told["files"].as_array().expect("files");
         let kinds: Vec<&str> = files.iter().map(|file| file["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["failedRows", "output", "manifest"]);

@@ -1,7 +1,7 @@
 //! Jobs that are stopped: by their owner, by their deadline, by their failures. What was done stays, the rest is listed.
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer, refused};
+use acceptance::local_stack::{LocalStack, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -43,10 +43,8 @@ fn a_cancelled_job_ends_soon_and_keeps_its_finished_items() {
         stack.job_when(&job, |shown| shown["itemProgress"].as_u64() > Some(0)).await;
         refused(stack.post(&format!("/api/jobs/{job}/redrive")), StatusCode::CONFLICT, "job_active").await;
         refused(stack.get(&format!("/api/jobs/{job}/results")), StatusCode::CONFLICT, "job_active").await;
-        let cancel = || stack.post(&format!("/api/jobs/{job}/cancel"));
         for _ in 0..2 {
-            let (status, shown) = answer(cancel()).await;
-            assert_eq!(status, StatusCode::ACCEPTED, "{shown}");
+            let shown = stack.act(&job, "cancel").await;
             assert!(["cancelling", "cancelled"].iter().any(|status| shown["status"] == *status), "{shown}");
         }
         let ended = stack.ended_with_sweeps(&job).await;
@@ -54,7 +52,7 @@ fn a_cancelled_job_ends_soon_and_keeps_its_finished_items() {
         check_stopped(stack, &job, &ended).await;
         // A run that was killed by another test beside this one may have written rows that were skipped then.
         assert!(stack.records("cancelled").await.len() as u64 >= ended["itemsSucceeded"].as_u64().expect("a count"));
-        assert_eq!(answer(cancel()).await.0, StatusCode::ACCEPTED, "it is what was asked for");
+        stack.act(&job, "cancel").await;
         assert!(stack.dead_letters(&job).await.is_empty());
     });
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer};
+use acceptance::local_stack::{LocalStack, answer, until};
 use aws_config::SdkConfig;
 use reqwest::StatusCode;
 use rowmill::aws::{Target, sdk_config};
@@ -193,11 +193,7 @@ fn a_hanging_webhook_does_not_disturb_other_jobs_and_is_retried_later() {
         let service = SERVICE.get().expect("the service");
         let file = stack.upload("text/csv", files::plain_csv(600)).await;
         let hanging = stack.create("hanging", &file, json!({})).await;
-        let started = std::time::Instant::now();
-        while service.calls("/hang") == 0 {
-            assert!(started.elapsed() < acceptance::local_stack::PATIENCE, "it is not called");
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        until("it is not called", async || service.calls("/hang") > 0).await;
         let other = stack.create("notify", &file, json!({})).await;
         let ended = stack.ended(&other).await;
         assert_eq!(ended["itemsSucceeded"], 600, "{ended}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, PATIENCE, answer, rowmill};
+use acceptance::local_stack::{LocalStack, accepted, answer, rowmill, until};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -16,8 +16,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 async fn ended_job(stack: &LocalStack, header: (&str, &str)) -> String {
     let file = stack.upload("text/csv", files::plain_csv(2_000)).await;
     let request = stack.post("/api/jobs").header(header.0, header.1);
-    let (status, job) = answer(request.json(&json!({ "jobType": "validate", "fileGuid": file }))).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+    let job = accepted(request.json(&json!({ "jobType": "validate", "fileGuid": file }))).await;
     let job = job["jobGuid"].as_str().expect("a guid").to_owned();
     stack.ended(&job).await;
     job
@@ -25,27 +24,15 @@ async fn ended_job(stack: &LocalStack, header: (&str, &str)) -> String {
 
 /// The lines of a function about a job, when there are any: a function logs after it has written.
 async fn lines_about(stack: &LocalStack, function: &str, job: &str) -> Vec<Value> {
-    let look = async {
-        loop {
-            let lines: Vec<Value> =
-                stack.log_lines(function).into_iter().filter(|line| line["job.id"] == job).collect();
-            if !lines.is_empty() {
-                return lines;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("{function} logs nothing about {job}"))
+    let lines = || stack.log_lines(function).into_iter().filter(|line| line["job.id"] == job).collect::<Vec<_>>();
+    until(format!("{function} logs nothing about {job}"), async || !lines().is_empty()).await;
+    lines()
 }
 
 /// Waits until this holds of a function's log.
 async fn logged(stack: &LocalStack, function: &str, holds: impl Fn(&Value) -> bool) {
-    let look = async {
-        while !stack.log_lines(function).iter().any(&holds) {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("no such line of {function}"));
+    let has_line = async || stack.log_lines(function).iter().any(&holds);
+    until(format!("no such line of {function}"), has_line).await;
 }
 
 #[test]
@@ -132,8 +119,7 @@ fn top_prints_the_queues_and_the_active_jobs_of_a_stack() {
             assert!(queues.contains(queue), "{text}");
         }
         assert!(text.contains("refused: –\n") && text.contains("active jobs: "), "{text}");
-        let (status, _) = answer(stack.post(&format!("/api/jobs/{job}/resume"))).await;
-        assert_eq!(status, StatusCode::ACCEPTED);
+        stack.act(&job, "resume").await;
         stack.ended(&job).await;
     });
 }
