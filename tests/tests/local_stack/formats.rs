@@ -51,19 +51,6 @@ fn the_same_characters_come_out_of_every_format() {
 }
 
 #[test]
-fn a_windows_1252_file_is_decoded_by_its_param() {
-    on_the_stack(async |stack| {
-        let text = b"id,city\n1,K\xf6ln\n2,\x80 5 in Orl\xe9ans\n";
-        let file = stack.upload("application/octet-stream", &text[..]).await;
-        let params = json!({ "format": "csv", "encoding": "windows-1252", "dataset": "cities", "key": "id" });
-        let job = stack.create("import", &file, params).await;
-        assert_eq!(stack.ended(&job).await["outcome"], "succeeded");
-        let records = stack.record_fields("cities").await;
-        assert_eq!((&records["1"]["city"], &records["2"]["city"]), (&json!("Köln"), &json!("€ 5 in Orléans")));
-    });
-}
-
-#[test]
 fn the_first_rows_of_every_format_are_shown_and_hostile_files_are_refused() {
     on_the_stack(async |stack| {
         let preview = async |bytes: Vec<u8>, params: serde_json::Value| {
@@ -129,37 +116,6 @@ fn a_decompression_bomb_ends_its_own_job_only() {
         let code = &ended["error"]["code"];
         assert_eq!((&ended["status"], code), (&json!("failed"), &json!("unreadable_file")), "{ended}");
         assert!(ended["error"]["message"].as_str().unwrap().contains("bomb"), "{ended}");
-    });
-}
-
-#[test]
-fn the_command_shows_the_warnings_of_a_job() {
-    on_the_stack(async |stack| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("columns.csv");
-        std::fs::write(&path, "a,,a\n1,2,3\n").expect("a file");
-        let ran = stack.runs(&["run", path.to_str().expect("UTF-8"), "--type", "validate"]).await;
-        let text = ran.out + &ran.err;
-        assert_eq!(ran.code, Some(0), "{text}");
-        let warnings: Vec<&str> = text.lines().filter(|line| line.starts_with("  warning: ")).collect();
-        assert_eq!(warnings.len(), 2, "{text}");
-        assert!(warnings[0].contains("`column2`") && warnings[1].contains("`a_2`"), "{text}");
-    });
-}
-
-#[test]
-fn a_truncated_workbook_is_refused_with_the_reason() {
-    on_the_stack(async |stack| {
-        let mut workbook = files::data("unicode.xlsx");
-        workbook.truncate(workbook.len() / 2);
-        let file = stack.upload("application/octet-stream", workbook).await;
-        let (status, answer) =
-            answer(stack.post("/api/jobs").json(&json!({ "jobType": "validate", "fileGuid": file }))).await;
-        assert_eq!(
-            (status, &answer["code"]),
-            (StatusCode::UNPROCESSABLE_ENTITY, &json!("unreadable_file")),
-            "{answer}"
-        );
     });
 }
 

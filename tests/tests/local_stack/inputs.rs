@@ -44,29 +44,6 @@ fn a_thousand_items_of_a_request_are_a_job_with_results_and_a_redrive() {
     });
 }
 
-#[test]
-fn items_beyond_a_limit_are_refused() {
-    on_the_stack(async |stack| {
-        let post = |items: Value| stack.post("/api/jobs").json(&json!({ "jobType": "validate", "items": items }));
-        let field = async |items: Value| {
-            let (problem, _) = refused(post(items), StatusCode::UNPROCESSABLE_ENTITY, "invalid_request").await;
-            problem["field"].clone()
-        };
-        assert_eq!(field(json!([])).await, "items");
-        assert_eq!(field(json!(vec![json!({}); 1001])).await, "items");
-        assert_eq!(field(json!([{ "a": "x".repeat(1 << 20) }])).await, "items");
-        let (problem, _) = refused(post(json!([{}, "secret"])), StatusCode::BAD_REQUEST, "invalid_body").await;
-        assert!(problem["field"] == "items" && !problem.to_string().contains("secret"), "{problem}");
-        let (problem, _) =
-            refused(post(json!([{ "a": "x".repeat(1_400_000) }])), StatusCode::PAYLOAD_TOO_LARGE, "body_too_large")
-                .await;
-        assert_eq!(problem["limitBytes"], 1_310_720);
-        let neither = stack.post("/api/jobs").json(&json!({ "jobType": "validate" }));
-        let (problem, _) = refused(neither, StatusCode::UNPROCESSABLE_ENTITY, "invalid_request").await;
-        assert_eq!(problem["field"], "fileGuid");
-    });
-}
-
 /// A function that is called once per job.
 const REPORT: &str = "def handler(event, context):\n    outputs = [{'itemIdentifier': item['itemIdentifier'], 'output': \
                       {'row': item['row'], 'record': item['record'], 'params': event['params']}} for item in event['items']]\n    \

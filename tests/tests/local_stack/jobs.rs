@@ -100,21 +100,6 @@ fn json_lines_are_imported_and_the_later_row_of_a_key_wins() {
 }
 
 #[test]
-fn two_jobs_at_once_keep_separate_counts() {
-    on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", files::plain_csv(5000)).await;
-        let params = |dataset: &str| json!({ "dataset": dataset, "key": "id" });
-        let (one, two) =
-            tokio::join!(stack.create("import", &file, params("one")), stack.create("import", &file, params("two")));
-        let (one, two) = tokio::join!(stack.ended(&one), stack.ended(&two));
-        for ended in [one, two] {
-            assert_eq!(ended["itemsSucceeded"], 5000, "{ended}");
-        }
-        assert_eq!((stack.records("one").await.len(), stack.records("two").await.len()), (5000, 5000));
-    });
-}
-
-#[test]
 fn a_job_with_low_max_concurrency_completes() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(40_000)).await;

@@ -233,47 +233,6 @@ fn an_unsubscribed_job_and_an_ended_one_that_is_redriven() {
     });
 }
 
-#[test]
-fn a_message_that_asks_for_nothing_known_is_answered() {
-    on_the_stack(async |stack| {
-        let mut client = stack.live().await;
-        for text in [
-            json!({ "action": "dance" }),
-            json!({ "action": "subscribe" }),
-            json!({ "action": "subscribe", "jobGuid": "x" }),
-            json!({ "action": "subscribe", "jobs": "yours" }),
-            json!(["subscribe"]),
-        ] {
-            client.send(text).await;
-            let error = client.message().await;
-            assert_eq!((&error["type"], &error["code"]), (&json!("error"), &json!("invalid_message")), "{error}");
-        }
-        let unknown = "00000000-0000-7000-8000-000000000000";
-        client.subscribe(unknown).await;
-        let error = client.message().await;
-        assert_eq!((&error["code"], &error["jobGuid"]), (&json!("not_found"), &json!(unknown)), "{error}");
-        client.send(json!({ "action": "ping" })).await;
-        assert_eq!(client.message().await, json!({ "type": "pong" }));
-    });
-}
-
-#[test]
-fn a_connection_has_so_many_subscriptions() {
-    on_the_stack(async |stack| {
-        let mut client = stack.live().await;
-        // The stack allows three.
-        for _ in 0..3 {
-            let job = long_job(stack, 1).await;
-            client.subscribe(&job).await;
-            client.message_of("snapshot").await;
-        }
-        let job = long_job(stack, 1).await;
-        client.subscribe(&job).await;
-        let error = client.message_of("error").await;
-        assert_eq!((&error["code"], &error["jobGuid"]), (&json!("too_many_subscriptions"), &json!(job)), "{error}");
-    });
-}
-
 /// The example of `docs/live.md` in Node.js, if that is installed and has WebSocket.
 #[test]
 fn the_example_of_the_document_shows_a_job_to_its_end() {

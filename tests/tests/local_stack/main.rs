@@ -20,7 +20,6 @@ mod jobs;
 mod lanes;
 mod live;
 mod live_connections;
-mod live_speed;
 mod pauses;
 mod permissions;
 mod priorities;

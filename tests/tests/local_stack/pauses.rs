@@ -63,7 +63,7 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
         let row = stack.job_row(&job).await;
         assert_eq!((row.number("completions"), row.has("resendFrom"), row.has("pausedFrom")), (1, false, false));
         assert!(stack.dead_letters(&job).await.is_empty());
-        for action in ["pause", "resume"] {
+        for action in ["pause", "resume", "cancel"] {
             let (problem, _) = refused(stack.post(&path(action)), StatusCode::CONFLICT, "job_ended").await;
             assert_eq!(problem["jobStatus"], "completed");
         }

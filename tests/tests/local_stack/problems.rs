@@ -41,37 +41,6 @@ fn a_job_that_cannot_be_created_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_job_over_a_dataset_that_does_not_exist_is_refused_and_so_is_its_estimate() {
-    on_the_stack(async |stack| {
-        for path in ["/api/jobs", "/api/jobs/estimate"] {
-            let export = json!({ "jobType": "export", "params": { "dataset": "nobody-has-this" } });
-            let request = stack.post(path).json(&export);
-            let refused = problem(request, StatusCode::UNPROCESSABLE_ENTITY, "invalid_params").await;
-            assert_eq!(refused["field"], "params.dataset");
-            assert!(refused["detail"].as_str().expect("a detail").contains("`nobody-has-this`"), "{refused}");
-        }
-    });
-}
-
-#[test]
-fn a_request_is_checked_before_its_file_is_uploaded() {
-    on_the_stack(async |stack| {
-        let check = |params: Value| {
-            let request = json!({ "jobType": "import", "params": params, "dedupe": "file" });
-            stack.post("/api/jobs/estimate").json(&request)
-        };
-        assert_eq!(check(json!({ "dataset": "people" })).send().await.status, StatusCode::NO_CONTENT);
-        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
-        assert_eq!(problem(check(json!({})), unprocessable, "invalid_params").await["field"], "params.dataset");
-        let schema = json!({ "properties": { "age": { "type": "numbr" } } });
-        let refused =
-            problem(check(json!({ "dataset": "d", "schema": schema })), unprocessable, "invalid_params").await;
-        let detail = refused["detail"].as_str().expect("a detail");
-        assert!(detail.contains("`numbr`") && detail.contains("#/properties/age/type"), "{detail}");
-    });
-}
-
-#[test]
 fn json_that_cannot_be_read_is_refused_with_the_place() {
     on_the_stack(async |stack| {
         let post = |body: &'static str| stack.post("/api/jobs").header("content-type", "application/json").body(body);
@@ -88,6 +57,9 @@ fn json_that_cannot_be_read_is_refused_with_the_place() {
             assert!(wrong["detail"].as_str().expect("a detail").contains("`high`, `normal` or `low`"), "{wrong}");
         }
         problem(post("[]"), StatusCode::BAD_REQUEST, "invalid_body").await;
+        let no_item = post("{\"jobType\":\"validate\",\"items\":[{},\"secret\"]}");
+        let wrong = problem(no_item, StatusCode::BAD_REQUEST, "invalid_body").await;
+        assert!(wrong["field"] == "items" && !wrong.to_string().contains("secret"), "{wrong}");
         problem(post("{\"jobTipe\":\"validate\"}"), StatusCode::BAD_REQUEST, "invalid_body").await;
         let text = stack.post("/api/jobs").header("content-type", "text/plain").body("{}");
         problem(text, StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type").await;
@@ -117,25 +89,6 @@ fn a_file_that_is_too_large_is_refused_with_the_limit() {
         assert_eq!(refused["limitBytes"], 5_000_000);
         let huge = json!({ "fileName": "h.csv", "contentType": "text/csv", "size": 1_u64 << 50 });
         problem(stack.post("/api/uploads").json(&huge), StatusCode::PAYLOAD_TOO_LARGE, "body_too_large").await;
-    });
-}
-
-#[test]
-fn missing_jobs_and_uploads_are_not_found() {
-    on_the_stack(async |stack| {
-        let not_found = StatusCode::NOT_FOUND;
-        problem(stack.get(&format!("/api/jobs/{UNKNOWN}")), not_found, "not_found").await;
-        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/items?outcome=failed")), not_found, "not_found").await;
-        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/results")), not_found, "not_found").await;
-        problem(stack.get(&format!("/api/jobs/{UNKNOWN}/dead-letters")), not_found, "not_found").await;
-        problem(stack.post(&format!("/api/jobs/{UNKNOWN}/cancel")), not_found, "not_found").await;
-        problem(stack.post(&format!("/api/jobs/{UNKNOWN}/redrive")), not_found, "not_found").await;
-        problem(stack.get(&format!("/api/uploads/{UNKNOWN}")), not_found, "not_found").await;
-        problem(stack.post(&format!("/api/uploads/{UNKNOWN}/complete")), not_found, "not_found").await;
-        // No route has these: the gateway answers.
-        for request in [stack.get("/api/nothing"), stack.post("/api/openapi.json")] {
-            assert_eq!(answer(request).await, (not_found, json!({ "message": "Not Found" })));
-        }
     });
 }
 

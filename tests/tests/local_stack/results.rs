@@ -103,24 +103,3 @@ fn a_transformed_file_keeps_the_row_order_in_every_charset() {
         assert!(text == expected, "{}", &text[..200]);
     });
 }
-
-#[test]
-fn the_command_fetches_and_verifies_the_results() {
-    on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", "a,b\n1,2\n3\n").await;
-        let job = stack.create("transform", &file, json!({})).await;
-        stack.ended(&job).await;
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().to_str().unwrap();
-        let ran = stack.runs(&["results", &job, "--json", "--out", out]).await;
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let told: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
-        let files = told["files"].as_array().expect("files");
-        let kinds: Vec<&str> = files.iter().map(|file| file["kind"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["failedRows", "output", "manifest"]);
-        for file in files {
-            let bytes = std::fs::read(file["path"].as_str().unwrap()).unwrap();
-            assert_eq!(file["crc64Nvme"], json!(crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &bytes))), "{file}");
-        }
-    });
-}

@@ -37,7 +37,6 @@ async fn up() -> LocalStack {
         ("OwnerUploadsOutstanding", "1000"),
         ("OwnerBytesOutstanding", "1000000000000000"),
         ("OwnerLiveConnections", "5000"),
-        ("ConnectionSubscriptions", "3"),
         ("JobTargets", &targets),
         ("InvokeTargetArns", &arns),
         ("JobTypes", lanes::JOB_TYPES),

@@ -58,18 +58,6 @@ fn a_cancelled_job_ends_soon_and_keeps_its_finished_items() {
 }
 
 #[test]
-fn a_job_that_has_ended_cannot_be_cancelled() {
-    on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", "a\n1\n").await;
-        let job = stack.create("validate", &file, json!({})).await;
-        stack.ended(&job).await;
-        let cancel = stack.post(&format!("/api/jobs/{job}/cancel"));
-        let (problem, _) = refused(cancel, StatusCode::CONFLICT, "job_ended").await;
-        assert_eq!(problem["jobStatus"], "completed");
-    });
-}
-
-#[test]
 fn a_job_past_its_deadline_fails() {
     on_the_stack(async |stack| {
         let job = long_job(stack, "overdue", json!({ "deadlineSeconds": 3, "maxConcurrency": 1 })).await;
