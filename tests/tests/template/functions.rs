@@ -1,6 +1,6 @@
 //! The functions: binaries, processor, traces and logs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::json;
@@ -19,26 +19,8 @@ fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retentio
 
     let functions = template.functions().unwrap();
     let packages: BTreeSet<&str> = functions.iter().map(|function| function.package.as_str()).collect();
-    let expected = [
-        "announce-job",
-        "cancel-job",
-        "complete-job",
-        "create-job",
-        "dead-letter",
-        "job-status",
-        "live-connection",
-        "live-subscription",
-        "live-ticket",
-        "process-items",
-        "push-progress",
-        "receive-file",
-        "redrive-job",
-        "split-job",
-        "sweep",
-        "upload",
-        "web",
-    ];
-    assert_eq!(packages, BTreeSet::from(expected));
+    let folders = folders();
+    assert_eq!(packages, folders.keys().map(String::as_str).collect(), "each folder is a function");
     for function in &functions {
         let resource = &template.document()["Resources"][&function.logical_id];
         let (package, properties_of) = (&function.package, &resource["Properties"]);
@@ -71,10 +53,20 @@ fn a_library_that_is_not_tested_has_no_tests() {
     }
 }
 
-/// The folder of a function's package: `functions/<flow>/<package>`.
+/// The folders of the functions, `functions/<flow>/<package>`, by their packages. What functions share is no flow.
+fn folders() -> BTreeMap<String, String> {
+    let names = |folder: &str| {
+        let entries = fs::read_dir(workspace().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let flows = names("functions").into_iter().filter(|flow| flow != "shared");
+    let of_flow = |flow: String| {
+        let folder = format!("functions/{flow}");
+        names(&folder).into_iter().map(move |package| (package.clone(), format!("{folder}/{package}")))
+    };
+    flows.flat_map(of_flow).collect()
+}
+
 pub fn folder_of(package: &str) -> String {
-    let flows = ["api", "pipeline", "recovery", "integration", "live"];
-    let folders: Vec<String> = flows.iter().map(|flow| format!("functions/{flow}/{package}")).collect();
-    let folder = folders.into_iter().find(|folder| workspace().join(folder).is_dir());
-    folder.unwrap_or_else(|| panic!("no folder of {package} below functions"))
+    folders().remove(package).unwrap_or_else(|| panic!("no folder of {package} below functions"))
 }

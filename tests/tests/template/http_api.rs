@@ -7,7 +7,7 @@ use rowmill_api::openapi::document;
 use rowmill_api::routes::{self, Route};
 use serde_json::{Value, json};
 
-use crate::{properties, target, template};
+use crate::{integration_of, properties, target, template};
 
 /// `job-status` is `JobStatusFunction`.
 fn logical_id(function: &str) -> String {
@@ -30,7 +30,7 @@ fn the_document_has_the_routes_of_the_table() {
             methods.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
         })
         .collect();
-    let table: BTreeSet<String> = routes::all().map(|route| format!("{} {}", route.method, route.path)).collect();
+    let table = routes::all().map(key_of).collect::<BTreeSet<String>>();
     assert_eq!(documented, table);
 }
 
@@ -45,12 +45,10 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     let (of_table, mut routes) = (routes::all_and_the_page().collect::<Vec<_>>(), BTreeMap::new());
     for (name, route) in routes_of(&template, "HttpApi") {
         let route = &route["Properties"];
-        let key = route["RouteKey"].as_str().unwrap();
-        let integration = route["Target"]["Fn::Sub"].as_str().unwrap();
-        let integration = integration.trim_start_matches("integrations/${").trim_end_matches('}');
-        let integration = properties(&template, integration);
+        let key = route["RouteKey"].as_str().unwrap().to_owned();
+        let integration = properties(&template, integration_of(route));
         assert_eq!(integration["PayloadFormatVersion"], "2.0");
-        routes.insert(key, target(&integration["IntegrationUri"]));
+        routes.insert(key.clone(), target(&integration["IntegrationUri"]).to_owned());
         if of_table.iter().any(|known| known.is_public() && key_of(known) == key) {
             let all = ["ApiId", "AuthorizationType", "RouteKey", "Target"].into_iter().collect::<BTreeSet<_>>();
             assert_eq!(route.as_object().unwrap().keys().map(String::as_str).collect::<BTreeSet<_>>(), all, "{name}");
@@ -64,8 +62,6 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
         let scopes = json!({ "Fn::If": [condition, [{ "Ref": scope }], { "Ref": "AWS::NoValue" }] });
         assert_eq!(route["AuthorizationScopes"], scopes, "{name}");
     }
-    let routes: BTreeMap<String, String> =
-        routes.into_iter().map(|(key, function): (&str, &str)| (key.to_owned(), function.to_owned())).collect();
     let expected: BTreeMap<String, String> =
         of_table.iter().map(|route| (key_of(route), logical_id(route.function))).collect();
     assert_eq!(routes, expected);
@@ -116,7 +112,7 @@ fn every_route_that_changes_something_has_a_throttle_of_its_own() {
     let stage = properties(&template, "HttpApiStage");
     let throttled: BTreeSet<&String> = stage["RouteSettings"].as_object().unwrap().keys().collect();
     let limited = routes::all().filter(|route| !route.reads());
-    let limited: BTreeSet<String> = limited.map(|route| format!("{} {}", route.method, route.path)).collect();
+    let limited: BTreeSet<String> = limited.map(key_of).collect();
     assert_eq!(throttled, limited.iter().collect());
     for settings in stage["RouteSettings"].as_object().unwrap().values() {
         assert_eq!(target(&settings["ThrottlingRateLimit"]), "PostRequestsPerSecond");

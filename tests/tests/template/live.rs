@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use rowmill_core::model::live::CONNECTION_LIFETIME;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::http_api::routes_of;
-use crate::{properties, target, template};
+use crate::{integration_of, passes, properties, target, template};
 
 #[test]
 fn every_route_of_the_web_socket_api_leads_to_its_function_and_is_deployed() {
@@ -16,9 +16,7 @@ fn every_route_of_the_web_socket_api_leads_to_its_function_and_is_deployed() {
         let stage = &template.document()["Resources"]["LiveStage"];
         assert!(stage["DependsOn"].as_array().unwrap().contains(&json!(name)), "{name} comes before the stage");
         let route = &route["Properties"];
-        let integration = route["Target"]["Fn::Sub"].as_str().unwrap();
-        let integration = integration.trim_start_matches("integrations/${").trim_end_matches('}');
-        let uri = properties(&template, integration)["IntegrationUri"]["Fn::Sub"].as_str().unwrap();
+        let uri = properties(&template, integration_of(route))["IntegrationUri"]["Fn::Sub"].as_str().unwrap();
         let function = uri.split("${").find_map(|part| part.split_once("Function.Arn}")).unwrap().0;
         functions.insert(route["RouteKey"].as_str().unwrap(), function.to_owned());
     }
@@ -30,30 +28,14 @@ fn every_route_of_the_web_socket_api_leads_to_its_function_and_is_deployed() {
     assert!(!log.contains("query") && !log.contains("path"), "the address has the ticket");
 }
 
-/// Whether a record passes a filter: a value, or a beginning of it.
-fn fits(pattern: &Value, record: &Value) -> bool {
-    match pattern {
-        Value::Object(fields) => fields.iter().all(|(name, pattern)| fits(pattern, &record[name])),
-        Value::Array(allowed) => allowed.iter().any(|allowed| match allowed["prefix"].as_str() {
-            Some(prefix) => record.as_str().is_some_and(|text| text.starts_with(prefix)),
-            None => allowed == record,
-        }),
-        other => panic!("{other} in a pattern"),
-    }
-}
-
 #[test]
 fn the_rows_that_a_view_is_made_of_invoke_push_progress() {
     let template = template();
     let source = properties(&template, "PushesEventSource");
     assert_eq!(target(&source["FunctionName"]), "PushProgressFunction");
     assert_eq!(source["EventSourceArn"], json!({ "Fn::GetAtt": ["JobsTable", "StreamArn"] }));
-    let filters = source["FilterCriteria"]["Filters"].as_array().unwrap();
-    let patterns: Vec<Value> =
-        filters.iter().map(|filter| serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap()).collect();
     let passes = |event: &str, row: &str| {
-        let record = json!({ "eventName": event, "dynamodb": { "Keys": { "row": { "S": row } } } });
-        patterns.iter().any(|pattern| fits(pattern, &record))
+        passes(source, &json!({ "eventName": event, "dynamodb": { "Keys": { "row": { "S": row } } } }))
     };
     for (event, row) in [("INSERT", "job"), ("MODIFY", "job"), ("MODIFY", "tally#1#0")] {
         assert!(passes(event, row), "{event} {row}");

@@ -104,6 +104,32 @@ fn event_sources(template: &Template) -> Vec<EventSource<'_>> {
     sources.filter(|source| source["EventSourceArn"]["Fn::GetAtt"][1] == "Arn").map(EventSource::of).collect()
 }
 
+/// Whether a record passes a filter of the mapping of a stream. Each value of a pattern is a list of allowed values, or of
+/// beginnings.
+fn passes(mapping: &Value, record: &Value) -> bool {
+    fn fits(pattern: &Value, record: &Value) -> bool {
+        match pattern {
+            Value::Object(fields) => fields.iter().all(|(name, pattern)| fits(pattern, &record[name])),
+            Value::Array(allowed) => allowed.iter().any(|allowed| match allowed["prefix"].as_str() {
+                Some(prefix) => record.as_str().is_some_and(|text| text.starts_with(prefix)),
+                None => allowed == record,
+            }),
+            other => panic!("{other} in a pattern"),
+        }
+    }
+    let filters = mapping["FilterCriteria"]["Filters"].as_array().expect("filters");
+    filters.iter().any(|filter| {
+        let pattern = serde_json::from_str(filter["Pattern"].as_str().expect("a text")).expect("JSON");
+        fits(&pattern, record)
+    })
+}
+
+/// The path of an integration in `integrations/${Name}`.
+fn integration_of(route: &Value) -> &str {
+    let integration = route["Target"]["Fn::Sub"].as_str().unwrap();
+    integration.trim_start_matches("integrations/${").trim_end_matches('}')
+}
+
 /// Dead-letter queues that no function reads: an alarm calls a person.
 const WITHOUT_READER: [&str; 2] = ["InboxDeadLetterQueue", "AnnouncementsDeadLetterQueue"];
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
 
 use rowmill_aws::observe::metrics::{DIMENSION, Metric, NAMESPACE, Unit};
 use serde_json::{Value, json};
 
-use crate::parameters::{WRITE, with_between};
-use crate::{properties, template, workspace};
+use crate::parameters::is_documented;
+use crate::{properties, template};
 
 const DOCUMENT: &str = "docs/metrics.md";
 const AROUND: [&str; 2] = ["<!-- metrics: begin -->", "<!-- metrics: end -->"];
@@ -43,17 +42,7 @@ fn shown() -> Vec<(String, String, String)> {
 
 #[test]
 fn the_documented_metrics_match_the_register() {
-    let path = workspace().join(DOCUMENT);
-    let document = fs::read_to_string(&path).unwrap();
-    let expected = with_between(&document, AROUND, &table());
-    if std::env::var_os(WRITE).is_some() {
-        fs::write(&path, expected).unwrap();
-    } else {
-        assert!(
-            document == expected,
-            "{DOCUMENT} does not match the register: run `{WRITE}=1 cargo test --test template`"
-        );
-    }
+    is_documented(DOCUMENT, AROUND, &table());
 }
 
 #[test]

@@ -117,17 +117,18 @@ fn no_key_of_a_mapping_is_a_number_and_no_parameter_is_a_list() {
     }
 }
 
+/// Fails if a document does not have this text between two lines; or writes it, if that is wanted.
+pub(crate) fn is_documented(path: &str, around: [&str; 2], text: &str) {
+    let document = fs::read_to_string(workspace().join(path)).unwrap();
+    let expected = with_between(&document, around, text);
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(workspace().join(path), expected).unwrap();
+    } else {
+        assert!(document == expected, "{path} is not up to date: run `{WRITE}=1 cargo test --test template`");
+    }
+}
+
 #[test]
 fn the_documented_parameters_match_the_template() {
-    let path = workspace().join(DOCUMENT);
-    let document = fs::read_to_string(&path).unwrap();
-    let expected = with_between(&document, AROUND, &table(&template()));
-    if std::env::var_os(WRITE).is_some() {
-        fs::write(&path, expected).unwrap();
-    } else {
-        assert!(
-            document == expected,
-            "{DOCUMENT} does not match the template: run `{WRITE}=1 cargo test --test template`"
-        );
-    }
+    is_documented(DOCUMENT, AROUND, &table(&template()));
 }
